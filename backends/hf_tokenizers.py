@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from simulator.contract import (
     Unsupported,
 )
 from simulator.contract.text import Tokenizer
+from simulator.limits import GROWTH
 
 hf = Library("tokenizers", distribution="tokenizers", extra="text")
 
@@ -85,7 +88,37 @@ def document(file: Path) -> dict[str, Any]:
         raise ModelError(f"{file}: no tokenizer.json: {_line(error)}") from error
     if not isinstance(found, dict) or "model" not in found:
         raise ModelError(f"{file}: no tokenizer.json: it has no model")
+    if (growth := _growth(found)) > GROWTH:
+        raise ModelError(
+            f"{file}: its replacements lengthen a text {growth:,} times; at most {GROWTH:,} times "
+            "are allowed"
+        )
     return found
+
+
+def _growth(found: Any) -> int:
+    """Return how many times longer a text can become by the replacements in a document."""
+    if isinstance(found, list):
+        return prod(map(_growth, found))
+    if not isinstance(found, dict):
+        return 1
+    inner = (_growth(one) for key, one in found.items() if key not in ("model", "added_tokens"))
+    return _own_growth(found) * prod(inner)
+
+
+def _own_growth(step: dict[str, Any]) -> int:
+    """Return how many letters at most take the place of one."""
+    new, pattern = step.get("content"), step.get("pattern")
+    if step.get("type") != "Replace" or not isinstance(new, str) or not isinstance(pattern, dict):
+        return 1
+    old = pattern.get("String")
+    if isinstance(old, str) and old:
+        return max(1, -(-len(new) // len(old)))
+    try:
+        between = bool(re.match(pattern.get("Regex", ""), ""))
+    except (re.error, TypeError, OverflowError, RecursionError):  # not one of Python's
+        between = True
+    return max(1, len(new) + (between and bool(new)))
 
 
 def changed(found: dict[str, Any], options: Options, file: Path) -> dict[str, Any]:

@@ -181,9 +181,14 @@ class TorchRuntime(Runtime):
 
 
 class TorchResizer(Resizer):
-    """``torch.nn.functional.interpolate`` on uint8, without align_corners.
+    """``torch.nn.functional.interpolate``, without align_corners.
 
-    This is also the resize of torchvision's tensor transforms.
+    ``arithmetic`` is what it computes in: ``uint8``, as torchvision.transforms.v2 calls it (for
+    bilinear on processors with AVX2), or ``float32``, rounded after it, as torchvision.transforms.
+
+    Source:
+        pytorch/vision, torchvision/transforms/_functional_tensor.py: resize, and
+        torchvision/transforms/v2/functional/_geometry.py: resize_image.
     """
 
     def _resize(self, plane: U8, height: int, width: int) -> U8:
@@ -191,14 +196,17 @@ class TorchResizer(Resizer):
         tensor = torch.from_numpy(np.require(channels, requirements=("C", "W"))).permute(2, 0, 1)[
             None
         ]
+        rounded = self.options.get("arithmetic") == "float32"
         mode = self.options["interpolation"].replace("_", "-")
         smooth = mode in ("bilinear", "bicubic")
         out = torch.nn.functional.interpolate(
-            tensor,
+            tensor.float() if rounded else tensor,
             size=(height, width),
             mode=mode,
             **({"align_corners": False, "antialias": self.options["antialias"]} if smooth else {}),
         )
+        if rounded:
+            out = out.clamp(0, 255).round().to(torch.uint8)
         array: U8 = out[0].permute(1, 2, 0).numpy()
         return np.ascontiguousarray(array if plane.ndim == 3 else array[..., 0])
 
@@ -242,7 +250,11 @@ BACKEND = Backend(
         ),
         Offer(
             Stage.RESIZE,
-            {"interpolation": ("bilinear", "bicubic"), "antialias": (True, False)},
+            {
+                "interpolation": ("bilinear", "bicubic"),
+                "antialias": (True, False),
+                "arithmetic": ("uint8", "float32"),
+            },
             TorchResizer,
             source=_SOURCE,
         ),
@@ -258,6 +270,7 @@ BACKEND = Backend(
     fields={
         "mode": "as written, or by torch.compile",
         "memory_format": "of image batches",
+        "arithmetic": "of the resize: uint8, or float32 that is rounded after it",
         "casting": "autocast of single operators, or the whole model in that type",
         "use_tf32": "whether convolutions and matrix products may run in TF32",
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ F32 = NDArray[np.float32]
 
 class TorchGradients(Differentiable):
     """Goes back by autograd, in FP32 on one thread of the CPU."""
+
+    takes: ClassVar[str] = "torch_export"
 
     def _open(self, artifact: Path) -> None:
         self._module = self._read(artifact)

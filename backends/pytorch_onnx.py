@@ -26,6 +26,8 @@ ROUNDING = ("QuantizeLinear", "Round")
 class OnnxGradients(TorchGradients):
     """An ONNX file as a ``torch.fx.GraphModule``."""
 
+    takes: ClassVar[str] = "onnx"
+
     def _read(self, artifact: Path) -> Any:
         import onnx
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from functools import cache
 from types import ModuleType
@@ -16,6 +17,10 @@ class _Silent(Library):
         os.environ.setdefault(
             "TF_ENABLE_ONEDNN_OPTS", "0"
         )  # it prints when it is on; not used here
+        # PyTorch's CUDA builds bring Triton. Loaded behind TensorFlow, whose copy of LLVM it then
+        # meets, it ends the process (TensorFlow 2.21, Triton of PyTorch 2.13).
+        if self._loaded is None and importlib.util.find_spec("triton") is not None:
+            importlib.import_module("triton")
         return super().load()
 
 

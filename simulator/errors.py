@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -68,6 +69,8 @@ class NotFinite(SampleError):
     """The model gave NaN or an infinity; under a hardware fault, an error that is detected."""
 
 
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal may obey, but for tabs and the ends of lines: also what turns text around."""
 _LISTED = 1000
 """Characters of the names that a message lists at most."""
 
@@ -92,9 +95,14 @@ def unknown(what: str, got: object, offered: Iterable[object]) -> str:
     return f"unknown {what} {str(got)!r}{hint} (offered: {listed})"
 
 
+def harmless(text: str) -> str:
+    r"""Return a text whose control characters are written as in Python, ``\x1b``."""
+    return _OBEYED.sub(lambda char: ascii(char[0])[1:-1], text)
+
+
 def one_line(error: BaseException, limit: int = 500) -> str:
     """Return an error's text on one line, cut to *limit* characters; its type if it has no text."""
-    return " ".join(str(error).split())[:limit] or type(error).__name__
+    return harmless(" ".join(str(error).split())[:limit]) or type(error).__name__
 
 
 def shortened(text: str, limit: int = 200) -> str:

@@ -107,6 +107,7 @@ def write_whole(place: Path, data: bytes) -> None:
         OSError: it cannot be written.
     """
     draft = place.with_name(f".{place.name}.part")
+    draft.unlink(missing_ok=True)  # it may be a link
     draft.write_bytes(data)
     make_durable(draft)
     os.replace(draft, place)

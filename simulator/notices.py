@@ -17,6 +17,8 @@ class Kind(StrEnum):
     """A runtime computes with something other than what the profile asks for."""
     DROPPED_CAST = "dropped_cast"
     """A runtime leaves out the casts by which a graph rounds on purpose."""
+    SATURATED = "saturated"
+    """Sums of INT8 products are cut to 16 bits on this processor."""
     COLOR_MISMATCH = "color_mismatch"
     """A color converter assumes another matrix or range than the pixels have."""
     UNASKED = "unasked"
@@ -27,6 +29,8 @@ class Kind(StrEnum):
     """What was done to the model file before a runtime opened it."""
     NOT_CONVERGED = "not_converged"
     """The model card says that the network has learned nothing (NC)."""
+    AT_CHANCE = "at_chance"
+    """The training stack is not shown to be better than guessing: nothing can be judged by it."""
     ADAPTED = "adapted"
     """The network changes with the samples that it answers."""
     BATCHED = "batched"
@@ -35,6 +39,8 @@ class Kind(StrEnum):
     """Answers were recorded on a device; nothing of the stack was run here."""
     DATA = "data"
     """Files of the data set were left out or look wrong."""
+    CHANGED = "changed"
+    """Samples that changed while the run went on, and are not used; the verdict begins with it."""
     UNLABELLED = "unlabelled"
     """There is no truth, or too little of it, for some of the figures."""
     FEW_SAMPLES = "few_samples"
@@ -61,8 +67,8 @@ class Kind(StrEnum):
     """Pictures that a report would show could not be made."""
 
 
-STRICT = frozenset({Kind.NOT_IN_FORCE, Kind.DROPPED_CAST})
-"""Kinds that ``--strict`` refuses: what runs is not what the profile asks for."""
+STRICT = frozenset({Kind.NOT_IN_FORCE, Kind.DROPPED_CAST, Kind.SATURATED, Kind.AT_CHANCE})
+"""Kinds that ``--strict`` refuses: what runs is not what the profile asks for, or is of no use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -98,6 +99,45 @@ class InMemory(Place):
 
     def __str__(self) -> str:
         return self.name
+
+
+CHANGED = "changed during the run: its bytes are others than those that were hashed at the start"
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed(Place):
+    """A place whose bytes are known: others are refused.
+
+    Attributes:
+        there: where they are.
+        sha256: of the bytes, in hexadecimal; empty where they could not be read at the start.
+    """
+
+    there: Where
+    sha256: str
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the place."""
+        return self.there.suffix
+
+    def read(self, most: int) -> bytes:
+        """Return the bytes; OSError where they are others."""
+        data = read(self.there, most)
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise OSError(errno.ESTALE, CHANGED, str(self))
+        return data
+
+    def size(self) -> int | None:
+        """Return how many bytes there are."""
+        return size_of(self.there)
+
+    def state(self) -> tuple[int, ...]:
+        """Return numbers that change where the bytes do."""
+        return state_of(self.there)
+
+    def __str__(self) -> str:
+        return str(self.there)
 
 
 def read(where: Where, most: int) -> bytes:

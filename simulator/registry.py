@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import atexit
 import importlib.metadata
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from simulator.contract import Backend, Offer, Options
+from simulator.contract import Backend, Offer, Options, Stage
+from simulator.contract.injection import Injector
+from simulator.contract.installing import install
 from simulator.contract.stage import STAGES
 from simulator.entry_points import of_group, package_of
 from simulator.errors import MissingLibrary, UserError, one_line, unknown
 from simulator.worker import environments
-from simulator.worker.client import Home, Worker
+from simulator.worker.client import Worker
+from simulator.worker.home import Home
 
 GROUP, SERVICES = "simulator.backends", "simulator.services"
+RUNS_CODE = ("torch_export",)
+"""Formats of model files whose own reader may run what a file says."""
 
 
 @cache
@@ -128,7 +134,7 @@ def remedy(backend: Backend) -> str:
     """Return the command that installs a backend's libraries."""
     if backend.environment is not None:
         return f"simulate backends install {backend.name}"
-    return f"pip install 'pipeline-simulator[{backend.libraries[0].extra}]'"
+    return install(backend.libraries[0].extra)
 
 
 def require(backend: Backend) -> None:
@@ -160,23 +166,62 @@ def require(backend: Backend) -> None:
 
 
 def make(backend: Backend, offer: Offer, *arguments: Any) -> Any:
-    """Build an implementation, here or in the backend's worker; its options come last."""
+    """Build an implementation, here or in the backend's worker; its options come last.
+
+    What reads programs of PyTorch runs in a worker that is confined: they may hold code.
+    """
     place = home(backend.name)
+    if _reads_code(offer) and getattr(offer.make, "compiled_by", None) is None:
+        return _apart(backend, offer, *arguments)
     if place is None:
         return offer.make(*arguments)
+    return _remote(_worker(place), backend, offer, *arguments)
+
+
+def _apart(backend: Backend, offer: Offer, *arguments: Any) -> Any:
+    from simulator.worker.apart import ConfinedExporter, ConfinedGradients
+
+    number = backend.of(offer.stage).index(offer)
+    if offer.stage == Stage.EXPORT:
+        return ConfinedExporter(partial(_hired, backend), number, offer, *arguments)
+    worker = _worker(_confined(backend))
+    if offer.stage == Stage.GRADIENT:
+        return ConfinedGradients(worker, number, offer, *arguments)
+    return _remote(worker, backend, offer, *arguments)
+
+
+def injector(backend: Backend, offer: Offer, artifact: Path, options: Options) -> Injector:
+    """Open what puts faults into a runtime's artifact, here or in a worker; see :func:`make`.
+
+    Raises:
+        Unsupported: nothing reaches this runtime or this artifact; the message says why.
+    """
+    kind: type[Injector] = offer.make.injector()
+    if not _reads_code(offer):
+        return kind(artifact, options)
+    from simulator.worker.injected import ConfinedInjector
+
+    number = backend.of(offer.stage).index(offer)
+    return ConfinedInjector(_worker(_confined(backend)), number, offer, artifact, options)
+
+
+def _remote(worker: Worker, backend: Backend, offer: Offer, *arguments: Any) -> Any:
     from simulator.worker import remote
 
     number = backend.of(offer.stage).index(offer)
-    return remote.make(_worker(place), STAGES[offer.stage], number, offer.make, *arguments)
+    return remote.make(worker, STAGES[offer.stage], number, offer.make, *arguments)
 
 
 def compile(backend: Backend, offer: Offer, source: Path, folder: Path, options: Options) -> None:
-    """Let a runtime write its compiled form, in this process or in the backend's worker."""
+    """Let a runtime write its compiled form, in this process or in a worker; see :func:`make`."""
     place = home(backend.name)
-    if place is None:
+    number = backend.of(offer.stage).index(offer)
+    if _reads_code(offer):
+        with _hired(backend, folder) as worker:
+            worker.call("compile", offer.stage, number, source, folder, options)
+    elif place is None:
         offer.make.compile(source, folder, options)
     else:
-        number = backend.of(offer.stage).index(offer)
         _worker(place).call("compile", offer.stage, number, source, folder, options)
 
 
@@ -204,6 +249,29 @@ def dismiss(worker: Worker) -> None:
     """End a worker for good."""
     worker.stop()
     _workers.remove(worker)
+
+
+@contextmanager
+def _hired(backend: Backend, folder: Path) -> Iterator[Worker]:
+    """Give a confined worker that may write to a folder, and end it after the context."""
+    worker = Worker(_confined(backend, folder))
+    _workers.append(worker)
+    try:
+        yield worker
+    finally:
+        dismiss(worker)
+
+
+def _reads_code(offer: Offer) -> bool:
+    return getattr(offer.make, "takes", None) in RUNS_CODE
+
+
+def _confined(backend: Backend, *writes: Path) -> Home:
+    """Return where a backend reads files that may hold code."""
+    place = home(backend.name)
+    python = place.python if place else sys.executable
+    folders = tuple(os.path.abspath(one) for one in writes)
+    return Home(backend.name, python, entry_points()[backend.name].value, folders)
 
 
 _workers: list[Worker] = []

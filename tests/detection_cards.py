@@ -66,10 +66,10 @@ def output(head: dict[str, Any], nms: Any = None, **fields: Any) -> DetectionOut
 
 
 def settings(
-    head: dict[str, Any], size: tuple[int, int], asked: Any = None, **fields: Any
+    head: dict[str, Any], size: tuple[int, int], asked: Any = None, classes: int = 3, **fields: Any
 ) -> Settings:
     """What is in force for a network of this size."""
-    return resolve(output(head, **fields), Postprocess.model_validate(asked or {}), size)
+    return resolve(output(head, **fields), Postprocess.model_validate(asked or {}), size, classes)
 
 
 def whole(height: int, width: int) -> Placement:

@@ -36,13 +36,16 @@ def weights(seed: int = 0, tied: bool = True) -> dict[str, np.ndarray]:
     return found
 
 
-def write(path: Path, kind: str | None = None, tied: bool = True, **changed: object) -> Path:
+def write(
+    path: Path, kind: str | None = None, tied: bool = True, without: str = "", **changed: object
+) -> Path:
     """Write the file.
 
     Args:
         path: where.
         kind: the type of the matrices, such as ``Q8_0``; FP32 by default.
         tied: whether the head is the embedding.
+        without: a tensor that is left out.
         changed: fields by their key with ``__`` for a dot; None leaves one out.
     """
     import gguf
@@ -79,6 +82,8 @@ def write(path: Path, kind: str | None = None, tied: bool = True, **changed: obj
     writer.add_token_merges(list(vocabularies._PAIRS))
     stored = gguf.GGMLQuantizationType[kind] if kind else None
     for name, value in weights(tied=tied).items():
+        if name == without:
+            continue
         if stored is None or value.ndim == 1:
             writer.add_tensor(name, value)
         else:

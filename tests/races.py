@@ -43,4 +43,5 @@ def records(folder):
 def summary(folder):
     """The summary, but for what differs from run to run."""
     found = json.loads((folder / "summary.json").read_text())
+    found["verdict"].pop("next")  # names the folder
     return {name: value for name, value in found.items() if name not in TIMED}

@@ -133,3 +133,22 @@ def test_nothing_was_seen():
     assert empty.against(0.0) == (0, 0)
     with pytest.raises(ValueError, match="not between"):
         empty.add(2.0)
+
+
+@pytest.mark.parametrize(("ones", "zeros", "limit"), [(0, 40, 0.01), (3, 60, 0.02), (2, 30, 0.2)])
+def test_what_would_decide_is_what_decides_samples_of_that_rate(ones, zeros, limit):
+    """The same samples as often as are named refute one answer; one time less does not."""
+
+    def seen(times):
+        return Evidence(Range(0.0, 1.0), ([1.0] * ones + [0.0] * zeros) * times)
+
+    samples = ones + zeros
+    more = seen(1).further(limit, 0.05)
+
+    for times in range(1, 60):
+        decided = max(seen(times).against(limit)) >= -math.log(0.05)
+        assert decided == (samples * times >= samples + more)
+
+
+def test_a_mean_at_the_limit_is_never_decided():
+    assert Evidence(Range(0.0, 1.0), [1.0, 0.0, 0.0, 0.0]).further(0.25, 0.05) is None

@@ -18,6 +18,7 @@ from onnx import helper
 from PIL import Image
 
 from simulator.cli import main
+from simulator.contract.installing import install
 
 SAME = ("--train", "pillow_fp32", "--deploy", "pillow_fp32")
 NEAREST = (*SAME, "--set", "deploy.resize.interpolation=nearest")
@@ -167,7 +168,7 @@ def test_one_pixel_through_a_stack_that_drops_odd_rows(simulate, tmp_path):
     found = summary(tmp_path)
     assert code == 0
     assert found["samples"] >= 1
-    assert found["samples"] + found["skipped"] == 3
+    assert found["samples"] + found["failed"]["deploy"]["count"] == 3
 
 
 def test_only_bad_images(simulate, tmp_path):
@@ -235,6 +236,10 @@ def test_a_label_that_the_model_does_not_know(simulate, data, tmp_path):
         (["--limit", "0"], "limit must be at least 1, got 0"),
         (["--limit", "-3"], "limit must be at least 1, got -3"),
         (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (
+            ["--under", "gaussian_noise:1", "--trial", f"{10**20}"],
+            f"--trial {10**20}: 0 to 2,147,483,647 expected",
+        ),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_meant(simulate, tmp_path, arguments, why):
@@ -443,7 +448,7 @@ def test_a_missing_library_says_which_extra(card, data, module, override, extra)
     assert done.stdout == ""
     assert re.fullmatch(
         rf"error: {module} is needed, but '{module}' is not installed; "
-        rf"try: pip install 'pipeline-simulator\[{extra}\]'\n",
+        rf"try: {re.escape(install(extra))}\n",
         done.stderr,
     )
 

@@ -62,7 +62,7 @@ class Bccd:
 
     def tensor(self, rgb, resize):
         mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
-        x = (resize(rgb, (416, 320)) - F(255 * mean)) / F(255 * std)  # / 255 is in the constants
+        x = (resize(rgb, (416, 320)) / F(255) - F(mean)) / F(std)
         scale = 416 / rgb.shape[1], 320 / rgb.shape[0]
         return np.ascontiguousarray(x.transpose(2, 0, 1)[None]), scale
 

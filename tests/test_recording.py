@@ -164,15 +164,16 @@ def test_manifests_that_do_not_fit(cache, tmp_path, card, data, fields, line):
     assert line in refused(card, data, write(tmp_path, card, **fields), tmp_path / "run")
 
 
-def test_a_damaged_array_skips_its_image(cache, tmp_path, card, data):
+def test_a_damaged_array_fails_on_its_image(cache, tmp_path, card, data):
     rows = logits(data)
     rows["red/red0.jpg"] = np.full((1, 3), np.nan, np.float32)
     np.savez(tmp_path / "dump.npz", **rows)
 
     summary = compare(card, data, write(tmp_path, card), tmp_path / "run")
 
-    (skip,) = summary["skipped_samples"]
-    assert skip == {"sample": "red/red0.jpg", "why": "postprocess: the model gave NaN"}
+    (one,) = summary["failures"]
+    assert (one["stack"], one["samples"]) == ("deploy", ["red/red0.jpg"])
+    assert one["why"] == "postprocess: the model gave NaN"
 
 
 @pytest.mark.parametrize(
@@ -205,13 +206,13 @@ def test_a_column_that_holds_no_class_indices(cache, tmp_path, card, data, writt
 
 
 @pytest.mark.parametrize("written", ["-5", ""])
-def test_a_prediction_that_is_none_skips_its_image(cache, tmp_path, card, data, written):
+def test_a_prediction_that_is_none_fails_on_its_image(cache, tmp_path, card, data, written):
     manifest = predicted(tmp_path, card, data, written)
 
-    (skip,) = compare(card, data, manifest, tmp_path / "run")["skipped_samples"]
+    (one,) = compare(card, data, manifest, tmp_path / "run")["failures"]
 
-    assert skip["sample"] == "blue/blue0.jpg"
-    assert "is not a class index" in skip["why"]
+    assert (one["stack"], one["samples"]) == ("deploy", ["blue/blue0.jpg"])
+    assert "is not a class index" in one["why"]
 
 
 def test_tensors_of_another_shape(cache, tmp_path, card, data):

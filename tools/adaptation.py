@@ -5,10 +5,10 @@
     python tools/adaptation.py MODEL.yaml DATA OUT --cost
 
 Every row is a `simulate sweep` of the columns decode, resize and color, with --set for the row's
-adaptation; rows that OUT already has are read. It prints Markdown: the clean accuracy; mean (max)
-of the points lost to decode and resize, and those lost to color, each against the row's own clean
-accuracy; and the mean accuracy over all options less that of the first row, with its 95 % interval
-and p of a paired t-test over images. With --cost it prints the processor time of a sample instead.
+adaptation; rows that OUT already has are read. It prints Markdown: the clean accuracy; mean (worst)
+of what decode, resize and color change, in points against the row's own clean accuracy; and the
+mean accuracy over all options less that of the first row, with its 95 % interval and p of a paired
+t-test over images. With --cost it prints the processor time of a sample instead.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from simulator.model.card import Card
 from simulator.model.card import load as load_card
 from simulator.model.onnxfile import check
 from simulator.profile.implementations import implementation
+from simulator.report.words import moved
 
 DECODE = ("ffmpeg", "dali-ifast", "turbojpeg-plain")
 RESIZE = ("pil-nearest", "pil-bicubic", "opencv-nearest", "opencv-bilinear")
@@ -166,7 +167,7 @@ def line(name: str, summary: Any, correct: Any, base: Any) -> str:
     cells = []
     for column in ("decode", "resize", "color"):
         one = summary["columns"][column]
-        cells.append(f"{100 * one['mean_drop']:.2f} ({100 * one['max_drop']:.2f})")
+        cells.append(f"{moved(one['mean_drop'])} ({moved(one['max_drop'])})")
     gained = 100 * (correct[1:].mean(0) - base[1:].mean(0))
     clean = 100 * (correct[0] - base[0])
     more = [interval(clean), interval(gained)] if correct is not base else ["", ""]

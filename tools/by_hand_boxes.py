@@ -18,7 +18,7 @@ from PIL import Image
 from scipy.optimize import linear_sum_assignment
 
 HEIGHT, WIDTH = 320, 416
-MEAN, STD = (255 * np.array(x, np.float32) for x in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+MEAN, STD = (np.array(x, np.float32) for x in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
 
 
 def pillow_bilinear(rgb, size):
@@ -46,7 +46,7 @@ def moved_objects(model: Path, folder: Path, threads: int) -> tuple[int, float]:
 
     def found(data, decode, resize, offset):
         rgb = decode(data)
-        x = (resize(rgb, (WIDTH, HEIGHT)) - MEAN) / STD
+        x = (resize(rgb, (WIDTH, HEIGHT)) / np.float32(255) - MEAN) / STD
         feed = np.ascontiguousarray(x.transpose(2, 0, 1)[None])
         logits, deltas = (y[0] for y in session.run(["cls_logits", "box_deltas"], {"image": feed}))
         row, label = np.nonzero(logits > np.log(0.05 / 0.95))

@@ -31,6 +31,7 @@ from simulator.pipeline.inference import Answer, Infer
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
 from simulator.results.read import read_run
+from simulator.tasks.impact import decoded
 from simulator.tasks.task import Task
 
 SHARE, SEED, RUNTIMES = 3, 7, ("onnxruntime", "pytorch")
@@ -136,14 +137,17 @@ def checked(session: Session, stack: Stack, rows: Sequence[Row], hooked: Hooked)
         context = session.executor.context(items[row["sample"]])
         (value,) = first.walk(context).answers()
         outputs, finite = hooked.run(value, row, behind)
-        if row["due"]:
-            yield "detected (NaN or Inf): " + ("nothing seen here" if finite else "seen here too")
-            continue
         own = dict(zip(names, outputs.values(), strict=True))
         named = {name: own[port] for name, port in infer.outputs.items()}
-        found = task.decode(named, answer.settings, answer.placing(context.source))
-        truth = task.opened(context.truth, context.source)
-        yield compared(task, row, task.record(found, truth))
+        found = decoded(task, named, answer.settings, answer.placing(context.source))
+        if row["due"]:
+            seen = not finite or found.due is not None
+            yield "detected: " + ("seen here too" if seen else "nothing seen here")
+        elif found.due is not None:
+            yield "detected here alone"
+        else:
+            truth = task.opened(context.truth, context.source)
+            yield compared(task, row, task.record(found.prediction, truth))
 
 
 def _is_in_one_layer(row: Row) -> bool:

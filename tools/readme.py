@@ -3,7 +3,8 @@
 python tools/readme.py           run the commands and write their output into the pages
 python tools/readme.py --check   exit 1 if a command fails or prints something else
 
-Numbers and spacing are not compared: latencies and run folders differ from run to run.
+Numbers, spacing and absolute paths are not compared: latencies and run folders differ from run to
+run.
 A command on a card of tests/cards needs ../shared/data; without that folder it is left alone.
 """
 
@@ -51,6 +52,7 @@ def rerun(block: re.Match[str]) -> str:
 
 def masked(text: str) -> str:
     """Leave only what is the same from run to run."""
+    text = re.sub(r"(?<= )/\S+", "/", text)  # a place on the machine
     text = re.sub(r"[-+]?\d[\d.,:e-]*", "#", text)
     return re.sub(r"[\s─]+", " ", text)
 

@@ -73,14 +73,14 @@ class GgufCheckpoint(Checkpoint):
         if program:
             torch_program.save(sizes, file.weight, folder / _PROGRAM)
         stored = ", ".join(f"{number} {kind}" for kind, number in sorted(file.types().items()))
-        start = file.field("tokenizer.ggml.bos_token_id", 0)
+        start = file.token("bos_token_id", 0)
         card = _LLAMA.format(
-            name=json.dumps(file.field("general.name", source.stem)),
+            name=json.dumps(str(file.field("general.name", source.stem))),
             summary=json.dumps(f"Llama of {source.name}; tensors there: {stored}; FP32 here"),
             gguf="model.gguf",
             vocabulary=sizes.vocabulary,
             length=sizes.context,
-            pad=file.field("tokenizer.ggml.padding_token_id", start),
+            pad=file.token("padding_token_id", start),
             prefix=start,
         )
         card += f"torch_export: {_PROGRAM}\n" if program else ""

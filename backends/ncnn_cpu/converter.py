@@ -10,6 +10,7 @@ from pathlib import Path
 
 from backends.onnx_ports import check_fixed, name_nodes, ports, read_onnx, run_tool, save_ports
 from simulator.contract import Library, MissingLibrary, ModelError, Unsupported
+from simulator.contract.installing import install
 
 pnnx = Library("pnnx", distribution="pnnx", extra="ncnn")
 
@@ -54,7 +55,6 @@ def _program() -> str:
     spec = importlib.util.find_spec("pnnx")
     if spec is None or spec.origin is None:
         raise MissingLibrary(
-            "ncnn models are made by 'pnnx', which is not installed; "
-            "try: pip install 'pipeline-simulator[ncnn]'"
+            f"ncnn models are made by 'pnnx', which is not installed; try: {install('ncnn')}"
         )
     return str(Path(spec.origin).with_name("pnnx"))

@@ -12,6 +12,8 @@ from backends.nvidia.driver import cuda_device
 from simulator.contract import (
     U8,
     Admits,
+    Array,
+    Asked,
     Backend,
     Decoder,
     Encoded,
@@ -74,7 +76,10 @@ class DaliDecoder(Decoder):
 class DaliResizer(Resizer):
     """Resamples with ``resize``; ``antialias`` widens the kernel when shrinking.
 
-    ``triangular`` is DALI's deprecated name for ``bilinear`` and gives the same bits.
+    ``subpixel_scale`` is DALI's: with True, its default, a side of 341.33 pixels keeps its scale
+    and the part of the image that is seen becomes that of 341; with False the whole image is
+    squeezed to 341. ``triangular`` is DALI's deprecated name for ``bilinear`` and gives the same
+    bits.
 
     Raises:
         MissingLibrary: ``gpu`` without a GPU.
@@ -84,24 +89,50 @@ class DaliResizer(Resizer):
         super().__init__(options)
         self._engine = _engine(options, self._resample)
 
-    def _resample(self, ops: Any, plane: Any, size: Any) -> Any:
+    def _resample(self, ops: Any, plane: Any, size: Any, start: Any, end: Any) -> Any:
         return ops.resize(
             plane.gpu() if self.options["device"] == "gpu" else plane,
             size=size,
+            roi_start=start,
+            roi_end=end,
             interp_type=getattr(types, _KERNELS[self.options["interpolation"]]),
             antialias=self.options["antialias"],
         )
 
     def _resize(self, plane: U8, height: int, width: int) -> U8:
+        return self._resize_asked(plane, height, width, None)
+
+    def _resize_asked(self, plane: U8, height: int, width: int, asked: Asked | None) -> U8:
         channels = np.ascontiguousarray(plane if plane.ndim == 3 else plane[..., None])
-        out = self._engine.run(plane=channels, size=np.array((height, width), np.float32))
+        sides, size = np.array(plane.shape[:2], np.float32), np.array((height, width), np.float32)
+        keep = asked if self.options["subpixel_scale"] else None
+        margin = sides * 0.5 * (size / (_exact(sides, keep) if keep else size).astype(float))
+        out = self._engine.run(
+            plane=channels,
+            size=size,
+            start=(sides * 0.5 - margin).astype(np.float32),
+            end=(sides * 0.5 + margin).astype(np.float32),
+        )
         return out.reshape(height, width, *plane.shape[2:])
+
+
+def _exact(sides: Array, asked: Asked) -> Array:
+    """Return the size before rounding, in float32 as DALI computes it from its ``mode``.
+
+    Source:
+        NVIDIA/DALI, dali/operators/image/resize/resize_attr_base.cc: AdjustOutputSize, and
+        CalculateSampleParams for the region.
+    """
+    wanted = np.array((asked.rows, asked.columns), np.float32)
+    scales = wanted / sides
+    scale = scales.max() if asked.cover else scales.min()
+    return np.where(scales == scale, wanted, (sides * float(scale)).astype(np.float32))
 
 
 _SMOOTH = tuple(name for name in _KERNELS if name != "nearest")
 _RESIZES: tuple[dict[str, Admits], ...] = (
-    {"interpolation": _SMOOTH, "antialias": (True, False)},
-    {"interpolation": ("nearest",), "antialias": (False,)},
+    {"interpolation": _SMOOTH, "antialias": (True, False), "subpixel_scale": (True, False)},
+    {"interpolation": ("nearest",), "antialias": (False,), "subpixel_scale": (True, False)},
 )
 
 
@@ -144,5 +175,6 @@ BACKEND = Backend(
     fields={
         "api": "a pipeline that is built once, or the dynamic mode",
         "chroma_upsampling": "libjpeg's triangle filter, or replication",
+        "subpixel_scale": "keep the scale where a side is rounded, as DALI does unless told not to",
     },
 )

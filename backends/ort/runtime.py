@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,6 +34,7 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
+from simulator.contract.installing import install
 
 _DTYPES = {
     "tensor(float)": "f4", "tensor(float16)": "f2", "tensor(double)": "f8", "tensor(bool)": "?",
@@ -78,14 +80,7 @@ class OrtRuntime(Runtime):
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._artifact = artifact
         self._provider = _PROVIDERS[self.options["provider"]]
-        available = ort.get_available_providers()
-        if self._provider not in available:
-            raise MissingLibrary(
-                f"onnxruntime {ort.version} here has no {self._provider} (it has "
-                f"{', '.join(available)}); for CUDA: pip uninstall -y onnxruntime, then "
-                "pip install 'pipeline-simulator[gpu]'; any build in a Python of its own: "
-                "simulate backends install onnxruntime --python PATH"
-            )
+        _present(self._provider)
         self._session = self._opened(self._session_options())
         if self._session.get_providers()[:1] != [self._provider]:
             raise MissingLibrary(
@@ -181,6 +176,21 @@ class OrtRuntime(Runtime):
         del self._session
 
 
+def _present(provider: str) -> None:
+    """Make sure that this build of ONNX Runtime has an execution provider.
+
+    Raises:
+        MissingLibrary: it has not.
+    """
+    available = ort.get_available_providers()
+    if provider not in available:
+        raise MissingLibrary(
+            f"onnxruntime {ort.version} here has no {provider} (it has {', '.join(available)}); "
+            f"for CUDA: pip uninstall -y onnxruntime, then {install('gpu')}; "
+            "any build in a Python of its own: simulate backends install onnxruntime --python PATH"
+        )
+
+
 def asked(options: Options) -> dict[str, str]:
     """Return what the execution provider is told, in its own words."""
     own: dict[str, str] = dict(_ASKS.get((options["provider"], options["compute"]), {}))
@@ -212,6 +222,7 @@ def _offers() -> Iterator[Offer]:
 
     The default provider is the CPU, and the default ``io_binding`` is none.
     """
+    checks = {name: partial(_present, _PROVIDERS[name]) for name in _OWN}
     for io_binding, (provider, own) in product((False, True), _OWN.items()):
         run: dict[str, Admits] = {
             "provider": (provider,),
@@ -221,7 +232,10 @@ def _offers() -> Iterator[Offer]:
             **own,
         }
         for precision in _PRECISIONS[provider]:
-            yield Offer(Stage.RUNTIME, {**run, **precision}, OrtRuntime, source=_EP + provider)
+            yield Offer(
+                Stage.RUNTIME, {**run, **precision}, OrtRuntime, source=_EP + provider,
+                present=checks[provider],
+            )  # fmt: skip
 
 
 _PROVIDERS = {

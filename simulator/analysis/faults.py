@@ -13,13 +13,11 @@ from math import isfinite
 
 import numpy as np
 
-from simulator.statistics import special
-from simulator.statistics.bootstrap import Effect, Floats, Resamples, effect, ratio
+from simulator.statistics import planning
+from simulator.statistics.bootstrap import Effect, Floats, Ratio, Resamples, effect
 from simulator.statistics.paired import bonett_price, clopper_pearson, mcnemar_midp
 
 RESAMPLES = 2000
-MOST = 10**12
-"""No campaign has more faults."""
 FEW = 20
 """Fewer faults with an event give no bootstrap."""
 
@@ -109,18 +107,13 @@ def further(events: int, trials: int, width: float, confidence: float = 0.95) ->
     clopper_pearson(events, trials, confidence)  # checks them
     if not width > 0:
         raise ValueError(f"width must be above 0; got {width}")
-    if _width(events, trials, trials, confidence) <= width:
-        return 0
-    wide, narrow = trials, 2 * trials
-    while _width(events, trials, narrow, confidence) > width and narrow < MOST:
-        wide, narrow = narrow, 2 * narrow
-    while narrow - wide > 1:
-        middle = (wide + narrow) // 2
-        if _width(events, trials, middle, confidence) > width:
-            wide = middle
-        else:
-            narrow = middle
-    return narrow - trials
+
+    def narrow(wanted: int) -> bool:
+        low, high = clopper_pearson(events / trials * wanted, wanted, confidence)
+        return high - low <= width
+
+    found = planning.first(narrow, trials)
+    return (planning.MOST if found is None else found) - trials
 
 
 def clustered(
@@ -141,7 +134,8 @@ def clustered(
         weights: of the inferences; each counts 1 where None.
     """
     sums, sizes = _sums(np.asarray(happened, np.float64), clusters, weights)
-    return effect(Resamples(len(sizes), seed, number).of(ratio(sums, sizes)), len(sizes))
+    drawn = Resamples(len(sizes), seed, number).of(Ratio(sums, sizes))
+    return effect(drawn, number, None)
 
 
 def lasting(
@@ -163,7 +157,7 @@ def lasting(
     sums, sizes = _sums(np.asarray(happened, np.float64), clusters)
     value, faults = float(sums.sum() / sizes.sum()), len(sizes)
     if min(np.count_nonzero(sums), np.count_nonzero(sums < sizes)) < FEW:
-        ends = _ends(value * faults, faults, 0.95)
+        ends = clopper_pearson(value * faults, faults)
     else:
         ends = clustered(happened, clusters, number, seed).ci95
     return Rate(value, ends, int(sums.sum()), len(happened))
@@ -222,20 +216,6 @@ def exceeding(severities: Sequence[float], levels: Sequence[float]) -> list[Rate
     """Return the share of faults whose severity is above each level; for 0, above nothing."""
     found = np.asarray(severities, np.float64)
     return [rate(int((found > level).sum()), len(found)) for level in levels]
-
-
-def _width(events: int, trials: int, wanted: int, confidence: float) -> float:
-    """How wide the interval is after *wanted* trials at the same rate."""
-    low, high = _ends(events / trials * wanted, wanted, confidence)
-    return high - low
-
-
-def _ends(events: float, trials: int, confidence: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval, also of a number of events that is not whole."""
-    tail = (1 - confidence) / 2
-    low = float(special.betaincinv(events, trials - events + 1, tail)) if events > 0 else 0.0
-    full = events >= trials
-    return low, 1.0 if full else float(special.betaincinv(events + 1, trials - events, 1 - tail))
 
 
 def _sums(

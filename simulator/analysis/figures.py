@@ -16,23 +16,30 @@ ALIASES: tuple[tuple[str, str], ...] = (
     ("flip_rate", "flips.rate"),
     ("flip_rate.low", "flips.ci95.0"),
     ("flip_rate.high", "flips.ci95.1"),
+    ("failed.{stack}.low", "failed.{stack}.ci95.0"),
+    ("failed.{stack}.high", "failed.{stack}.ci95.1"),
+    ("failed.{stack}", "failed.{stack}.rate"),
     ("delta.{metric}.low", "delta.{metric}.ci95.0"),
     ("delta.{metric}.high", "delta.{metric}.ci95.1"),
     ("delta.{metric}", "delta.{metric}.value"),
     ("{stack}.{kind}.{condition}.low", "stacks.{stack}.{kind}.{condition}.ci95.0"),
     ("{stack}.{kind}.{condition}.high", "stacks.{stack}.{kind}.{condition}.ci95.1"),
     ("{stack}.{kind}.{condition}", "stacks.{stack}.{kind}.{condition}.value"),
-    ("SDC", "stacks.deploy.SDC.ci95.1"),
-    ("DUE", "stacks.deploy.DUE.ci95.1"),
-    ("{stack}.{fault}.rate", "stacks.{stack}.{fault}.rate"),
+    ("SDC", "stacks.deploy.SDC.rate"),
+    ("DUE", "stacks.deploy.DUE.rate"),
     ("{stack}.{fault}.low", "stacks.{stack}.{fault}.ci95.0"),
-    ("{stack}.{fault}", "stacks.{stack}.{fault}.ci95.1"),
+    ("{stack}.{fault}.high", "stacks.{stack}.{fault}.ci95.1"),
+    ("{stack}.{fault}", "stacks.{stack}.{fault}.rate"),
+    ("{stack}.{fault}.rate", "stacks.{stack}.{fault}.rate"),
     ("{stack}.{mean}.low", "stacks.{stack}.{mean}.ci95.0"),
     ("{stack}.{mean}.high", "stacks.{stack}.{mean}.ci95.1"),
     ("{stack}.{mean}", "stacks.{stack}.{mean}.value"),
     ("interaction.{stack}.{condition}.low", "interaction.{stack}.{condition}.ci95.0"),
     ("interaction.{stack}.{condition}.high", "interaction.{stack}.{condition}.ci95.1"),
     ("interaction.{stack}.{condition}", "interaction.{stack}.{condition}.value"),
+    ("against.{stack}.{condition}.low", "against.interaction.{stack}.{condition}.ci95.0"),
+    ("against.{stack}.{condition}.high", "against.interaction.{stack}.{condition}.ci95.1"),
+    ("against.{stack}.{condition}", "against.interaction.{stack}.{condition}.value"),
     ("{stack}.{flips}.{condition}.low", "sequences.stacks.{stack}.{flips}.{condition}.ci95.0"),
     ("{stack}.{flips}.{condition}.high", "sequences.stacks.{stack}.{flips}.{condition}.ci95.1"),
     ("{stack}.{flips}.{condition}", "sequences.stacks.{stack}.{flips}.{condition}.value"),
@@ -71,8 +78,8 @@ _NOT_RESULTS = ("schema", "seconds", "workers")
 
 _FRACTIONS = (
     r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
-    r"|(train|deploy)\.metric\..*|tail\..*"
-    r"|stacks\.[^.]+\.m?(clean|NR|NCI)\..*|(mean_)?interaction\..*\.(value|ci95.*)"
+    r"|(train|deploy)\.metric\..*|tail\..*|failed\..*\.(rate|ci95.*)"
+    r"|stacks\.[^.]+\.m?(clean|NR|NCI)\..*|(against\.)?(mean_)?interaction\..*\.(value|ci95.*)"
     r"|stacks\.[^.]+\.((SDC|DUE|masked)|further\.\w+)\.(rate|ci95.*)"
     r"|system_noise\.stacks\..*\.(value|ci95.*)"
     r"|sequences\.(stacks\.[\w-]+\.m?FP|(mean_)?interaction)\..*"

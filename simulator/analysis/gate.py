@@ -25,7 +25,9 @@ from simulator.analysis.figures import (
     path_of,
     unit_of,
 )
+from simulator.analysis.sure import sure
 from simulator.errors import UserError
+from simulator.notices import Kind, Notice
 from simulator.typed import Typed
 
 OPS: dict[str, Callable[[float, float], bool]] = {
@@ -48,12 +50,20 @@ UNITS: dict[str, tuple[str, Decimal]] = {
 }
 """What a unit measures, and its factor to the unit of the summary (fractions, milliseconds)."""
 
-_COUNTS = r"flips\.\w+|samples|skipped|labelled"
+_COUNTS = r"flips\.\w+|samples|skipped|labelled|failed\..*\.(count|of)"
 _RULE = re.compile(
     r"\s*(?P<name>\w[\w. @-]*?)\s*(?P<op><=|>=|==|!=|<|>)"
     r"\s*(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?)"
     r"(?:\s*\*\s*(?P<times>\w[\w. @-]*?)|\s*(?P<unit>%|points?|us|ms|s|))\s*"
 )
+
+
+NOT_JUDGED: dict[str, Any] = {
+    "value": None, "failed": True, "undecided": False, "judged": False, "chance": None,
+    "ci95": None, "more": None,
+    "reason": "the training stack is not shown to be better than guessing",
+}  # fmt: skip
+"""Of the outcome of a rule, where no rule can be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,53 @@ class Rule:
     times: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Borne(Rule):
+    """What every gate has besides its rules: how many samples the deployment alone may fail on.
+
+    Its outcome is one for each stack but the reference; where none is borne, for each that failed.
+    """
+
+    def of(self, stack: str) -> Rule:
+        """Return the rule on one stack."""
+        return Rule(f"failed.{stack} > {self.text}", f"failed.{stack}.rate", self.op, self.limit)
+
+
+def read(fail_on: Sequence[str], allow_failed: str | None = None) -> list[Rule]:
+    """Read the rules of a gate.
+
+    Args:
+        fail_on: the rules; without any there is no gate.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default.
+
+    Raises:
+        UserError: one is no rule, or the share is none.
+    """
+    rules = [parse(rule) for rule in fail_on]
+    return [*rules, borne(allow_failed)] if rules else []
+
+
+def borne(allow_failed: str | None) -> Borne:
+    """Return the rule on samples on which the deployment alone fails; see :func:`read`.
+
+    Raises:
+        UserError: the share is none.
+    """
+    written = "0%" if allow_failed is None else str(allow_failed).strip()
+    try:
+        rule = parse(f"failed.deploy > {written}")
+    except UserError as error:
+        raise UserError(_no_share(allow_failed)) from error
+    if not 0 <= rule.limit <= 1 or rule.times is not None:
+        raise UserError(_no_share(allow_failed))
+    return Borne(written, "failed", ">", rule.limit)
+
+
+def _no_share(allow_failed: str | None) -> str:
+    return f"--allow-failed {allow_failed}: a share expected, from 0% to 100%, for example 0.1%"
+
+
 def parse(rule: str) -> Rule:
     """Read one rule, ``NAME OP NUMBER[UNIT]`` or ``NAME OP NUMBER * NAME``.
 
@@ -85,8 +142,9 @@ def parse(rule: str) -> Rule:
             ``deploy.latency.p90 > 20ms``, ``deploy.mCE > 1.1 * train.mCE``.
 
     Raises:
-        UserError: it is not a rule, the unit does not fit the figure, or a share is compared with
-            a bare number other than 0 (``delta.top1 < -0.5`` may mean half a point or 50).
+        UserError: it is not a rule, the unit does not fit the figure, or a share or a time is
+            compared with a bare number other than 0 (``delta.top1 < -0.5`` may mean half a point
+            or 50).
     """
     match = _RULE.fullmatch(rule)
     if match is None:
@@ -124,6 +182,8 @@ def check(
     """
     known = dict.fromkeys(figures(shape, vocabulary)) if rules else {}
     for rule in rules:
+        if isinstance(rule, Borne):
+            continue
         for named in filter(None, (rule.path, rule.times)):
             if named in known:
                 continue
@@ -143,18 +203,39 @@ def evaluate(
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
 
     Returns:
-        The fields of :class:`simulator.results.shared.Gate`.
+        The fields of :class:`simulator.results.shared.Gate`. Where the training stack is no better
+        than guessing, no rule is judged, and each fails.
     """
-    outcomes = [_apply(rule, summary) for rule in rules]
+    outcomes = [_apply(one, summary) for rule in rules for one in for_stacks(rule, summary)]
+    if at_chance(summary.get("warnings", ())):
+        outcomes = [one | NOT_JUDGED for one in outcomes]
     if undecided == "pass":
         outcomes = [one | {"failed": one["failed"] and not one["undecided"]} for one in outcomes]
     return {"passed": not any(one["failed"] for one in outcomes), "rules": outcomes}
 
 
+def at_chance(notices: Iterable[Notice]) -> list[Notice]:
+    """Return those of some notices that say that nothing can be judged by the training stack."""
+    return [one for one in notices if one.kind is Kind.AT_CHANCE]
+
+
+def for_stacks(rule: Rule, summary: Mapping[str, Any] | Typed) -> list[Rule]:
+    """Return a rule; in place of :class:`Borne` one for each stack that it is about."""
+    if not isinstance(rule, Borne):
+        return [rule]
+    failed = summary.get("failed") or {}
+    return [
+        rule.of(stack)
+        for stack, one in failed.items()
+        if (one["count"] or rule.limit) and not one["reference"]
+    ]
+
+
 def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
     outcome = {
         "rule": rule.text, "value": None, "limit": rule.limit, "unit": unit_of(rule.path),
-        "failed": True, "undecided": False, "chance": None, "reason": None,
+        "failed": True, "undecided": False, "judged": True, "chance": None,
+        "reason": None,
     }  # fmt: skip
     value, problem = _number(rule.path, summary)
     limit = rule.limit
@@ -163,8 +244,8 @@ def _apply(rule: Rule, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
         limit *= other
     if problem:
         return outcome | problem
-    failed, chance = OPS[rule.op](value, limit), _chance(rule.path, limit, summary)
-    return outcome | {"value": value, "limit": limit, "failed": failed, "chance": chance}
+    judged = {"value": value, "limit": limit, "failed": OPS[rule.op](value, limit)}
+    return outcome | judged | sure(rule.path, limit, summary)
 
 
 def _number(path: str, summary: Mapping[str, Any] | Typed) -> tuple[float, dict[str, Any]]:
@@ -190,15 +271,6 @@ def _number(path: str, summary: Mapping[str, Any] | Typed) -> tuple[float, dict[
     return 0, {"reason": f"{path} is {what}"}
 
 
-def _chance(path: str, limit: float, summary: Mapping[str, Any] | Typed) -> bool | None:
-    """Whether the limit lies in the figure's 95 % interval; None where there is no interval."""
-    *parent, last = path.split(".")
-    ends = find(summary, [*parent, "ci95"]) if last in ("rate", "value", "ms") else None
-    if not isinstance(ends, list | tuple) or None in ends:
-        return None
-    return bool(ends[0] <= limit <= ends[1])
-
-
 def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
     time, fraction = unit_of(path) == "ms", unit_of(path) == "fraction"
     if (measures == "time" and not time) or (measures == "fraction" and time):
@@ -210,6 +282,10 @@ def _check_unit(rule: str, path: str, measures: str, limit: float) -> None:
         raise UserError(
             f"the rule {rule!r} compares a share with a bare number; write {limit:g}% or "
             f"{limit * 100:g}%"
+        )
+    if time and not measures and limit:
+        raise UserError(
+            f"the rule {rule!r} compares a time with a bare number; write {limit:g}ms, or us or s"
         )
 
 

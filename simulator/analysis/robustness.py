@@ -1,8 +1,8 @@
 """Figures of robustness benchmarks, as pure functions of metrics under conditions.
 
 Everywhere a metric is a fraction, higher is better (top-1, mAP, mIoU), and a degradation is 1 less
-the metric. The last axis of each array is that of resamples, (..., 1 + R), so that every figure is
-resampled too; a figure that is not defined is NaN.
+the metric. The last axis of each array is that of a resampled figure, (..., 1 + R + n), so that
+every figure is resampled too; a figure that is not defined is NaN.
 
 Sources:
     Hendrycks and Dietterich, ICLR 2019: CE, relative CE, mCE, flip probability, T5D.
@@ -27,7 +27,7 @@ def natural_robustness(levels: Floats) -> Floats:
     """Return NR, the mean metric over the severities of a condition.
 
     Args:
-        levels: (S, 1 + R), the metric at each severity.
+        levels: (S, 1 + R + n), the metric at each severity.
     """
     found: Floats = levels.mean(axis=0)
     return found
@@ -37,8 +37,8 @@ def impact(clean: Floats, under: Floats) -> Floats:
     """Return the share of the clean metric that is lost: NCI for NR, AAI for AR.
 
     Args:
-        clean: (1 + R,), the metric without a condition.
-        under: (1 + R,), the metric under it.
+        clean: (1 + R + n,), the metric without a condition.
+        under: (1 + R + n,), the metric under it.
     """
     return _ratio(clean - under, clean)
 
@@ -47,7 +47,7 @@ def degradation_ratio(levels: Floats, reference: Floats) -> Floats:
     """Return CD or CE: the degradation over all severities, by that of a reference.
 
     Args:
-        levels: (S, 1 + R), the metric at each severity.
+        levels: (S, 1 + R + n), the metric at each severity.
         reference: the reference's, at the same severities.
     """
     return _ratio((1 - levels).sum(axis=0), (1 - reference).sum(axis=0))
@@ -62,8 +62,8 @@ def relative_degradation_ratio(
     gains, or of a loss and nearly nothing, would look like a good result.
 
     Args:
-        clean: (1 + R,), the metric without a condition.
-        levels: (S, 1 + R), the metric at each severity.
+        clean: (1 + R + n,), the metric without a condition.
+        levels: (S, 1 + R + n), the metric at each severity.
         reference_clean: the reference's clean metric.
         reference: the reference's, at the same severities.
 
@@ -81,7 +81,7 @@ def mean_over(figures: Mapping[str, Floats], without: Sequence[str] = ()) -> Flo
     """Return the mean of a figure over conditions; those where it is not defined are left out.
 
     Args:
-        figures: (1 + R,) by condition.
+        figures: (1 + R + n,) by condition.
         without: conditions that the benchmark leaves out of its mean.
     """
     counted = [one for name, one in figures.items() if name not in without and not np.isnan(one[0])]
@@ -97,8 +97,8 @@ def interaction(train_clean: Floats, train: Floats, deploy_clean: Floats, deploy
     Negative: the deployment stack loses more under this condition than the training stack does.
 
     Args:
-        train_clean: (1 + R,), the training stack's metric without a condition.
-        train: (1 + R,), under it.
+        train_clean: (1 + R + n,), the training stack's metric without a condition.
+        train: (1 + R + n,), under it.
         deploy_clean: the deployment stack's.
         deploy: likewise.
     """
@@ -184,7 +184,7 @@ def relative_to(figure: Floats, reference: Floats) -> Floats:
     It is not defined where the reference never flips, or its list never changes.
 
     Args:
-        figure: (1 + R,), FP or uT5D of a perturbation.
+        figure: (1 + R + n,), FP or uT5D of a perturbation.
         reference: the reference's.
     """
     return _ratio(*np.broadcast_arrays(figure, reference))
@@ -197,7 +197,7 @@ def sample_deviation(rates: Floats) -> Floats:
     has 0. It is not defined for one noise.
 
     Args:
-        rates: (N, 1 + R), the metric under each noise.
+        rates: (N, 1 + R + n), the metric under each noise.
     """
     if len(rates) < 2:
         return np.full(rates.shape[1:], np.nan)

@@ -69,8 +69,8 @@ def _evaluated_again(read: Read, audit: Audit) -> Read:
 
     def judged(place: str) -> Summary:
         of, model, deploy = place.split("/")
-        asked = audit.rules if of == PAIRS_FOLDER else audit.tail_rules
-        rules = [one.rule for one in asked if one.is_for(model, deploy)]
+        asked = audit.of_pair if of == PAIRS_FOLDER else audit.of_rounds
+        rules = [one.rule for one in asked(model, deploy)]
         found = read(place)
         outcome = Gate.model_validate(gate.evaluate(rules, found))
         return found.model_copy(update={"gate": outcome})

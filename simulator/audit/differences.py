@@ -18,6 +18,10 @@ _SILENT = re.compile(
 )
 """Parts of a stack that are told elsewhere, or that no answer depends on: of a recording, where it
 lies."""
+_TOLD = frozenset(
+    {"train", "deploy", "profiles", "overrides", "model", "models", "data", "seed", "limit"}
+)
+"""Arguments of a request of which :func:`differences` tells the content."""
 _NAMED = 5
 """Name at most this many."""
 _MOST = 80
@@ -71,6 +75,27 @@ def differences(
             lines = _leaves(before, after, f"{side} {part}")
             (inputs if part in _INPUTS else around).extend(lines)
     return Differences(tuple(dict.fromkeys(inputs)), tuple(dict.fromkeys(around)))
+
+
+def requested(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Say what was asked otherwise, besides the stacks, the model and the data.
+
+    Args:
+        old: the manifest of a run.
+        new: of a later one.
+    """
+    before, after = (_at(one, "request") or {} for one in (old, new))
+    asked = [
+        {name: value for name, value in (_at(one, "arguments") or {}).items() if name not in _TOLD}
+        for one in (before, after)
+    ]
+    commands = _leaves(before.get("command"), after.get("command"), "command")
+    return commands + _leaves(_given(asked[0]), _given(asked[1]), "")
+
+
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that ask for something; not those that say no, which is the default."""
+    return {name: value for name, value in arguments.items() if value not in (None, False, [], 0)}
 
 
 def _at(node: Any, *keys: str) -> Any:

@@ -21,6 +21,8 @@ from simulator.profile.suite import overrides
 
 TRAIN = "train"
 """What the training stack is called beside the names of the others."""
+BORNE = "an answer that the deployment alone cannot give is the gravest change there is"
+"""Why every gate fails where the deployment fails on more samples than are allowed."""
 EXAMPLE = "built-in"
 """What the built-in model is called where a document names no model."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
@@ -76,7 +78,8 @@ class AuditSpec(Section):
     data: str | None = None
     limit: Positive | None = None
     seed: Annotated[int, Field(ge=0)] = 0
-    rules: list[RuleSpec] = Field(default_factory=list)
+    rules: list[RuleSpec] | Literal["none"] = Field(default_factory=list)
+    allow_failed: Text | None = None
     tail: TailSpec | None = None
 
 
@@ -114,6 +117,7 @@ class Audit:
         spec: its content.
         rules: on what the pairs give.
         tail_rules: on what the rounds give.
+        borne: what every gate has besides, see :func:`simulator.analysis.gate.read`.
         document: for messages.
     """
 
@@ -121,7 +125,20 @@ class Audit:
     spec: AuditSpec
     rules: tuple[DocumentRule, ...]
     tail_rules: tuple[DocumentRule, ...]
+    borne: DocumentRule
     document: Document
+
+    def of_pair(self, model: str, deploy: str) -> list[DocumentRule]:
+        """Return the rules on the answers of a pair."""
+        return self._own(self.rules, model, deploy)
+
+    def of_rounds(self, model: str, deploy: str) -> list[DocumentRule]:
+        """Return the rules on the rounds of a pair."""
+        return self._own(self.tail_rules, model, deploy)
+
+    def _own(self, rules: Sequence[DocumentRule], model: str, deploy: str) -> list[DocumentRule]:
+        found = [one for one in rules if one.is_for(model, deploy)]
+        return [*found, self.borne] if found else []
 
     def stacks(self) -> Iterator[tuple[str, StackSpec, Key]]:
         """Yield every stack with its name and its key in the document; the training stack first."""
@@ -147,6 +164,20 @@ class Audit:
         if problems:
             raise ProfileError(problems)
         return found
+
+    def require_rules(self) -> None:
+        """Refuse a document that judges nothing and does not say so.
+
+        Raises:
+            ProfileError: with the place of its rules.
+        """
+        if not (self.rules or self.tail_rules or self.spec.rules == "none"):
+            where = self.document.where(("rules",))
+            words = (
+                f"{where}: rules: at least one expected, got none: an audit without rules passes "
+                "whatever it finds; write rules: none to measure and judge nothing"
+            )
+            raise ProfileError([words])
 
     def card(self, model: str) -> Path | None:
         """Return where a model card is; None is the built-in model."""
@@ -180,15 +211,17 @@ def load_audit(path: Path) -> Audit:
         lines = messages.problems(error, AuditSpec, document.where, "audit", reason=reason)
         raise ProfileError(lines) from error
     problems = [*_names(spec, document)]
-    rules = _rules(spec.rules, ("rules",), spec, document, problems)
+    written = [] if spec.rules == "none" else spec.rules
+    rules = _rules(written, ("rules",), spec, document, problems)
     timed = spec.tail.rules if spec.tail else []
     tail_rules = _rules(timed, ("tail", "rules"), spec, document, problems)
     if spec.tail and spec.tail.deploy is not None:
         problems += _strange(spec.tail.deploy, spec.deploy, ("tail", "deploy"), document)
         problems += _untimed(spec.tail, document)
-    if problems:
+    borne = _borne(spec, document, problems)
+    if problems or borne is None:
         raise ProfileError(problems)
-    return Audit(path, spec, rules, tail_rules, document)
+    return Audit(path, spec, rules, tail_rules, borne, document)
 
 
 def _spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,6 +275,15 @@ def _rules(
         else:
             found.append(DocumentRule(rule, one.because, where, one.deploy, one.models))
     return tuple(found)
+
+
+def _borne(spec: AuditSpec, document: Document, problems: list[str]) -> DocumentRule | None:
+    where = f"{document.where(('allow_failed',))}: allow_failed"
+    try:
+        return DocumentRule(gate.borne(spec.allow_failed), BORNE, where, None, None)
+    except UserError as error:
+        problems.append(f"{where}: {str(error).partition(': ')[2]}")
+        return None
 
 
 def _strange(

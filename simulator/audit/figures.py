@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from simulator.analysis.gate import at_chance, for_stacks
 from simulator.audit.document import TRAIN, Audit, DocumentRule
 from simulator.errors import RunError
 from simulator.experiments.summary import SIDES, TOTAL
@@ -73,15 +74,16 @@ def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSumm
         for deploy in spec.deploy:
             place = f"{PAIRS_FOLDER}/{model}/{deploy}"
             found = _of(read(place), PairSummary, place)
-            asked = [one for one in audit.rules if one.is_for(model, deploy)]
+            asked = audit.of_pair(model, deploy)
             own = _outcomes(found, asked, model, deploy, PAIR)
             timed = None
             if audit.timed(deploy):
                 place = f"{TAILS_FOLDER}/{model}/{deploy}"
                 timed = _of(read(place), TailSummary, place)
-                asked = [one for one in audit.tail_rules if one.is_for(model, deploy)]
+                asked = audit.of_rounds(model, deploy)
                 own += _outcomes(timed, asked, model, deploy, TAIL)
-            passed = not any(one.failed for one in own)
+            doubtful = bool(audit.rules or audit.tail_rules) and at_chance(found.warnings)
+            passed = not doubtful and not any(one.failed for one in own)
             pairs.append(_pair(model, deploy, found, timed, passed))
             rules += own
     known = axes_of(*(profile.spec for profile, _ in chosen.values()))
@@ -121,11 +123,12 @@ def _outcomes(
     of: Literal["pair", "tail"],
 ) -> list[AuditedRule]:
     outcomes = found.gate.rules
-    if [one.rule for one in outcomes] != [one.rule.text for one in asked]:
+    written = [(each, one) for one in asked for each in for_stacks(one.rule, found)]
+    if [one.rule for one in outcomes] != [rule.text for rule, _ in written]:
         raise RunError(f"{of}s/{model}/{deploy}: its rules are not those of the document")
     return [
         AuditedRule(model=model, deploy=deploy, of=of, because=rule.because, **plain(outcome))
-        for rule, outcome in zip(asked, outcomes, strict=True)
+        for (_, rule), outcome in zip(written, outcomes, strict=True)
     ]
 
 
@@ -148,6 +151,8 @@ def _pair(
         metric=metric,
         samples=found.samples,
         skipped=found.skipped,
+        failed=found.failed,
+        failures=found.failures,
         train=found.train.metric.get(metric),
         value=found.deploy.metric.get(metric),
         delta=found.delta.get(metric),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from simulator.report.rules import (
     ERROR,
     FAILED,
+    NOT_JUDGED,
     UNDECIDED,
     cells,
     evidence,
@@ -30,8 +31,8 @@ _CELL = 240
 """Characters of one name, reason or figure."""
 _SAID = 2_000
 """Characters of the verdict."""
-_DECISIONS = {"ok": "✅", "not ok": "❌", "undecided": "⚠️"}
-_MARKS = {FAILED: "❌", ERROR: "⚠️", UNDECIDED: "⚠️"}
+_DECISIONS = {"ok": "✅", "not ok": "❌", "undecided": "⚠️", "not judged": "❌"}
+_MARKS = {FAILED: "❌", ERROR: "⚠️", UNDECIDED: "⚠️", NOT_JUDGED: "❌"}
 _ESCAPED = re.compile(r"([\\`*_\[\]<>#|~$&:@])")
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 

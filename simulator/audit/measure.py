@@ -10,7 +10,7 @@ from simulator.audit.answers import SideAnswers
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.summary import SIDES
 from simulator.results.json_text import finite
-from simulator.statistics.bootstrap import Resamples, interval
+from simulator.statistics.bootstrap import RATE, Resamples, interval
 from simulator.tasks.task import Task
 
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -23,7 +23,7 @@ class Counted:
 
     Attributes:
         summary: ``samples``, and the parts of ``summary.json`` that the task's comparison gives.
-        spread: the 95 % bootstrap interval of each metric, as ``train.top1``, where it has one.
+        spread: the 95 % interval of each metric, as ``train.top1``, where it has one.
     """
 
     summary: Mapping[str, Any]
@@ -87,7 +87,7 @@ class Measure:
                 score = task.score([record for record, _ in known], [truth for _, truth in known])
                 drawn = Resamples(len(known), self.seed, task.resamples)
                 for metric, figure in score.drawn(task.headline, drawn).items():
-                    spread[f"{side}.{metric}"] = interval(figure)
+                    spread[f"{side}.{metric}"] = interval(figure, drawn.number, RATE)
         return Counted(finite(summary), spread)
 
     def _odd(self, error: Exception) -> RunError:

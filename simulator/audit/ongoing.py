@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from simulator.audit import document
-from simulator.audit.document import TRAIN, Audit, DocumentRule
+from simulator.audit.document import TRAIN, Audit
 from simulator.audit.manifest import check_same, manifest, resolved
 from simulator.conditions.condition import under
 from simulator.errors import RunError, UserError
@@ -168,10 +168,6 @@ class OngoingAudit:
             return []
         stacks = [name for name in self.audit.spec.deploy if self.audit.timed(name)]
         return [(model, deploy) for model in self.sources for deploy in stacks]
-
-    def rules(self, model: str, deploy: str) -> list[DocumentRule]:
-        """Return the rules on a pair."""
-        return [one for one in self.audit.rules if one.is_for(model, deploy)]
 
     def sides(self, deploy: str) -> dict[str, Chosen]:
         """Return the profiles of a pair."""

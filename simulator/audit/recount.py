@@ -17,7 +17,8 @@ from simulator.audit.consistency import Key
 from simulator.audit.measure import Measure
 from simulator.audit.verdict import mismatches, same
 from simulator.errors import RunError, UserError, one_line
-from simulator.experiments.summary import SIDES, TOTAL
+from simulator.experiments.failures import tallied, tried_in
+from simulator.experiments.summary import SIDES, TOTAL, reference_of
 from simulator.latency import figures
 from simulator.latency.quality import Quality
 from simulator.latency.rounds import LATENCIES, times_of
@@ -33,9 +34,10 @@ from simulator.results.timed import TailSummary
 from simulator.results.times import ABSENT, from_map
 from simulator.statistics import percentiles
 
-PAIR = ("samples", "skipped", "latency_ms")
+PAIR = ("samples", "skipped", "failed", "latency_ms")
 ROUNDS = (
-    "samples", "skipped", "latency_ms", "percentiles", "ratio", "spread", "convergence", "stacks",
+    "samples", "skipped", "failed", "latency_ms", "percentiles", "ratio", "spread", "convergence",
+    "stacks",
 )  # fmt: skip
 """Figures of a pair's summary, and of its rounds, that are worked out of the records here."""
 ANSWERS = ("labelled", "flips", "delta", "train", "deploy", "tail")
@@ -111,16 +113,24 @@ def of_pair(found: PairSummary, records: bytes, where: str) -> list[str]:
             side: {stage: percentiles.figures(taken) for stage, taken in _taken(ns, mine).items()}
             for side, mine in rows.items()
         }
-        counted = _counted(table, rows[SIDES[0]])
+        counted = _counted(table)
     except _ODD as error:
         raise RunError(f"{where}: not records of a pair: {one_line(error, 100)}") from error
     return mismatches(finite(found), finite({**counted, "latency_ms": latencies}), PAIR)
 
 
-def _counted(table: pa.Table, mine: np.ndarray[Any, np.dtype[np.bool_]]) -> dict[str, int]:
-    """How many samples went through, and how many did not, by the rows of one stack."""
-    skipped = np.asarray(table["skipped"].is_valid())[mine]
-    return {"samples": int(np.sum(~skipped)), "skipped": int(np.sum(skipped))}
+def _counted(table: pa.Table) -> dict[str, Any]:
+    """How many samples went through every stack, and which stacks failed on the others."""
+    stacks = list(dict.fromkeys(table["side"].to_pylist()))
+    known = tried_in(table, stacks)
+    answered = [one for one in known if len(one.failed) < len(stacks)]
+    counts: dict[str, Any] = {
+        "samples": sum(not one.failed for one in known),
+        "skipped": len(known) - len(answered),
+    }
+    if "failed" not in table.column_names:  # of a version that left samples out for all stacks
+        return counts
+    return counts | {"failed": tallied(answered, stacks, reference_of(stacks))["failed"]}
 
 
 def _taken(
@@ -166,9 +176,8 @@ def of_rounds(
     """
     try:
         table = pq.read_table(io.BytesIO(records))
-        first = np.array(table["side"].to_pylist()) == next(iter(times))
         expected = {
-            **_counted(table, first),
+            **_counted(table),
             "latency_ms": figures.table(times),
             "percentiles": figures.percentiles(times),
             "ratio": figures.ratios(times),

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Unpack
 
+from simulator.analysis.gate import Borne
 from simulator.audit import bundle, figures, junit, locations, markdown
 from simulator.audit.document import Audit, load_audit
 from simulator.audit.ongoing import OngoingAudit
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.common import refuse_missing, stacks_of
-from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.job import Job, Options, Result, borne_as_asked
 from simulator.experiments.keywords import explicit
 from simulator.experiments.pairs import Wanted, is_complete, run_pairs
 from simulator.experiments.session import Session, Silent
@@ -66,6 +67,7 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
     job = Job("audit", None, options)
     refuse_document_options(options)
     asked = load_audit(Path(document))
+    asked.require_rules()
     references = {name: (str(path), own) for name, (path, own) in asked.profiles().items()}
     chosen = _opened(asked, references)
     refuse_missing(chosen.values())
@@ -133,11 +135,12 @@ def run_all(
         alone = Job("run", card, inner)
         wanted = []
         for deploy in spec.deploy:
-            rules = [one.rule for one in ongoing.rules(model, deploy)]
+            rules = [one.rule for one in ongoing.audit.of_pair(model, deploy)]
             request = alone.request(
                 **ongoing.pair(deploy),
                 pixels="own",
-                fail_on=[rule.text for rule in rules],
+                fail_on=[rule.text for rule in rules if not isinstance(rule, Borne)],
+                **borne_as_asked(spec.allow_failed),
                 strict=False,
                 quick=True,
                 until_decided=False,
@@ -178,6 +181,7 @@ def times(ongoing: OngoingAudit, before: int) -> None:
             max_rounds=spec.tail.max_rounds,
             max_minutes=spec.tail.max_minutes,
             fail_on=[one.rule.text for one in rules],
+            allow_failed=spec.allow_failed,
             data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
             workers=given.get("workers"), memory=given.get("memory"),
             progress=given.get("progress"), isolate=given.get("isolate", "auto"),

@@ -43,7 +43,6 @@ def audit(summary: AuditSummary, folder: str, console: Console) -> None:
             f"{escape(rule.deploy)}: {escape(rule.rule)}: {escape(got(rule))}\n"
             f"       [dim]because: {escape(rule.because)}[/]",
             highlight=False,
-            soft_wrap=True,
         )
     for note in notes(summary.pairs, strict=True):
         console.print(f"[yellow]note[/] {escape(note)}", highlight=False, soft_wrap=True)

@@ -10,7 +10,10 @@ from simulator.report.sections.section import Badge, Cell, Link, Section, Table,
 from simulator.report.words import PAGE
 from simulator.results.audits import AuditedPair, AuditSummary
 
-_KINDS = {rules.PASSED: "good", rules.FAILED: "bad", rules.ERROR: "bad", rules.UNDECIDED: "bad"}
+_KINDS = {
+    rules.PASSED: "good", rules.FAILED: "bad", rules.ERROR: "bad", rules.UNDECIDED: "bad",
+    rules.NOT_JUDGED: "bad",
+}  # fmt: skip
 
 
 @part(order=10)

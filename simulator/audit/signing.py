@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from simulator.contract.installing import install
 from simulator.errors import MissingLibrary, RunError, UserError, one_line
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ def _library() -> _Library:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError as error:
         raise MissingLibrary(
-            "signatures need cryptography, which is not installed; "
-            "try: pip install 'pipeline-simulator[sign]'"
+            f"signatures need cryptography, which is not installed; try: {install('sign')}"
         ) from error
     keys = ed25519.Ed25519PrivateKey, ed25519.Ed25519PublicKey
     return _Library(*keys, serialization, InvalidSignature)

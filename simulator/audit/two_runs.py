@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from simulator.audit.differences import differences
+from simulator.audit.differences import differences, requested
 from simulator.errors import RunError, one_line
 from simulator.model.card import Card
 from simulator.report.reading import Run
 from simulator.results.read import DAMAGE, open_run, read_manifest
 from simulator.results.runs import RunsCompared, StackAgain
 from simulator.results.times import from_map, total
-from simulator.statistics.bootstrap import effect, resampled_mean
+from simulator.statistics.bootstrap import RESAMPLES, effect, resampled_mean
 from simulator.statistics.paired import clopper_pearson
 from simulator.tasks.figures import Delta
 from simulator.tasks.score import Columns, Record, agree, each, numbers
@@ -80,7 +80,7 @@ def _compared(
         old=str(before.folder),
         new=str(after.folder),
         task=task.name,
-        inputs=list(changed.inputs),
+        inputs=[*requested(*manifests), *changed.inputs],
         surroundings=list(changed.surroundings),
         stacks={side: one for side, one in stacks.items() if one is not None},
     )
@@ -170,17 +170,36 @@ def _stack(task: Task, side: str, before: Run, after: Run, seed: int) -> StackAg
         ci95=list(clopper_pearson(count, len(old))),
         equal_outputs=len(old) - int(_differ(old, new, "digest").sum()),
         first=first,
+        fails=_only_failed(after, before, side),
+        answers=_only_failed(before, after, side),
         delta=_deltas(task, old, new, seed),
         latency_ms=[_latency(found) for found in (one, other)],
     )
 
 
+def _only_failed(run: Run, other: Run, side: str) -> int:
+    """On how many samples of both runs a stack failed in this one, and not in the other."""
+    assert other.records is not None
+    found = _failed(run, side) - _failed(other, side)
+    return len(found & set(other.records["sample"].to_pylist())) if found else 0
+
+
+def _failed(run: Run, side: str) -> set[str]:
+    """The samples on which a stack failed."""
+    assert run.records is not None
+    if "failed" not in run.records.column_names:
+        return set()
+    mine, failed = pc.equal(run.records["side"], side), pc.fill_null(run.records["failed"], False)
+    found: set[str] = set(run.records["sample"].filter(pc.and_(mine, failed)).to_pylist())
+    return found
+
+
 def _changed(task: Task, old: _Answers, new: _Answers) -> NDArray[np.bool_]:
-    """Which answers differ, as :meth:`Task.same` says."""
-    if type(task).same is not Task.same:
-        return np.array([not task.same(*pair) for pair in zip(old, new, strict=True)], np.bool_)
+    """Which answers differ, as :meth:`Task.flipped` says."""
+    if type(task).flipped is not Task.flipped:
+        return np.array([task.flipped(*pair) for pair in zip(old, new, strict=True)], np.bool_)
     changed = np.zeros(len(old), np.bool_)
-    for name in task.firm:
+    for name in task.answer:
         changed |= _differ(old, new, name) if old.has(name) and new.has(name) else True
     return changed
 
@@ -208,10 +227,8 @@ def _deltas(task: Task, old: _Answers, new: _Answers, seed: int) -> dict[str, De
         if not len(moved):
             found[metric] = None
             continue
-        value = effect(resampled_mean(moved, seed), len(moved))
-        found[metric] = Delta(
-            value=value.value, ci95=list(value.ci95), p=value.p, method="bootstrap over samples"
-        )
+        value = effect(resampled_mean(moved, seed), RESAMPLES)
+        found[metric] = Delta(**value.told(), method=value.method)
     return found
 
 
@@ -232,6 +249,8 @@ def lines(found: RunsCompared) -> Mapping[str, list[str]]:
             f"{side}: {one.changed:,} of {one.samples:,} answers differ ({low:.2f} to {high:.2f} %)"
             f"; {one.equal_outputs:,} outputs are equal to the last bit"
         )
+        for word, number in (("fails now on", one.fails), ("answers now", one.answers)):
+            said += f"; {word} {number:,} more" if number else ""
         for metric, delta in one.delta.items():
             if delta and delta.value is not None and delta.ci95:
                 ends = " to ".join(f"{100 * (end or 0.0):+.2f}" for end in delta.ci95)

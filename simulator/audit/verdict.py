@@ -207,12 +207,9 @@ def _figure(name: str, recorded: Any, ci95: Sequence[float], replayed: Any) -> d
 
 
 def _flips(summary: Mapping[str, Any]) -> Any:
-    """Flips as a delta is written; a rate of 0 that has no interval is one of [0, 0]."""
+    """Flips as a delta is written."""
     flips = summary.get("flips")
-    if not isinstance(flips, Mapping):
-        return None
-    rate, interval = flips.get("rate"), flips.get("ci95")
-    return {"value": rate, "ci95": [0, 0] if rate == 0 and interval is None else interval}
+    return {**flips, "value": flips.get("rate")} if isinstance(flips, Mapping) else None
 
 
 def _is_interval(found: Any) -> bool:

@@ -54,7 +54,8 @@ def checkpoints(runs: Sequence[str | Path], *, out: str | Path | None = None) ->
         raise UserError("there is no option that every model ran")
     task, seed = sweeps[0].task, sweeps[0].manifest.seed
     draws = Resamples(len(names), seed, task.resamples)
-    found = compared([measure(one, keys, names, draws) for one in sweeps], keys, len(names))
+    models = [measure(one, keys, names, draws) for one in sweeps]
+    found = compared(models, keys, len(names), draws.number)
     if out is not None:
         write(found, Path(out))
     return found

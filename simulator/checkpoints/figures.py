@@ -19,14 +19,24 @@ from simulator.results.checkpoints import (
     Recipe,
     Share,
 )
-from simulator.statistics.bootstrap import Floats, effect, interval
+from simulator.statistics.bootstrap import (
+    DIFFERENCE,
+    INTERACTION,
+    RATE,
+    Bounds,
+    Floats,
+    effect,
+    interval,
+)
 from simulator.statistics.groups import mixed
 
 Figure = Literal["drop", "flip_rate"]
 FIGURES: tuple[Figure, ...] = ("drop", "flip_rate")
 
 
-def compared(models: Sequence[Measured], keys: Sequence[Key], samples: int) -> Checkpoints:
+def compared(
+    models: Sequence[Measured], keys: Sequence[Key], samples: int, number: int
+) -> Checkpoints:
     """Return every figure.
 
     Args:
@@ -34,6 +44,7 @@ def compared(models: Sequence[Measured], keys: Sequence[Key], samples: int) -> C
             with.
         keys: the options that all of them ran.
         samples: how many there are.
+        number: of resamples.
     """
     groups: dict[str, list[Measured]] = {}
     for one in models:
@@ -54,10 +65,10 @@ def compared(models: Sequence[Measured], keys: Sequence[Key], samples: int) -> C
         options=options,
         left_out=["/".join(key) for key in every if key not in keys],
         first=next(iter(groups)),
-        checkpoints=[_checkpoint(one, options) for one in models],
-        recipes={name: _recipe(group, options) for name, group in groups.items()},
+        checkpoints=[_checkpoint(one, options, number) for one in models],
+        recipes={name: _recipe(group, options, number) for name, group in groups.items()},
         comparisons=[
-            row for figure in FIGURES for row in _comparisons(groups, options, figure, samples)
+            row for figure in FIGURES for row in _comparisons(groups, options, figure, number)
         ],
     )
     return found.model_copy(update={"verdict": verdict(found)})
@@ -76,11 +87,11 @@ def mean(one: Measured, column: str, options: Sequence[str], figure: Figure) -> 
     return found
 
 
-def _share(figure: Floats) -> Share:
-    return Share(value=float(figure[0]), ci95=list(interval(figure)))
+def _share(figure: Floats, number: int, bounds: Bounds = RATE) -> Share:
+    return Share(value=float(figure[0]), ci95=list(interval(figure, number, bounds)))
 
 
-def _checkpoint(one: Measured, options: Mapping[str, Sequence[str]]) -> Checkpoint:
+def _checkpoint(one: Measured, options: Mapping[str, Sequence[str]], number: int) -> Checkpoint:
     summary = one.sweep.summary
     section = one.sweep.manifest.model.spec.get("checkpoint") or {}
     return Checkpoint(
@@ -88,28 +99,30 @@ def _checkpoint(one: Measured, options: Mapping[str, Sequence[str]]) -> Checkpoi
         recipe=recipe(one),
         seed=section.get("seed"),
         run=str(one.sweep.folder),
-        trained=_share(one.trained),
-        columns={name: _column([one], name, of) for name, of in options.items()},
+        trained=_share(one.trained, number),
+        columns={name: _column([one], name, of, number) for name, of in options.items()},
     )
 
 
-def _recipe(group: Sequence[Measured], options: Mapping[str, Sequence[str]]) -> Recipe:
+def _recipe(group: Sequence[Measured], options: Mapping[str, Sequence[str]], number: int) -> Recipe:
     trained: Floats = np.mean([one.trained for one in group], axis=0)
-    columns = {name: _column(group, name, of) for name, of in options.items()}
-    return Recipe(checkpoints=len(group), trained=_share(trained), columns=columns)
+    columns = {name: _column(group, name, of, number) for name, of in options.items()}
+    return Recipe(checkpoints=len(group), trained=_share(trained, number), columns=columns)
 
 
-def _column(group: Sequence[Measured], name: str, options: Sequence[str]) -> CheckpointColumn:
+def _column(
+    group: Sequence[Measured], name: str, options: Sequence[str], number: int
+) -> CheckpointColumn:
     """A column's figures, the mean over checkpoints."""
     drops = [mean(one, name, options, "drop") for one in group]
     flips: Floats = np.mean([mean(one, name, options, "flip_rate") for one in group], axis=0)
     whole: Floats = np.mean(drops, axis=0)
     most = [max((float(one.drops[name, option][0]), option) for option in options) for one in group]
     return CheckpointColumn(
-        drop=_share(whole),
+        drop=_share(whole, number, DIFFERENCE),
         max_drop=float(np.mean([value for value, _ in most])),
         worst=max(most)[1],
-        flip_rate=_share(flips),
+        flip_rate=_share(flips, number),
         std=float(np.std([one[0] for one in drops], ddof=1)) if len(drops) > 1 else None,
     )
 
@@ -118,7 +131,7 @@ def _comparisons(
     groups: Mapping[str, Sequence[Measured]],
     options: Mapping[str, Sequence[str]],
     figure: Figure,
-    samples: int,
+    number: int,
 ) -> Iterator[Comparison]:
     """Each further recipe against the first one, in each column; one family of tests."""
     first, *others = groups
@@ -131,8 +144,12 @@ def _comparisons(
     here, anywhere = {}, {}
     for name, column in pairs:
         two, one = means[name, column], means[first, column]
-        here[name, column] = effect(np.mean(two, axis=0) - np.mean(one, axis=0), samples)
-        if (drawn := mixed(two, one)) is not None:  # never surer than of these very checkpoints
+        here[name, column] = effect(
+            np.mean(two, axis=0) - np.mean(one, axis=0), number, INTERACTION
+        )
+        if (
+            drawn := mixed(two, one, number)
+        ) is not None:  # never surer than of these very checkpoints
             surest = here[name, column].p
             anywhere[name, column] = replace(drawn, p=max(drawn.p, surest))
     holm_here = holm({pair: found.p for pair, found in here.items()})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from simulator.experiments.session import Session
 from simulator.report.reading import Run, read
 from simulator.results.manifest import RunManifest
 from simulator.results.suites import SweepSummary
-from simulator.statistics.bootstrap import Figure, Floats, Resamples, ratio
+from simulator.statistics.bootstrap import Figure, Floats, Ratio, Resamples
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
@@ -57,7 +56,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A model's figures, each (1 + R,): on all samples, then on each resample.
+    """A model's resampled figures, each (1 + R + n,).
 
     Attributes:
         sweep: where they are from.
@@ -165,22 +164,23 @@ def measure(sweep: Sweep, keys: Sequence[Key], names: Sequence[str], draws: Resa
         known = [figure for figure in figures if figure is not None]
         if len(known) < len(sides):
             raise RunError(f"{sweep.folder}: {sweep.task.headline} is not known of these samples")
-        changes = [partial(_changed, _flips(rows[side])) for side in sides[1:]]
+        changes = [_flips(rows[side]) for side in sides[1:]]
         trained, *found = draws.of_each([*known, *changes])
     except _ODD as error:
         raise RunError(f"{sweep.folder}: not records of a sweep: {one_line(error, 100)}") from error
-    values, flips = found[: len(keys)], found[len(keys) :]
+    values, flips = found[: len(keys)], [_known(one, draws.number) for one in found[len(keys) :]]
     drops = {key: trained - value for key, value in zip(keys, values, strict=True)}
     return Measured(sweep, trained, drops, dict(zip(keys, flips, strict=True)))
 
 
+def _known(flips: Floats, number: int) -> Floats:
+    """A flip rate that is 0 where there is nothing that could flip."""
+    return np.concatenate([np.nan_to_num(flips[: 1 + number]), flips[1 + number :]])
+
+
 def _flips(records: Sequence[Record]) -> Figure:
+    """A flip rate; NaN where there is nothing that could flip."""
     changed, units = (
         np.array([record[name] for record in records], np.float64) for name in ("changed", "units")
     )
-    return ratio(changed, units)
-
-
-def _changed(figure: Figure, counts: Any) -> Floats:
-    """A flip rate; 0 where there is nothing that could flip."""
-    return np.nan_to_num(figure(counts))
+    return Ratio(changed, units)

@@ -7,7 +7,8 @@ from rich.markup import escape
 
 from simulator.checkpoints import tables
 from simulator.checkpoints.words import limits
-from simulator.report.terminal import heading, table
+from simulator.report.fitted import Fitted
+from simulator.report.terminal import heading
 from simulator.report.words import title
 from simulator.results.checkpoints import Checkpoints
 
@@ -17,13 +18,13 @@ def show(found: Checkpoints, console: Console) -> None:
     console.print(f"[bold]{escape(' '.join(found.verdict))}[/]", highlight=False)
     metric = title(found.task, found.metric)
     heading(
-        f"\n{found.suite}: points of {metric} lost, mean ± half of the 95 % interval (max) / "
+        f"\n{found.suite}: change of {metric}, points, mean ± half of the 95 % interval (worst) / "
         f"answers flipped; {found.samples:,} {found.sample_unit}s",
         console,
     )
     _print(tables.recipes(found), 1, console)
     for of, words in tables.FIGURES.items() if found.comparisons else ():
-        heading(f"{words.capitalize()}, more than {found.first}", console)
+        heading(f"{words.capitalize()}, less that of {found.first}", console)
         _print(tables.comparisons(found, of), 2, console)
     for line in limits(found):
         console.print(f"[yellow]note[/] {escape(line)}", highlight=False)
@@ -31,7 +32,7 @@ def show(found: Checkpoints, console: Console) -> None:
 
 def _print(content: tuple[list[str], list[list[str]]], right: int, console: Console) -> None:
     head, rows = content
-    shown = table(*map(escape, head), right=right)
+    shown = Fitted(*map(escape, head), right=right)
     for row in rows:
         shown.add_row(*(escape(cell).replace(" / ", "\n") for cell in row))
     console.print(shown, highlight=False)

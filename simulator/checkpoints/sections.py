@@ -18,7 +18,7 @@ from simulator.report.charts import Figure, Trace
 from simulator.report.colors import FAINT
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table
 from simulator.report.sections.style import Look, error_bars, figure, looks, text
-from simulator.report.words import PAGE, SIGNIFICANT, title
+from simulator.report.words import PAGE, SIGNIFICANT, title, turned
 from simulator.results.checkpoints import Checkpoint, Checkpoints
 from simulator.results.shared import Profile
 
@@ -34,7 +34,7 @@ def sections(found: Checkpoints, beside: Path) -> list[Section]:
 
 
 def scatter(found: Checkpoints, column: str) -> Figure:
-    """Return one panel: points lost in a column against clean accuracy, a point per checkpoint."""
+    """Return one panel: the change in a column against clean accuracy, a point per checkpoint."""
     drawn_as = looks({name: Profile(profile=name) for name in found.recipes})
     groups: Mapping[str, list[Checkpoint]] = {
         name: [one for one in found.checkpoints if one.recipe == name] for name in found.recipes
@@ -43,7 +43,7 @@ def scatter(found: Checkpoints, column: str) -> Figure:
     if len(found.options[column]) > 1:
         traces += [_most(group, column, drawn_as[name]) for name, group in groups.items()]
     metric = title(found.task, found.metric)
-    drawn = figure(traces, 340, f"{metric} of the training stack, %", "points lost")
+    drawn = figure(traces, 340, f"{metric} of the training stack, %", "change, points")
     drawn.update_yaxes(zeroline=True, zerolinecolor=FAINT)
     return drawn
 
@@ -51,16 +51,17 @@ def scatter(found: Checkpoints, column: str) -> Figure:
 def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
     x = [100 * one.trained.value for one in group]
     shown = [one.columns[column].drop for one in group]
-    y = [100 * one.value for one in shown]
+    y = [0 - 100 * one.value for one in shown]
+    both = ((y, [turned(one.ci95) for one in shown]), (x, [one.trained.ci95 for one in group]))
     down, across = (
-        error_bars(values, [[100 * (end or 0) for end in one.ci95] for one in of], color=look.color)
-        for values, of in ((y, shown), (x, [one.trained for one in group]))
+        error_bars(values, [[100 * (end or 0) for end in ci95] for ci95 in of], color=look.color)
+        for values, of in both
     )
     return charts.scatter(
         x=x, y=y, mode="markers", name=look.label, legendgroup=look.name, error_y=down,
         error_x=across, marker={**look.marker, "size": 10},
         customdata=[[text(one.model), one.columns[column].flip_rate.value] for one in group],
-        hovertemplate="%{customdata[0]}: %{y:.2f} points lost, %{customdata[1]:.1%} flipped"
+        hovertemplate="%{customdata[0]}: %{y:+.2f} points, %{customdata[1]:.1%} flipped"
         "<extra></extra>",
     )  # fmt: skip
 
@@ -68,13 +69,13 @@ def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
 def _most(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
     return charts.scatter(
         x=[100 * one.trained.value for one in group],
-        y=[100 * one.columns[column].max_drop for one in group],
+        y=[0 - 100 * one.columns[column].max_drop for one in group],
         mode="markers", name=look.label, legendgroup=look.name, showlegend=False,
         marker={
             "color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5},
         },
         customdata=[[text(one.model), text(one.columns[column].worst)] for one in group],
-        hovertemplate="%{customdata[0]}, %{customdata[1]}: %{y:.2f} points lost<extra></extra>",
+        hovertemplate="%{customdata[0]}, %{customdata[1]}: %{y:+.2f} points<extra></extra>",
     )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def _noise(found: Checkpoints) -> Section:
     caption = "Mean over options ± half of its 95 % interval (the worst option) / answers flipped"
     return Section(
         "noise",
-        f"Noise and clean {metric}: points lost in each column",
+        f"Noise and clean {metric}: the change in each column, points",
         "Do checkpoints of some recipe lose less, and what do they pay for it?",
         panels=[Panel(scatter(found, name), name) for name in found.options],
         notes=[
@@ -102,12 +103,12 @@ def _differences(found: Checkpoints) -> list[Section]:
     shown = [_compared(found, of, words) for of, words in tables.FIGURES.items()]
     section = Section(
         "differences",
-        f"Differences: more than {found.first}, points",
+        f"Differences: less {found.first}, points",
         f"Which recipe loses more or less than {found.first}, beyond chance?",
         [
-            "Above 0: this recipe loses or flips more. Intervals are of the same samples for all "
-            "models. Marked: more than chance explains for these checkpoints; the last two columns "
-            "count the chance of a training too."
+            "Accuracy below 0: this recipe loses more; flips above 0: it flips more. Intervals "
+            "are of the same samples for all models. Marked: more than chance explains for "
+            "these checkpoints; the last two columns count the chance of a training too."
         ],
         tables=shown,
     )
@@ -118,7 +119,7 @@ def _compared(found: Checkpoints, of: str, words: str) -> Table:
     head, rows = tables.comparisons(found, of)
     tested = [row for row in found.comparisons if row.figure == of]
     clear = frozenset(at for at, row in enumerate(tested) if row.p_holm < SIGNIFICANT)
-    return Table(head, rows, f"{words.capitalize()}, more than {found.first}", 2, clear)
+    return Table(head, rows, f"{words.capitalize()}, less that of {found.first}", 2, clear)
 
 
 def _models(found: Checkpoints, beside: Path) -> Section:

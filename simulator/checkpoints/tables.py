@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.report.words import ends, share, title
+from simulator.report.words import ends, moved, share, title, turned
 from simulator.results.checkpoints import Checkpoint, CheckpointColumn, Checkpoints, Recipe, Share
 
-FIGURES = {"drop": "points lost", "flip_rate": "answers flipped, in points"}
+FIGURES = {"drop": "change, points", "flip_rate": "answers flipped, points"}
 """What is compared, in words."""
 
 
@@ -25,20 +25,21 @@ def checkpoints(found: Checkpoints) -> tuple[list[str], list[list[str]]]:
 
 
 def comparisons(found: Checkpoints, of: str) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows: how far each recipe lies above the first one, and both tests.
+    """Return head and rows: how far each recipe lies from the first one, and both tests.
 
     Args:
         found: the figures.
         of: which one, of :data:`FIGURES`.
     """
     head = [
-        "recipe", "column", f"more than {found.first}", "95 % interval", "Holm p",
+        "recipe", "column", f"less {found.first}", "95 % interval", "Holm p",
         "other trainings", "their Holm p",
     ]  # fmt: skip
+    way = 1 if of == "drop" else -1
     rows = [
         [
-            row.recipe, row.column, _signed(row.value), ends(row.ci95), _p(row.p_holm),
-            ends(row.any_ci95), _p(row.any_p_holm),
+            row.recipe, row.column, moved(way * row.value), _between(row.ci95, way), _p(row.p_holm),
+            _between(row.any_ci95, way), _p(row.any_p_holm),
         ]
         for row in found.comparisons
         if row.figure == of
@@ -48,7 +49,7 @@ def comparisons(found: Checkpoints, of: str) -> tuple[list[str], list[list[str]]
 
 def _head(found: Checkpoints) -> list[str]:
     many = {name for name, options in found.options.items() if len(options) > 1}
-    columns = [f"{name} mean (max)" if name in many else name for name in found.options]
+    columns = [f"{name} mean (worst)" if name in many else name for name in found.options]
     return [title(found.task, found.metric), *columns]
 
 
@@ -58,10 +59,10 @@ def _cells(found: Checkpoints, one: Checkpoint | Recipe) -> Sequence[str]:
 
 
 def _lost(column: CheckpointColumn, many: bool) -> str:
-    """Points lost and their half interval, the largest loss, and flips."""
-    most = f" ({100 * column.max_drop:.2f})" if many else ""
-    lost = f"{100 * column.drop.value:.2f} ±{_half(column.drop)}{most}"
-    return f"{lost} / {share(column.flip_rate.value, 1)}"
+    """The change and its half interval, the worst option's, and flips."""
+    most = f" ({moved(column.max_drop)})" if many else ""
+    change = f"{moved(column.drop.value)} ±{_half(column.drop)}{most}"
+    return f"{change} / {share(column.flip_rate.value, 1)}"
 
 
 def _half(figure: Share) -> str:
@@ -70,9 +71,9 @@ def _half(figure: Share) -> str:
     return f"{50 * (high - low):.2f}"
 
 
-def _signed(value: float) -> str:
-    """A difference in points; nothing is not below 0."""
-    return f"{round(100 * value, 2) + 0.0:+.2f}"
+def _between(ci95: Sequence[float | None] | None, way: int) -> str:
+    """An interval in points; turned where it is that of a drop."""
+    return ends(turned(ci95) if way > 0 else ci95)
 
 
 def _p(value: float | None) -> str:

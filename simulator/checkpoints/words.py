@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.report.words import SIGNIFICANT, count, title
+from simulator.report.words import SIGNIFICANT, count, moved, title
 from simulator.results.checkpoints import Checkpoints, Comparison
 
 
@@ -86,7 +86,7 @@ def limits(found: Checkpoints) -> list[str]:
 
 
 def _listed(rows: Sequence[Comparison]) -> str:
-    return _and([f"{row.column} ({100 * row.value:+.2f} points)" for row in rows])
+    return _and([f"{row.column} ({moved(row.value)} points)" for row in rows])
 
 
 def _and(names: Sequence[str]) -> str:

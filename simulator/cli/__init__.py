@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import io
 import logging
 import os
 import re
@@ -19,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from simulator import spent
-from simulator.cli import collector
+from simulator.cli import collector, streams, supervised
+from simulator.cli.plain import plain
 from simulator.errors import UserError, shortened, unknown
 
 PASS, GATE_FAILED, USER_ERROR, BUG = 0, 1, 2, 3
@@ -54,8 +54,6 @@ COMMANDS = {
 
 _LONG = re.compile(r"\S{300,}")
 """A word that nobody reads to its end."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-"""What a terminal may obey."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,28 +63,47 @@ def main(argv: Sequence[str] | None = None) -> int:
         0: done, and every gate rule passed; 1: a gate rule failed; 2: an error that the user can
         fix, or interrupted; 3: an error of ours, whose details are in a file.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot print an arrow
-            stream.reconfigure(errors="replace")
     arguments = list(sys.argv[1:] if argv is None else argv)
     own = argv is None  # the process is there for this command alone
     if own:
         collector.wait()
+    with supervised.owned(own) as tell:
+        try:
+            lost = streams.last() if own else lambda: None
+            with plain():
+                code = _code(arguments)
+            if why := lost():
+                print(f"error: the output cannot be written: {why.strerror}", file=sys.stderr)
+                code = code or USER_ERROR
+            tell(code)
+            return code
+        finally:
+            if own:
+                collector.leave()
+
+
+def _code(arguments: list[str]) -> int:
+    """Run one command; what ends it is an exit code too."""
     try:
-        with _terminated_like_interrupted(), _notes_on_stderr():
+        with _ended_like_interrupted(), _notes_on_stderr():
             return _run(arguments)
     except KeyboardInterrupt as stop:
         notes = getattr(stop, "__notes__", [])
         print(f"interrupted; {_going_on(notes)}", file=sys.stderr)
         return USER_ERROR
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PASS
+    except SystemExit as stop:
+        return _left(stop)
     except Exception as error:
         return _failed(error)
-    finally:
-        if own:
-            collector.leave()
+
+
+def _left(stop: SystemExit) -> int:
+    """Return the exit code where something ends the program; argparse may, a package may not."""
+    where = traceback.extract_tb(stop.__traceback__)[-1]
+    if where.filename == argparse.__file__:
+        raise stop
+    called = f"{where.filename}:{where.lineno}: called sys.exit({stop.code!r})"
+    return _failed(UserError(f"{called} in the middle of a command, which has no verdict now"))
 
 
 def _going_on(notes: Sequence[str]) -> str:
@@ -108,13 +125,14 @@ def _run(arguments: list[str]) -> int:
         raise UserError(unknown("command", shortened(arguments[0]), COMMANDS))
     name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
     from simulator.cli import common
+    from simulator.cli.help_text import HelpText
 
     command = command_module(name)
     prog = "simulate" if name == "run" else f"simulate {name}"
     parser = argparse.ArgumentParser(
         prog=prog,
         description=command.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
         allow_abbrev=False,
     )
     if name == "run":
@@ -124,7 +142,11 @@ def _run(arguments: list[str]) -> int:
     command.arguments(parser)
     options = parser.parse_args(arguments)
     common.exemplify(options)
-    code = int(command.run(options))
+    code = supervised.apart(getattr(options, "executor", None) or "local")
+    if code is not None:
+        return code
+    with supervised.in_time(getattr(options, "timeout", 0)):
+        code = int(command.run(options))
     if getattr(options, "explain_time", False):
         common.explain_time(begun)
     return code
@@ -151,9 +173,14 @@ def _failed(error: Exception) -> int:
     else:
         return _bug(error)
     for line in lines:
-        short = _LONG.sub(lambda word: shortened(word[0]), line)
-        print(f"error: {_CONTROL.sub(lambda char: ascii(char[0])[1:-1], short)}", file=sys.stderr)
+        tell_error(line)
     return USER_ERROR
+
+
+def tell_error(line: str) -> None:
+    """Print a line about what the user can mend."""
+    short = _LONG.sub(lambda word: shortened(word[0]), line)
+    print(f"error: {short}", file=sys.stderr, flush=True)
 
 
 def _bug(error: Exception) -> int:
@@ -185,8 +212,11 @@ def _notes_on_stderr() -> Iterator[None]:
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does: what is safe stays safe, nothing is left behind."""
+def _ended_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM, or a terminal that is closed, end a command as Ctrl-C does.
+
+    What is safe stays safe, nothing is left behind. What is ignored, as by nohup, stays so.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -194,11 +224,15 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: one for number, one in usual.items() if one != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, one in before.items():
+            signal.signal(number, one)
 
 
 def root(parser: argparse.ArgumentParser) -> None:

@@ -88,7 +88,7 @@ def _check(options: argparse.Namespace) -> int:
 
     from simulator import registry
     from simulator.worker import environments
-    from simulator.worker.client import Home
+    from simulator.worker.home import Home
 
     names = options.names or list(registry.entry_points())
     table = common.table("backend", "version and device, or the problem")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from simulator import cli
 from simulator.errors import UserError
+from simulator.limits import SECONDS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,6 +77,16 @@ def gate(parser: argparse.ArgumentParser, example: str) -> None:
         help="what a rule gives whose figure the samples do not give, such as a p99 of 100 "
         "samples; default: fail",
     )  # fmt: skip
+    allow_failed(parser)
+
+
+def allow_failed(parser: argparse.ArgumentParser) -> None:
+    """Add how many samples the deployment alone may fail on."""
+    parser.add_argument(
+        "--allow-failed", metavar="SHARE",
+        help="the share of samples on which the deployment alone may fail, e.g. 0.1%%; default: "
+        "one such sample fails the gate",
+    )  # fmt: skip
 
 
 def until_decided(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +117,8 @@ def inputs(parser: argparse.ArgumentParser, model: bool = True, under: bool = Tr
     )  # fmt: skip
     add(
         "--example", metavar="NAME",
-        help="a built-in model and its samples, in place of --model: image (the default), text",
+        help="a built-in model and its samples, in place of --model: image (the default), text, "
+        "audio",
     )  # fmt: skip
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
     add("--seed", type=int, default=0, metavar="S", help="random seed; default 0")
@@ -197,9 +209,26 @@ def output(parser: argparse.ArgumentParser) -> None:
         "--memory", type=int, metavar="MIB",
         help="memory for the samples that are processed at once; default 2048",
     )  # fmt: skip
+    timeout(parser)
     add("--explain-plan", action="store_true", help="print the plan before it is run")
     add("--explain-time", action="store_true", help="print at the end where the time went")
     add("--json", action="store_true", help="print the summary as JSON, and nothing else")
+
+
+def timeout(parser: argparse.ArgumentParser) -> None:
+    """Add the time limit of an inference."""
+    parser.add_argument(
+        "--timeout", type=_seconds, default=SECONDS, metavar="SECONDS",
+        help="end the command where one inference, or another step of a sample, takes longer; "
+        f"default {SECONDS:g}; 0: never",
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < inf:
+        raise ValueError(text)
+    return seconds
 
 
 def shared(options: argparse.Namespace, progress: Progress) -> Options:
@@ -221,16 +250,6 @@ def shared(options: argparse.Namespace, progress: Progress) -> Options:
     }
 
 
-@contextmanager
-def unread() -> Iterator[None]:
-    """Keep the exit code when the reader of our output goes away, as head does."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def show(
     result: Result[S],
     as_json: bool,
@@ -245,14 +264,13 @@ def show(
         screen: prints a summary, given also the run's folder and a console.
         reported: whether it has a report, whose path is printed.
     """
-    with unread():
-        if as_json:
-            print_json(result.summary)
-        else:
-            lead(result.summary)
-            screen(result.summary, str(result.folder), console())
-        if reported and not as_json:
-            print(f"report: {report_of(result.folder)}")
+    if as_json:
+        print_json(result.summary)
+        return verdict(result.summary)
+    lead(result.summary)
+    screen(result.summary, str(result.folder), console())
+    if reported:
+        print(f"report: {report_of(result.folder)}")
     return verdict(result.summary)
 
 
@@ -271,11 +289,15 @@ def lead(summary: Summary, of: str = "") -> None:
     from rich.markup import escape
 
     from simulator.report.verdict import STYLES, line, verdict
-    from simulator.report.words import condition
+    from simulator.report.words import condition, failures
 
     found = verdict(summary)
     said = f"{of}: {line(found)}" if of else line(found)
     console().print(f"[{STYLES[found.decision]}]{escape(said)}[/]", highlight=False)
+    for one in failures(summary):
+        console().print(f"[red]fails[/] {escape(one)}", highlight=False)
+    if found.next:
+        console().print(f"next: {escape(found.next)}", highlight=False, soft_wrap=True)
     if summary.under is not None:
         console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
 
@@ -313,28 +335,21 @@ def print_json(value: Any) -> None:
 
 def explain_time(begun: Mark) -> None:
     """Print where the time of a command went, on standard error so that the output can be piped."""
-    from rich.console import Console
-
+    from simulator.cli.screen import Screen
     from simulator.report.time import render
     from simulator.results.time_spent import time_spent
     from simulator.spent import last_workers
 
-    render(time_spent(begun, last_workers()), Console(stderr=True, width=120, highlight=False))
+    render(time_spent(begun, last_workers()), Screen(stderr=True, width=120, highlight=False))
 
 
 def console() -> Console:
     """Return the terminal; without one, a plain console of $COLUMNS or else 120 columns."""
-    from rich.console import Console
+    from simulator.cli.screen import Screen
 
-    class Ours(Console):
-        """Leaves it to :func:`unread` what happens when the reader has gone away."""
-
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
-    found = Ours(highlight=False, emoji=False)
+    found = Screen(highlight=False, emoji=False)
     wide = found.is_terminal or "COLUMNS" in os.environ
-    return found if wide else Ours(width=120, highlight=False, emoji=False)
+    return found if wide else Screen(width=120, highlight=False, emoji=False)
 
 
 def table(*columns: str) -> Table:

@@ -30,6 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what changed."""
+    from textwrap import fill
+
     from rich.markup import escape
 
     from simulator.audit.two_runs import compare_runs, lines
@@ -41,9 +43,14 @@ def run(options: argparse.Namespace) -> int:
     console = common.console()
     changed = sum(one.changed for one in found.stacks.values())
     verdict = f"{changed:,} answers differ." if changed else "No answer differs."
+    for side, one in found.stacks.items():
+        if one.fails:
+            verdict = f"{side} fails on {one.fails:,} more samples than before. {verdict}"
     console.print(f"[bold]{verdict}[/]", highlight=False)
     for part, said in lines(found).items():
         console.print(f"\n[bold]{_WORDS[part]}[/]", highlight=False)
         for line in said or ["nothing changed"]:
-            console.print(f"  {escape(line)}", highlight=False)
+            folded = fill(line, console.width, initial_indent="  ", subsequent_indent="    ",
+                          break_long_words=False, break_on_hyphens=False)  # fmt: skip
+            console.print(escape(folded), highlight=False)
     return cli.PASS

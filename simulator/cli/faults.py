@@ -6,7 +6,7 @@ r"""Put faults into weights and activations of the artifacts that really run.
   simulate faults replay RUN --fault 17
 
 A campaign is a YAML file (docs/faults.md). Each fault is a row of faults.parquet in the run folder.
-A gate rule on SDC or DUE holds the upper end of the 95 % interval against the limit.
+A gate rule on SDC or DUE judges the rate; deploy.SDC.high is the upper end of its 95 % interval.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ def run(options: argparse.Namespace) -> int:
             overrides=options.overrides,
             fail_on=options.fail_on,
             undecided=options.undecided,
+            allow_failed=options.allow_failed,
             **common.shared(options, bar),
         )
     return show(result, options.json, options.format)

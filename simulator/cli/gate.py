@@ -39,16 +39,15 @@ def run(options: argparse.Namespace) -> int:
     from simulator.results.shared import STOPPED, Gate
 
     summary = read_summary(Path(options.run))[1]
-    asked = [gate.parse(rule) for rule in options.fail_on]
+    asked = gate.read(options.fail_on, options.allow_failed)
     outcome = gate.evaluate(asked, summary, options.undecided)
     notes = []
     decided = getattr(summary, "decided", None)
     if decided is not None:
         known = {_words(gate.parse(one.rule)): one.model_dump() for one in summary.gate.rules}
-        outcome = _as_decided(
-            outcome, [known.get(_words(rule)) for rule in asked], options.undecided
-        )
-        if decided.samples < decided.of and any(_words(rule) not in known for rule in asked):
+        judged = [_words(one) for rule in asked for one in gate.for_stacks(rule, summary)]
+        outcome = _as_decided(outcome, [known.get(one) for one in judged], options.undecided)
+        if decided.samples < decided.of and any(one not in known for one in judged):
             notes = [STOPPED]
     figures = names(summary) if options.list or not asked else {}
     if getattr(summary, "early", None) is not None:
@@ -57,14 +56,13 @@ def run(options: argparse.Namespace) -> int:
         values = {name: value for name, (value, _) in figures.items()}
         common.print_json({"figures": values, "gate": outcome, "notes": notes})
         return cli.PASS if outcome["passed"] else cli.GATE_FAILED
-    with common.unread():
-        for name, (value, unit) in figures.items():
-            points = unit == "fraction" and "delta" in name
-            print(f"{name:<44} {rules.number(value, 'points' if points else unit)}")
-        found = summary.model_copy(update={"gate": Gate.model_validate(outcome)})
-        terminal.gate(found, common.console())
-        for note in notes:
-            print(f"note: {note}")
+    for name, (value, unit) in figures.items():
+        points = unit == "fraction" and "delta" in name
+        print(f"{name:<44} {rules.number(value, 'points' if points else unit)}")
+    found = summary.model_copy(update={"gate": Gate.model_validate(outcome)})
+    terminal.gate(found, common.console())
+    for note in notes:
+        print(f"note: {note}")
     return cli.PASS if outcome["passed"] else cli.GATE_FAILED
 
 
@@ -77,6 +75,7 @@ def _as_decided(
     outcome: dict[str, Any], known: Sequence[dict[str, Any] | None], undecided: str
 ) -> dict[str, Any]:
     """Return an outcome with what the run itself decided of each rule; None: it had no such."""
-    rules = [own or new for own, new in zip(known, outcome["rules"], strict=True)]
+    both = zip(known, outcome["rules"], strict=True)
+    rules = [own if own and new["judged"] else new for own, new in both]
     rules = [one | {"failed": undecided == "fail"} if one["undecided"] else one for one in rules]
     return {"passed": not any(one["failed"] for one in rules), "rules": rules}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from simulator import cli
 from simulator.cli import common
 
 if TYPE_CHECKING:
@@ -31,13 +32,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--space", metavar="FILE",
         help="the options to try, in the form of a suite; default: all that run here",
     )  # fmt: skip
-    add("--minutes", type=float, metavar="M", help="end the search after so long")
+    add(
+        "--minutes", type=float, metavar="M",
+        help="end the search after so long, with the nearest stack so far; default: when nothing "
+        "gets nearer, which may take many minutes",
+    )  # fmt: skip
     common.inputs(parser, under=False)
     common.output(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Search and print the answer."""
+    """Search and print the answer; the exit code says whether a stack was found."""
     from simulator.cli.progress import Bar
     from simulator.identify.run import BASE, identify
 
@@ -55,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(result: Result[IdentifySummary], as_json: bool) -> int:
-    """Print the answer."""
+    """Print the answer; the exit code is 1 where no stack gives what was recorded."""
     from simulator.identify import screen
 
-    return common.show(result, as_json, screen.show)
+    common.show(result, as_json, screen.show)
+    return cli.PASS if result.summary.exact else cli.GATE_FAILED

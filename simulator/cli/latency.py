@@ -71,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
             batch=options.batch,
             fail_on=options.fail_on,
             undecided=options.undecided,
+            allow_failed=options.allow_failed,
             **common.shared(options, bar),
         )
     return show(result, options.json)

@@ -3,17 +3,22 @@
 simulate model new FILE.onnx [-o card.yaml]   propose a card; TODO marks what the file does not say
 simulate model new FILE.gguf [-o FOLDER]      write model.onnx, its card and its tokenizer
 simulate model check CARD                     check a card, and run one sample through its model
+simulate model check CARD --data PATH         likewise, and say how right its answers are
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simulator import cli
 
+if TYPE_CHECKING:
+    from simulator.model.card import Card
+
 STACK = "pillow_fp32"
-"""What a card is tried with: Pillow, and ONNX Runtime on the CPU."""
+"""What a card of images is tried with: Pillow, and ONNX Runtime on the CPU."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +35,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--program", action="store_true",
         help="of a checkpoint: write a torch.export program as well, for the runtime pytorch",
     )  # fmt: skip
-    check = verbs.add_parser("check", help="check a card, and run one sample")
+    check = verbs.add_parser(
+        "check",
+        help="check a card, and run one sample; exit code 1: fields are still marked TODO, or the "
+        "answers are no better than guessing",
+    )
     check.add_argument("card", metavar="CARD", help="the model card")
+    check.add_argument(
+        "--data", metavar="PATH",
+        help="labelled samples, a folder or a data card: say how right the answers are",
+    )  # fmt: skip
+    check.add_argument("--limit", type=int, metavar="N", help="take a random subset of N samples")
+    check.add_argument(
+        "--profile", default=STACK, metavar="PROFILE",
+        help=f"the stack, as the network was trained; default: {STACK}",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
 def _new(options: argparse.Namespace) -> int:
     from simulator.errors import UserError
     from simulator.model import checkpoint, draft
+    from simulator.model.card import TODO, Card, unfinished
     from simulator.profile.text import write_new
 
     model = Path(options.file)
@@ -54,9 +73,9 @@ def _new(options: argparse.Namespace) -> int:
     card = Path(options.out) if options.out else model.with_suffix(".yaml")
     text = draft.document(model, card)
     write_new(card, text)
-    print(f"{card}: {len(draft.unfinished(text))} fields are marked {draft.TODO}")
+    print(f"{card}: {len(unfinished(text))} fields are marked {TODO}")
     try:
-        _proved(card)
+        _proved(Card(card, draft=True), STACK)
     except UserError as error:
         print("it does not run yet:")
         for line in str(error).splitlines():
@@ -66,27 +85,51 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from simulator.model.draft import TODO, unfinished
+    from simulator.model.card import TODO, Card
 
-    card = Path(options.card)
-    _proved(card)
-    for number, what in unfinished(card.read_text(encoding="utf-8")).items():
-        print(f"still {TODO}: {card}:{number}: {what}")
-    return cli.PASS
+    card = Card(Path(options.card), draft=True)
+    _proved(card, options.profile)
+    for number, what in card.todo.items():
+        print(f"still {TODO}: {card.path}:{number}: {what}")
+    if card.todo:
+        print(f"not finished: every other command refuses it until the marks of {TODO} are gone")
+    right = options.data is None or _right(card, options)
+    return cli.PASS if right and not card.todo else cli.GATE_FAILED
 
 
-def _proved(card: Path) -> None:
+def _right(card: Card, options: argparse.Namespace) -> bool:
+    """Say how right a stack is with the card; return whether it is better than a guess."""
+    from simulator.cli.progress import Bar
+    from simulator.experiments.check_card import accuracy
+    from simulator.experiments.common import chosen
+    from simulator.experiments.guessing import words
+    from simulator.report.words import count, share, title
+
+    with Bar() as bar:
+        found = accuracy(card, chosen(options.profile, []), options.data, options.limit, bar)
+    task, unit = card.task, card.modality.unit
+    if not found.beaten:
+        print(f"{words(found, task, unit)} ({options.profile})")
+        return False
+    print(
+        f"{title(task.name, task.headline)} {share(found.value, 2)} of "
+        f"{count(found.samples, unit)} (95 % interval {share(found.low, 2)} to "
+        f"{share(found.high, 2)}) on {options.profile}; guessing gives {share(found.chance, 2)}"
+    )
+    return True
+
+
+def _proved(card: Card, profile: str) -> None:
     """Run one sample, and say what each stage gave.
 
     Raises:
-        UserError: the card is not valid, does not fit its model, or the model cannot run.
+        UserError: the card does not fit its model, or the model cannot run.
     """
     from simulator.experiments.check_profile import prove
     from simulator.experiments.common import chosen
-    from simulator.model.card import load
     from simulator.model.onnxfile import check
 
-    check(load(card))
-    proof = prove(chosen(STACK, []), str(card), lambda _: None)
+    check(card)
+    proof = prove(chosen(profile, []), card, lambda _: None)
     gave = [what for stage, what in proof.gave if stage in ("normalize", "runtime", "infer")]
-    print(f"{card}: valid; {proof.sample} went through {STACK}: {' → '.join(gave)}")
+    print(f"{card.path}: valid; {proof.sample} went through {profile}: {' → '.join(gave)}")

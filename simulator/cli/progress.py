@@ -16,6 +16,7 @@ from rich.progress import (
 )
 
 from simulator.cli import collector
+from simulator.cli.screen import Screen
 from simulator.pipeline.plan import Plan
 
 REFRESH = 0.1
@@ -38,7 +39,7 @@ class Bar:
         self._shown = 0.0
         self._number, self._of, self._name = 1, 1, ""
         self._first: tuple[int, float] | None = None
-        console = console or Console(stderr=True, emoji=False)
+        console = console or Screen(stderr=True, emoji=False)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -65,7 +66,10 @@ class Bar:
 
     def note(self, what: str) -> None:
         """Print a line that stays."""
-        self._bar.console.print(f"note {what}", markup=False, highlight=False, soft_wrap=True)
+        console = self._bar.console
+        console.print(
+            f"note {what}", markup=False, highlight=False, soft_wrap=not console.is_terminal
+        )
 
     def planned(self, plan: Plan) -> None:
         """Print the plan, if that was asked for."""

@@ -68,6 +68,7 @@ def learned(
 
 def said(summary: dict[str, Any], out: str) -> None:
     """Print how good a fine-tuned network is, and where it is."""
+    from simulator.cli.common import console
     from simulator.experiments.tuning import CARD
 
     if summary["nc_below"] is None:
@@ -77,5 +78,5 @@ def said(summary: dict[str, Any], out: str) -> None:
         found = f"{100 * summary['accuracy']:.1f} % of the images held out are right"
         if not summary["converged"]:
             found = f"NC: {found}; {100 * summary['nc_below']:.1f} % are needed"
-    print(found)
+    console().print(found)
     print(f"model card: {out}/{CARD}")

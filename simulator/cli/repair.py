@@ -39,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--undecided", choices=("pass", "fail"), default="fail",
         help="what a rule gives whose figure the samples do not give; default: fail",
     )  # fmt: skip
+    common.allow_failed(parser)
     add(
         "--set", dest="overrides", action="append", default=[], metavar="STACK.KEY=VALUE",
         help="override one field of one stack, e.g. deploy.runtime.threads=1",
@@ -67,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
             model=options.model,
             overrides=options.overrides,
             undecided=options.undecided,
+            allow_failed=options.allow_failed,
             until_decided=options.until_decided,
             **common.shared(options, bar),
         )

@@ -59,6 +59,5 @@ def compare(runs: Sequence[Path], place: Path, as_json: bool, quiet: bool = Fals
     if as_json:
         common.print_json(found)
         return
-    with common.unread():
-        show(found, common.console())
-        print(f"report: {place / PAGE}")
+    show(found, common.console())
+    print(f"report: {place / PAGE}")

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from simulator.cli import common
+from simulator.cli import common, supervised
+from simulator.data.address import again
 from simulator.errors import RunError, UserError, one_line, shortened, unknown
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--executor", metavar="NAME[:PLACE]", help="what runs the samples; default: as before"
     )
+    parser.add_argument(
+        "--data", metavar="URL", help="the URL of the samples again, where it had a query"
+    )
+    common.timeout(parser)
     common.signer(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
@@ -81,6 +86,8 @@ def run(options: argparse.Namespace) -> int:
             arguments["models"] = [arguments.pop("model")]
         job = getattr(importlib.import_module(module), function)
         _check(job, arguments)
+        if options.data is not None:
+            arguments["data"] = again(str(arguments.get("data")), options.data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunError(
             f"{folder}: its manifest has no valid request to repeat: {shortened(one_line(error))}"
@@ -93,6 +100,9 @@ def run(options: argparse.Namespace) -> int:
         sign(folder)
         return int(show(found, options.json))
     executor = options.executor or _executor(folder, manifest)
+    code = supervised.apart(executor)
+    if code is not None:
+        return code
     with Bar() as bar:
         found = job(
             **arguments, out=folder, resume=True, workers=options.workers, progress=bar,

@@ -5,7 +5,8 @@ r"""Measure stacks under every condition of a suite: corruptions, noise, faults.
   simulate robustness --suite mine.yaml --profile a --profile b --profile c --format latex
 
 A suite of conditions is a YAML file (docs/robustness.md). Each sample is disturbed once for every
-condition, and all stacks get it. The first stack is the one that the others are compared with.
+condition, and all stacks get it. The first stack is the one that the others are compared with, and
+of several models the first one, or the one of --reference.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     common.stacks(parser)
     add("--model", action="append", default=[], metavar="CARD", help="a model card; repeatable")
+    add(
+        "--reference", metavar="MODEL",
+        help="the model that CE, CD and FR are relative to and the others are compared with: a "
+        "model card, or the folder of a finished run; the first model by default",
+    )  # fmt: skip
     common.inputs(parser, model=False, under=False)
     common.output(parser)
     add(
@@ -59,9 +65,11 @@ def run(options: argparse.Namespace) -> int:
             train=options.train,
             deploy=options.deploy,
             models=options.model or [None],
+            reference=options.reference,
             overrides=options.overrides,
             fail_on=options.fail_on,
             undecided=options.undecided,
+            allow_failed=options.allow_failed,
             until_decided=options.until_decided,
             **shared,
         )

@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
             overrides=options.overrides,
             fail_on=options.fail_on,
             undecided=options.undecided,
+            allow_failed=options.allow_failed,
             strict=options.strict,
             quick=options.quick,
             until_decided=options.until_decided,

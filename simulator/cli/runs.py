@@ -23,18 +23,12 @@ def run(options: argparse.Namespace) -> int:
     """List the runs."""
     from rich.markup import escape
 
-    from simulator.errors import RunError
-    from simulator.experiments.runs import index, listed
+    from simulator.experiments.runs import listed, write_index
 
     folder = Path(options.folder)
     found = listed(folder)
     if options.html:
-        place = folder / "index.html"
-        try:
-            place.write_text(index(found, folder), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
-        print(f"index: {place}")
+        print(f"index: {write_index(found, folder)}")
         return cli.PASS
     table = common.table("run", "question", "gate", "commit", "begun")
     for one in found:

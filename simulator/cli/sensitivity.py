@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in _lines(found, f"{options.out}/{PROFILE}"):
             print(line)
-    good = found["keep"] is not None and found["confirmed"]["holds"]
-    return cli.PASS if good else cli.GATE_FAILED
+    told = found["confirmed"] if found["keep"] is not None else {}
+    return cli.PASS if told.get("holds") and told["sure"] else cli.GATE_FAILED
 
 
 def _lines(found: dict[str, Any], profile: str) -> list[str]:
@@ -62,10 +62,9 @@ def _lines(found: dict[str, Any], profile: str) -> list[str]:
         lines = [first, f"without: {_rate(found['searched'])}"]
     else:
         told = found["confirmed"]
-        verdict = "confirmed" if told["holds"] else "not confirmed on images that were not searched"
         kept = len(found["keep"])
         what = f"{kept} of {layers} layers in FP32 reach" if kept else "no layer need be kept for"
-        lines = [f"{what} {goal}: {verdict}", f"without: {_rate(told['without'])}"]
+        lines = [f"{what} {goal}: {_confirmed(told)}", f"without: {_rate(told['without'])}"]
         if kept:
             lines += [
                 f"with:    {_rate(told['with'])}, paired p {told['p']:.2g}",
@@ -74,13 +73,28 @@ def _lines(found: dict[str, Any], profile: str) -> list[str]:
     if found["skipped"]:
         lines.append(f"skipped: {found['skipped']} images that a stack could not read")
     searched = found["searched"]["flips"]
-    lines.append(f"alone in FP32, flips of {found['searched']['images']} (without {searched}):")
+    tried = sum("flips" in one for one in found["layers"])
+    lines += [
+        f"alone in FP32, flips of {found['searched']['images']} (without {searched}); with {tried} "
+        f"layers tried, p above {0.05 / max(tried, 1):.2g} is within chance:"
+    ]
     lines += [
         f"  {one['name']}: {one['flips']} ({-one['won']:+d}), p {one['p']:.2g}"
         for one in found["layers"]
         if "flips" in one
     ]
     return lines
+
+
+def _confirmed(told: dict[str, Any]) -> str:
+    """Return whether images that were not searched confirm it, and how sure that is."""
+    flips, images = told["with"]["flips"], told["with"]["images"]
+    seen = f"{flips} of {images} images that were not searched flip"
+    if told["sure"]:
+        return f"confirmed, {seen}" if told["holds"] else f"not confirmed, {seen}"
+    end = told["with"]["ci95"][1 if told["holds"] else 0]
+    more = f"; {told['more']:,} more would decide it if the rate stays" if told["more"] else ""
+    return f"UNDECIDED, {seen}, but {100 * end:.1f} % cannot be excluded{more}"
 
 
 def _rate(of: dict[str, Any]) -> str:

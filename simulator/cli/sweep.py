@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> int:
             models=options.model or [None],
             fail_on=options.fail_on,
             undecided=options.undecided,
+            allow_failed=options.allow_failed,
             until_decided=options.until_decided,
             **common.shared(options, bar),
         )

@@ -77,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
             times=options.times,
             fail_on=options.fail_on,
             undecided=options.undecided,
+            allow_failed=options.allow_failed,
             **common.shared(options, bar),
         )
     return show(result, options.json)

@@ -42,13 +42,9 @@ def look(crew: Crew, parcel: Parcel) -> Any:
     raise UserError(f"{crew.who}: killed its worker {DEATHS} times while it was opened")
 
 
-def again(crew: Crew, item: Item) -> Raw:
-    """Run the arms on a sample.
-
-    Raises:
-        StageError: a stage failed, or its worker dies of it.
-    """
-    found: Raw = _ask(crew, item, "again")
+def again(crew: Crew, item: Item) -> Raw | Stopped:
+    """Run the arms on a sample."""
+    found: Raw | Stopped = _ask(crew, item, "again")
     return found
 
 
@@ -58,7 +54,10 @@ def aside(crew: Crew, item: Item, name: str) -> Any:
     Raises:
         StageError: a stage failed, or its worker dies of it.
     """
-    return _ask(crew, item, "aside", name)
+    found = _ask(crew, item, "aside", name)
+    if isinstance(found, Stopped):
+        raise found.error()
+    return found
 
 
 def _ask(crew: Crew, item: Item, name: str, *given: Any) -> Any:
@@ -75,13 +74,12 @@ def _ask(crew: Crew, item: Item, name: str, *given: Any) -> Any:
             crew.bury(member)
             deaths += 1
             if deaths == DEATHS:
-                raise crew.killed(error).error() from error
+                return crew.killed(error)
             continue
         if isinstance(found, Failed):
             raise found.error(member.place)
-        if isinstance(found, Stopped):
-            raise found.error()
-        crew.heard(member)
+        if not isinstance(found, Stopped):
+            crew.heard(member)
         return found
 
 

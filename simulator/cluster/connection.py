@@ -7,7 +7,9 @@ import importlib
 import os
 import re
 import secrets
+import signal
 import socket
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -169,20 +171,42 @@ def _init(ray: Any, place: str) -> Path | None:
     atexit.register(_end, ray, temporary)
     for left in reversed(range(STARTS)):
         try:
-            _join(
+            with _loopback():
+                _join(
                 ray, address="local", num_cpus=0, include_dashboard=False,
-                object_store_memory=STORE, _temp_dir=str(temporary.path),
+                object_store_memory=STORE, _temp_dir=str(temporary.inside),
             )  # fmt: skip
             break
         except RuntimeError:  # it was too slow, or a process of it did not start
             ray.shutdown()
             if not left:
                 raise
-    return temporary.path / "session_latest" / "logs"
+    return temporary.inside / "session_latest" / "logs"
+
+
+@contextmanager
+def _loopback() -> Iterator[None]:
+    """Let a cluster that is started have 127.0.0.1, where all its servers listen there alone.
+
+    Ray takes no such address from its caller, but has it where it knows no clusters of machines, as
+    on macOS; who joins one afterwards needs it otherwise.
+    """
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _join(ray: Any, **how: Any) -> None:
-    ray.init(log_to_driver=False, logging_level="ERROR", namespace="pipeline-simulator", **how)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(log_to_driver=False, logging_level="ERROR", namespace="pipeline-simulator", **how)
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)  # Ray would end the process with code 15
 
 
 def _alone() -> None:

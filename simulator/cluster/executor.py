@@ -12,14 +12,21 @@ from simulator.cluster.asking import look
 from simulator.cluster.connection import Needs, connect, told
 from simulator.cluster.crew import Crew, turn
 from simulator.cluster.groups import Far, Gathered, Group, groups_of
-from simulator.cluster.messages import Node, Stopped, Work
+from simulator.cluster.messages import Judged, Node, Stopped, Work
 from simulator.cluster.parcel import pack
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.modalities.modality import Feed, Modality
 from simulator.model.artifact import Artifact
 from simulator.pipeline.adapted import Adapted
-from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor, outcomes_of
+from simulator.pipeline.executor import (
+    DEFAULT_MEMORY,
+    Done,
+    Executor,
+    done_of_arms,
+    outcomes_of,
+    reasons,
+)
 from simulator.pipeline.look import Looked
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
@@ -77,7 +84,10 @@ class RayExecutor(Executor):
         for item in every:
             with self._cluster.reached():
                 found = _awaited(crews)
-            yield _gathered(far, item, found, watch) if apart else _done(item, found[0])
+            if apart:
+                yield _gathered(far, item, found, watch)
+            else:
+                yield _done(item, len(plan.arms), found[0])
 
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
         """Return what runs every arm on a sample: here, or where its resources are."""
@@ -175,21 +185,18 @@ def _awaited(crews: Sequence[Crew]) -> list[Any]:
     return found
 
 
-def _done(item: Item, found: Any) -> Done:
+def _done(item: Item, arms: int, found: Stopped | Judged) -> Done:
     if isinstance(found, Stopped):
         return Done(item, (), str(found.error()))
-    outcomes, seen = found
-    return Done(item, outcomes, None, seen)
+    return done_of_arms(item, arms, found.outcomes, found.failed, found.seen)
 
 
 def _gathered(far: Far, item: Item, found: Sequence[Any], watch: Watch | None) -> Done:
     try:
-        for one in found:
-            if isinstance(one, Stopped):
-                raise one.error()
         walk = Gathered(far, item, found)
-        outcomes = outcomes_of(far.plan, walk)
-        return Done(item, outcomes, None, watch(walk, outcomes) if watch else None)
+        outcomes = outcomes_of(walk)
+        seen = watch(walk, outcomes) if watch else None
+        return done_of_arms(item, len(far.plan.arms), outcomes, reasons(walk), seen)
     except StageError as error:
         return Done(item, (), str(error))
 

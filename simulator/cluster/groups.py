@@ -9,11 +9,11 @@ from typing import Any
 from simulator.cluster import asking
 from simulator.cluster.connection import Needs
 from simulator.cluster.crew import Crew
-from simulator.cluster.messages import Raw
+from simulator.cluster.messages import Raw, Stopped
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.pipeline.plan import Path, Plan
-from simulator.pipeline.walk import Walk
+from simulator.pipeline.walk import StageError, Walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Far:
         """Run every arm on a sample.
 
         Raises:
-            StageError: a stage failed.
+            StageError: no arm has an answer.
         """
         return Gathered(self, item, [asking.again(crew, item) for crew in self.crews])
 
@@ -116,29 +116,41 @@ class Gathered(Walk):
     Args:
         far: the plan and its workers.
         item: the sample.
-        found: of each group, in their order.
+        found: of each group, in their order; :class:`Stopped` where none of its arms answers.
 
     Raises:
-        StageError: the sample cannot be read in this process.
+        StageError: no arm has an answer, or the sample cannot be read in this process.
     """
 
-    def __init__(self, far: Far, item: Item, found: Sequence[Raw]) -> None:
+    def __init__(self, far: Far, item: Item, found: Sequence[Raw | Stopped]) -> None:
         self._far, self._item = far, item
-        self.context = far.context(item)
-        answers: dict[int, Any] = {}
+        self._answers: list[Any] = [None] * len(far.plan.arms)
         self._times: dict[Path, Mapping[str, int]] = {}
+        self._failed: dict[int, StageError] = {}
         for group, raw in zip(far.groups, found, strict=True):
-            answers |= zip(group.arms, raw.answers, strict=True)
+            if isinstance(raw, Stopped):
+                self._failed |= dict.fromkeys(group.arms, raw.error())
+                continue
+            for arm, answer in zip(group.arms, raw.answers, strict=True):
+                self._answers[arm] = answer
             self._times |= zip(group.plan.paths, raw.times, strict=True)
-        self._answers = [answers[at] for at in range(len(answers))]
+            self._failed |= {group.arms[at]: one.error() for at, one in raw.failed.items()}
+        if len(self._failed) == len(self._answers):
+            raise self._failed[0]
+        self.context = far.context(item)
 
     @property
     def plan(self) -> Plan:
         """The plan that is walked."""
         return self._far.plan
 
+    @property
+    def failed(self) -> Mapping[int, StageError]:
+        """The arms without an answer, each with the stage that failed and why."""
+        return dict(sorted(self._failed.items()))
+
     def answers(self) -> list[Any]:
-        """Return the value at the end of every arm."""
+        """Return the value at the end of every arm; None for those that failed."""
         return self._answers
 
     def times(self, path: Path) -> dict[str, int]:

@@ -17,6 +17,7 @@ from simulator import machine, places, registry
 from simulator.cluster.connection import RAY
 from simulator.cluster.messages import (
     Failed,
+    Judged,
     Lacking,
     Node,
     Raw,
@@ -31,7 +32,7 @@ from simulator.data.masks import MaskTruth
 from simulator.errors import MissingLibrary, UserError, one_line
 from simulator.files import LARGE
 from simulator.pipeline.batched import Batched
-from simulator.pipeline.executor import outcomes_of
+from simulator.pipeline.executor import outcomes_of, reasons
 from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
@@ -144,8 +145,8 @@ class Hand:
             mates: others that are in batches with them.
 
         Returns:
-            Pickled, for each sample a :class:`Stopped`; or a :class:`Raw`; or the outcomes and what
-            the watch returned; and the seconds.
+            Pickled, for each sample a :class:`Stopped`, a :class:`Raw` or a :class:`Judged`; and
+            the seconds.
         """
         start = time.perf_counter()
         found = self._found(samples, mates)
@@ -187,9 +188,11 @@ class Hand:
             walk = opened.walk(self._context(sample, place))
             if work.apart:
                 times = tuple(walk.times(path) for path in work.plan.paths)
-                return Raw(tuple(walk.answers()), times)
-            outcomes = outcomes_of(work.plan, walk)
-            return outcomes, work.watch(walk, outcomes) if work.watch else None
+                failed = {at: Stopped(one.stage, one.reason) for at, one in walk.failed.items()}
+                return Raw(tuple(walk.answers()), times, failed)
+            outcomes = outcomes_of(walk)
+            seen = work.watch(walk, outcomes) if work.watch else None
+            return Judged(outcomes, reasons(walk), seen)
         except StageError as error:
             return Stopped(error.stage, error.reason)
 

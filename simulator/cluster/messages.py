@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import simulator.errors
 from simulator.data.folder import Item
@@ -12,6 +13,7 @@ from simulator.data.masks import MaskTruth
 from simulator.errors import UserError
 from simulator.files import LARGE
 from simulator.modalities.modality import Modality
+from simulator.pipeline.executor import Outcome
 from simulator.pipeline.inference import Answered
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import StageError, Watch
@@ -76,10 +78,26 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """The answers of some arms for a sample, with the times of their stages in ns."""
+    """The answers of some arms for a sample, with the times of their stages in ns.
 
-    answers: tuple[Answered, ...]
+    Attributes:
+        answers: None for an arm that failed.
+        times: of every arm.
+        failed: which stage of an arm failed, and why, by the arm.
+    """
+
+    answers: tuple[Answered | None, ...]
     times: tuple[dict[str, int], ...]
+    failed: Mapping[int, Stopped]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The outcomes of a sample by the arm, why other arms failed, and what the watch returned."""
+
+    outcomes: Mapping[int, Outcome]
+    failed: Mapping[int, str]
+    seen: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 PREFIX = "sim-ray-"
-_SHORT = 24
+_SHORT = 22
 """Characters of a temporary folder; the paths of Ray's sockets below it must stay below 108."""
 
 
@@ -17,7 +17,8 @@ class Temporary:
     """A folder of this process. It is locked: the kernel gives the lock back however we end.
 
     Attributes:
-        path: of the folder.
+        path: of the folder; nobody else may enter it.
+        inside: a folder in it, for Ray, which lets everybody write to those that it is given.
     """
 
     def __init__(self) -> None:
@@ -31,6 +32,7 @@ class Temporary:
             if self.path.is_dir():  # else another process found it before it was locked
                 break
             os.close(self._lock)
+        self.inside = self.path / "r"
 
     def remove(self) -> None:
         """Remove the folder."""

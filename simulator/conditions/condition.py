@@ -23,6 +23,8 @@ from simulator.errors import UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
 
+LAST_TRIAL = 2**31 - 1
+"""Records keep it in 32 bits."""
 WEIGHTS = "weights"
 Disturb = Callable[[Any, np.random.Generator], Any]
 """A function from the value on which a condition acts, and a generator, to the new value."""
@@ -112,6 +114,11 @@ class Condition(ABC):
             UserError: it is not for this model.
         """
         return self
+
+    @property
+    def erased(self) -> str | None:
+        """Why nothing of it reaches a stack; None where something does."""
+        return None
 
     @property
     def asks(self) -> str | None:
@@ -283,7 +290,8 @@ def under(text: str | None, trial: int = 0) -> Under | None:
         return None
     name, _, parameters = text.partition(":")
     condition = CONDITIONS[name].parse(parameters)
-    if trial < 0 or (trial and not condition.has_chance):
-        why = "must be at least 0" if trial < 0 else f"{name} is not random; leave out --trial"
+    if not 0 <= trial <= LAST_TRIAL or (trial and not condition.has_chance):
+        wrong = not 0 <= trial <= LAST_TRIAL
+        why = f"0 to {LAST_TRIAL:,} expected" if wrong else f"{name} is not random; leave it out"
         raise UserError(f"--trial {trial}: {why}")
     return Under(condition, trial)

@@ -57,7 +57,7 @@ from simulator.contract.pictures import (
     Panel,
     Rectangle,
 )
-from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer, even, subsample
+from simulator.contract.pixels import Asked, Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.contract.stage import StageSpec, checks
 from simulator.contract.tune import Lesson, Tuner
 from simulator.errors import (
@@ -81,6 +81,7 @@ __all__ = [
     "Admits",
     "Adversary",
     "Array",
+    "Asked",
     "AtLeast",
     "Backend",
     "BitFault",

@@ -171,6 +171,8 @@ class Offer:
         make: builds the implementation from the checked options.
         evidence: how we know that the stack really behaves this way.
         source: where the behaviour is documented.
+        present: raises MissingLibrary where the installed library cannot do this one here (a build
+            without it, no device). None if the library is enough.
     """
 
     stage: str
@@ -178,6 +180,7 @@ class Offer:
     make: type[Any]
     evidence: Evidence = Evidence.NATIVE
     source: str = ""
+    present: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from simulator.contract.backend import Options
+from simulator.contract.installing import install
 from simulator.contract.library import Library
 
 
@@ -20,7 +21,7 @@ class ExampleModel(ABC):
     """
 
     example: ClassVar[str] = "image"
-    remedy: ClassVar[str] = "pip install 'pipeline-simulator[demo]'"
+    remedy: ClassVar[str] = install("demo")
     also: ClassVar[tuple[Library, ...]] = ()
 
     def __init__(self, options: Options) -> None:

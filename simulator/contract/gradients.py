@@ -76,6 +76,16 @@ class Differentiable(ABC):
         return scores.reshape(-1), pull
 
     @final
+    def differentiable_scores(self, values: F32) -> F32:
+        """Return the first output for one sample as :meth:`at` does, without the way back."""
+        return self.at(values)[0]
+
+    @final
+    def pulled(self, values: F32, cotangent: F32) -> F32:
+        """Return the derivative by one sample, from that by its scores; see :data:`Pull`."""
+        return self.at(values)[1](cotangent)
+
+    @final
     def gradient(self, values: F32, truth: int, kind: str) -> Gradient:
         """Return the cross-entropy of one sample and its derivative.
 

@@ -11,6 +11,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from simulator.contract.installing import install
 from simulator.errors import MissingLibrary, one_line
 
 
@@ -55,7 +56,7 @@ class Library:
                 missing = error.name or self._module
                 raise MissingLibrary(
                     f"{self._module} is needed, but {missing!r} is not installed; "
-                    f"try: pip install 'pipeline-simulator[{self._extra}]'"
+                    f"try: {install(self._extra)}"
                 ) from error
             except Exception as error:  # its code may raise anything while it loads
                 raise MissingLibrary(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar, final
 
 import numpy as np
@@ -103,6 +104,21 @@ class Decoder(ABC):
         return frame
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The size that one scale for both sides was to reach, before anything was rounded.
+
+    Attributes:
+        rows: of the result.
+        columns: likewise.
+        cover: the result is at least that large (DALI's ``not_smaller``), else at most.
+    """
+
+    rows: int
+    columns: int
+    cover: bool
+
+
 class Resizer(ABC):
     """Resamples planes of 1, 2 or 3 channels.
 
@@ -119,13 +135,14 @@ class Resizer(ABC):
         self.options = options
 
     @final
-    def resize(self, plane: U8, height: int, width: int) -> Array:
+    def resize(self, plane: U8, height: int, width: int, asked: Asked | None = None) -> Array:
         """Resample one plane.
 
         Args:
             plane: (H, W) or (H, W, C) uint8 with C of 2 or 3.
             height: rows of the result, at least 1.
             width: columns of the result, at least 1.
+            asked: what the geometry asked for, where it scales both sides alike.
 
         Returns:
             (height, width) or (height, width, C) of dtype ``gives``; the input itself if
@@ -137,23 +154,30 @@ class Resizer(ABC):
             raise SampleError(f"cannot resize to {height}x{width} pixels")
         if plane.shape[:2] == (height, width):
             return plane
-        out = self._resize(plane, height, width)
+        out = self._resize_asked(plane, height, width, asked)
         wanted = (height, width, *plane.shape[2:])
         if out.shape != wanted or out.dtype != self.gives:
             raise SampleError(f"{type(self).__name__} gave {out.dtype} {out.shape}, not {wanted}")
         return out
 
     @final
-    def frame(self, frame: Frame, height: int, width: int) -> Frame:
+    def frame(self, frame: Frame, height: int, width: int, asked: Asked | None = None) -> Frame:
         """Resample every plane of a frame; chroma planes to their subsampled size."""
         v, h = frame.format.subsampling
         small = (-(-height // v), -(-width // h))
-        luma = self.resize(frame.planes[0], height, width)
-        return frame.with_planes(luma, *(self.resize(p, *small) for p in frame.planes[1:]))
+        less = asked and Asked(-(-asked.rows // v), -(-asked.columns // h), asked.cover)
+        luma = self.resize(frame.planes[0], height, width, asked=asked)
+        return frame.with_planes(
+            luma, *(self.resize(p, *small, asked=less) for p in frame.planes[1:])
+        )
 
     @abstractmethod
     def _resize(self, plane: U8, height: int, width: int) -> Array:
         """Return the resampled plane, with the same number of dimensions."""
+
+    def _resize_asked(self, plane: U8, height: int, width: int, asked: Asked | None) -> Array:
+        """Likewise; for a library that keeps the exact scale where the size was rounded."""
+        return self._resize(plane, height, width)
 
 
 class Encoder(ABC):

@@ -1,8 +1,9 @@
 """``torch.export`` programs from strangers: looked through before PyTorch reads them.
 
-``torch.export.load`` unpickles what it finds and has expressions of sizes evaluated as Python, so
-that a program can run any command. Here a program is read without PyTorch and written anew with
-those members alone that hold the graph, raw weights and plain tensors. PyTorch reads the copy.
+``torch.export.load`` unpickles what it finds, evaluates texts of the graph as Python and pastes its
+names into Python that it generates, so that a program can run any command. Here a program is read
+without PyTorch and written anew with those members alone that hold the graph
+(:mod:`simulator.contract.program_graph`), raw weights and plain tensors. PyTorch reads the copy.
 
 Source:
     torch/export/pt2_archive/_package.py and torch/_export/serde/serialize.py of PyTorch 2.13.
@@ -10,7 +11,6 @@ Source:
 
 from __future__ import annotations
 
-import ast
 import io
 import json
 import pickletools
@@ -18,10 +18,11 @@ import re
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from simulator.contract.program_graph import plain_graph, plain_weights
 from simulator.errors import ModelError, one_line
 
 MOST_RATIO = 100
@@ -29,7 +30,7 @@ MOST_RATIO = 100
 SMALL = 2**26
 _BROKEN = (
     zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError,
-    ValueError, OverflowError, RecursionError,
+    ValueError, OverflowError, RecursionError, LookupError, TypeError, AttributeError,
 )  # fmt: skip
 _SETTINGS = r"(\.data/(version|serialization_id)|byteorder)"
 _MEMBERS = re.compile(
@@ -60,22 +61,6 @@ _OPCODES = {
     "REDUCE", "SETITEM", "SETITEMS", "SHORT_BINUNICODE", "STOP", "TUPLE", "TUPLE1", "TUPLE2",
     "TUPLE3",
 }  # fmt: skip
-_FUNCTIONS = {
-    "Abs", "Add", "And", "CeilDiv", "CeilToInt", "CleanDiv", "Eq", "FloatPow", "FloatTrueDiv",
-    "FloorDiv", "FloorToInt", "Ge", "Gt", "Identity", "IntTrueDiv", "Integer", "LShift", "Le",
-    "Lt", "Max", "Min", "Mod", "ModularIndexing", "Mul", "Ne", "Not", "Or", "Pow", "PowByNatural",
-    "PythonMod", "RShift", "Rational", "RoundDecimal", "RoundToInt", "Symbol", "ToFloat",
-    "TruncToFloat", "TruncToInt", "Where", "ceiling", "floor",
-}  # fmt: skip
-"""Of sympy and PyTorch, in expressions of sizes."""
-_SYMBOL = re.compile(r"[a-z]{1,4}\d+")
-_WORDS = {"True", "False", "oo", "int_oo"}
-_IMPORTS = ("__enum__", "default_factory_module")
-"""Of the shapes of nested inputs: these import modules that the file names."""
-_NODES = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Call, ast.keyword,
-    ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
-)  # fmt: skip
 
 
 def plain_program(path: Path) -> IO[bytes]:
@@ -129,21 +114,14 @@ def _copied(source: IO[bytes], target: IO[bytes], known: re.Pattern[str], check:
 def _checked(name: str, content: bytes) -> bytes:
     """Return a member of a program, its pickles copied."""
     if name.endswith("_config.json"):
-        _refuse_pickled(name, json.loads(content))
+        plain_weights(name, json.loads(content))
     elif name.endswith(".json"):
-        _walk(json.loads(content))
+        return json.dumps(plain_graph(json.loads(content))).encode()
     elif name.endswith(".pt") and content:  # empty where the program has no example inputs
         copy = io.BytesIO()
         _copied(io.BytesIO(content), copy, _SAVED, _unpicklable)
         return copy.getvalue()
     return content
-
-
-def _refuse_pickled(name: str, config: Any) -> None:
-    """Weights and constants are raw bytes, but for tensors of kinds that no stack has here."""
-    for key, one in config["config"].items():
-        if one["use_pickle"] is not False:
-            raise ValueError(f"{name}: {str(key)[:100]!r} is pickled")
 
 
 def _unpicklable(name: str, content: bytes) -> bytes:
@@ -155,53 +133,3 @@ def _unpicklable(name: str, content: bytes) -> bytes:
             if opcode.name == "GLOBAL" and value not in _GLOBALS:
                 raise ValueError(f"a pickle in it calls {str(value).replace(' ', '.')[:100]}")
     return content
-
-
-def _walk(found: Any) -> None:
-    """Refuse what PyTorch would evaluate or import while it reads a graph; ValueError."""
-    for key, value in _strings(found, ""):
-        if key == "expr_str":
-            _refuse_code(value)
-        if any(word in (key, value) or word in value for word in _IMPORTS):
-            raise ValueError(f"its inputs name a module to import: {value[:100]!r}")
-
-
-def _strings(found: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Yield every string with its key, those in JSON inside of strings, too; keys are strings."""
-    if isinstance(found, dict):
-        for name, value in found.items():
-            yield "", name
-            yield from _strings(value, name)
-    elif isinstance(found, list):
-        for value in found:
-            yield from _strings(value, key)
-    elif isinstance(found, str):
-        yield key, found
-        if found[:1] in ("[", "{", '"'):
-            try:
-                inner = json.loads(found)
-            except ValueError:
-                return
-            yield from _strings(inner, "")
-
-
-def _refuse_code(expression: str) -> None:
-    """Refuse an expression of sizes with anything but numbers, symbols and known functions."""
-    try:
-        nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
-    except SyntaxError as error:
-        raise ValueError(f"not an expression of sizes: {expression[:100]!r}") from error
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-    for node in nodes:
-        fine = isinstance(node, _NODES)
-        if isinstance(node, ast.Name):
-            known = _FUNCTIONS if id(node) in called else _WORDS
-            fine = node.id in known or bool(_SYMBOL.fullmatch(node.id))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            fine = bool(_SYMBOL.fullmatch(node.value))
-        elif isinstance(node, ast.Constant):
-            fine = isinstance(node.value, int | float)
-        elif isinstance(node, ast.Call):
-            fine = isinstance(node.func, ast.Name)
-        if not fine:
-            raise ValueError(f"an expression of sizes in it is code: {expression[:100]!r}")

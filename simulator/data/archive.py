@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from simulator.data import remote
-from simulator.data.address import Root, is_url
+from simulator.data.address import Root, bare, is_url
 from simulator.errors import DataError
 from simulator.files import open_file
 
@@ -36,7 +36,7 @@ class Archive:
     @property
     def name(self) -> str:
         """The last part of its path."""
-        return self.where.rstrip("/").rpartition("/")[2]
+        return bare(self.where).rstrip("/").rpartition("/")[2]
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from simulator.data.address import without_keys
 from simulator.errors import DataError, MissingLibrary, one_line
 from simulator.places import Unreachable
 
@@ -54,27 +55,34 @@ def told(url: str, error: BaseException) -> OSError:
     """Return what a library of a protocol raised, which has no class in common, as an OSError."""
     cause, kinds = _cause(error), _kinds(error)
     if kinds & _GONE:
-        return Unreachable(errno.ECONNREFUSED, f"no server answers: {one_line(cause, 200)}", url)
+        return Unreachable(errno.ECONNREFUSED, f"no server answers: {_words(cause)}", url)
     if "TooManyRedirects" in kinds:
         return OSError(errno.ELOOP, "the server redirects in a circle", url)
     if kinds & _ASTRAY:
-        where = one_line(cause, 200)
+        where = _words(cause)
         return OSError(errno.EPERM, f"the server redirects to what is no web address: {where}", url)
     if status := getattr(cause, "status", None):
         said = f"the server says {status} {getattr(cause, 'message', '')}"
-        return OSError(errno.EIO, said.strip(), url)
-    if isinstance(cause, FileNotFoundError):
-        return OSError(errno.ENOENT, "nothing is there", url)
-    return cause if isinstance(cause, OSError) and cause.strerror else _other(url, cause)
+        return OSError(errno.EIO, without_keys(said.strip()), url)
+    return _other(url, cause)
 
 
 def _other(url: str, cause: BaseException) -> OSError:
-    words = one_line(cause, 200)
+    if isinstance(cause, FileNotFoundError):
+        return OSError(errno.ENOENT, "nothing is there", url)
+    if isinstance(cause, OSError) and cause.strerror:
+        return OSError(cause.errno, without_keys(cause.strerror), url)
+    words = _words(cause)
     if isinstance(cause, TimeoutError):
         return OSError(errno.ETIMEDOUT, f"the server gave nothing for {SILENCE:g} s", url)
     if "range requests" in words:
         return OSError(errno.ESPIPE, "the server gives no part of a file", url)
     return OSError(errno.EIO, f"{type(cause).__name__}: {words}", url)
+
+
+def _words(cause: BaseException) -> str:
+    """What a library says, which may name the URL that was asked for, or one it was sent to."""
+    return without_keys(one_line(cause))[:200]
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from simulator.data.address import Root
+from simulator.data.address import Root, bare
 from simulator.data.format import FORMATS, DataCard
 from simulator.errors import DataError, ProfileError, unknown
 from simulator.profile import messages
@@ -25,7 +25,7 @@ def find_card(path: Root) -> Path | None:
         DataError: it is the URL of a card.
     """
     if isinstance(path, str):
-        if PurePosixPath(path).suffix.lower() in ENDINGS:
+        if PurePosixPath(bare(path)).suffix.lower() in ENDINGS:
             raise DataError(f"{path}: copy the data card here; its `files` may be a URL")
         return None
     if path.suffix.lower() in ENDINGS:

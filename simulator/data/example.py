@@ -9,9 +9,12 @@ from simulator.contract import Backend, ExampleImages, ExampleModel, Stage
 from simulator.data.card import FILE
 from simulator.data.folder import Dataset, Item
 from simulator.errors import MissingLibrary, UserError, unknown
+from simulator.profile.document import read
 
 IMAGE = "image"
 """The example that is meant where none is named."""
+FOLDER = "example"
+"""Below the cache."""
 
 
 def model_card(name: str = IMAGE) -> Path:
@@ -33,7 +36,14 @@ def model_card(name: str = IMAGE) -> Path:
     _require(backend, name, model.remedy)
     versions = [str(library.version) for library in (*backend.libraries, *model.also)]
     parts = [part for part in (backend.name, *versions, model.identity()) if part]
-    return cache.entry(f"example/{'-'.join(parts)}", model.export) / "model.yaml"
+    return cache.entry(f"{FOLDER}/{'-'.join(parts)}", model.export) / "model.yaml"
+
+
+def name_of(card: Path) -> str | None:
+    """Return the name of the example whose card this is; None of other cards."""
+    if card.parent.parent != cache.folder() / FOLDER or not card.is_file():
+        return None
+    return str(read(card).values["input"].get("kind", IMAGE))
 
 
 def data_card(name: str) -> Path | None:

@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import AfterValidator
 
 from simulator.data.folder import Dataset, Files, Item, load_unlabelled
 from simulator.data.folder_labels import label_of
 from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels
-from simulator.errors import DataError
+from simulator.errors import DataError, one_line
 
 
 def _one_group(pattern: str) -> str:
     try:
         groups = re.compile(pattern).groups
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
+        if groups == 1:
+            _labels(pattern, [""])
+    except (re.error, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(f"not a regular expression of RE2: {one_line(error, 200)}") from None
     if groups != 1:
         raise ValueError(f"one group in parentheses expected, which is the label; got {groups}")
     return pattern
+
+
+def _labels(pattern: str, names: Sequence[str]) -> list[str | None]:
+    """Return the label in each name; None where the name does not fit.
+
+    RE2 takes time that is linear in a name's length, whatever the pattern.
+    """
+    whole, column = f"^(?:{pattern})$", pa.array(names, pa.string())
+    fits = pc.match_substring_regex(column, whole)
+    found = pc.replace_substring_regex(column, whole, r"\1")
+    labels: list[str | None] = pc.if_else(fits, found, None).to_pylist()
+    return labels
 
 
 class NamesSpec(DataSpec):
@@ -29,7 +46,8 @@ class NamesSpec(DataSpec):
 
     Attributes:
         files: the folder.
-        label: a regular expression for the whole name below the folder; its one group is the label.
+        label: a regular expression of RE2 for the whole name below the folder; its one group is
+            the label.
     """
 
     files: str
@@ -53,11 +71,11 @@ class Names(DataFormat):
         """Return the files whose names fit; the others are counted."""
         assert isinstance(card.spec, NamesSpec)
         folder = load_unlabelled(card.root("files"), files)
-        pattern = re.compile(card.spec.label)
+        found = _labels(card.spec.label, [one.name for one in folder.items])
         items = tuple(
-            Item(one.name, one.path, label_of(found[1], labels, f"{card.path}: {one.name}"))
-            for one in folder.items
-            if (found := pattern.fullmatch(one.name))
+            Item(one.name, one.path, label_of(label, labels, f"{card.path}: {one.name}"))
+            for one, label in zip(folder.items, found, strict=True)
+            if label is not None
         )
         if not items:
             raise DataError(f"{card.path}: label: fits none of the names in {folder.root}")

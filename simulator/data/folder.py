@@ -67,11 +67,14 @@ class Item:
         path: where its bytes are.
         truth: what people have annotated: a class index, or what a data format makes of it; None
             where nobody has.
+        sha256: of its bytes in hexadecimal, where they were hashed: others are then refused; empty
+            where they could not be read.
     """
 
     name: str
     path: Where
     truth: Any
+    sha256: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

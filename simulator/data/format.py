@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from simulator.data import remote
-from simulator.data.address import Root, is_url
+from simulator.data.address import Root, is_url, root_of
 from simulator.data.folder import IMAGES, Dataset, Files
 from simulator.data.labels import Labels, load_labels
 from simulator.entry_points import Table
@@ -56,7 +57,7 @@ class DataCard:
     def beside(self, key: str) -> Root:
         """Return the URL that a key of the card names, or a path or a pattern from the card."""
         named = str(getattr(self.spec, key))
-        return named if is_url(named) else Path(posixpath.join(self.path.parent, named))
+        return root_of(named) if is_url(named) else Path(posixpath.join(self.path.parent, named))
 
     def root(self, key: str) -> Root:
         """Return the path or the URL that a key of the card names.
@@ -65,7 +66,7 @@ class DataCard:
             DataError: nothing is at the path.
         """
         found = self.beside(key)
-        if isinstance(found, Path) and not found.exists():
+        if isinstance(found, Path) and not os.path.exists(found):
             raise DataError(f"{self.path}: {key}: there is no {found}")
         return found
 

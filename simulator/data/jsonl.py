@@ -19,6 +19,7 @@ from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels, read_text
 from simulator.data.tally import Tally
 from simulator.errors import DataError
+from simulator.limits import CHOICES
 
 Line = Mapping[str, Any]
 Made = tuple[list[dict[str, Any]], Any]
@@ -247,6 +248,8 @@ def _texts(line: Line, key: str) -> list[str]:
     found = line[key]
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise TypeError(f"{key}: a list of texts expected, got {_short(found)}")
+    if len(found) > CHOICES:
+        raise ValueError(f"{key}: {len(found):,} texts; at most {CHOICES:,} are taken")
     if not found:
         raise Left(f"without {key}")
     if not all(one.strip() for one in found):

@@ -13,10 +13,13 @@ from pathlib import PurePosixPath
 from typing import IO, Any
 from urllib.parse import quote, unquote
 
+from simulator.contract.installing import install
 from simulator.data import asking
-from simulator.data.address import Root, safe
+from simulator.data.address import Address, Root, bare, below, in_full, safe, without_keys
 from simulator.data.asking import asked
+from simulator.data.web import is_web, manners
 from simulator.errors import DataError, MissingLibrary, one_line
+from simulator.limits import FOLDERS, LISTED
 from simulator.places import InMemory, Place, Unreachable, Where, too_large
 
 AT_ONCE = 16
@@ -43,7 +46,7 @@ class Url(Place):
     @property
     def suffix(self) -> str:
         """The ending of the URL."""
-        return PurePosixPath(self.url).suffix
+        return PurePosixPath(bare(self.url)).suffix
 
     def read(self, most: int) -> bytes:
         """Return the bytes; one request."""
@@ -75,7 +78,7 @@ def inside(root: Root, name: str) -> Where:
     """Return the place of a file below a folder or a URL, by its name from there."""
     if not isinstance(root, str):
         return root / name
-    return Url(f"{root.rstrip('/')}/{quote(name) if _is_web(root) else name}")
+    return Url(below(root, quote(name) if is_web(root) else name))
 
 
 def ahead(places: Sequence[Where], most: int) -> Iterator[Where]:
@@ -102,7 +105,7 @@ def ahead(places: Sequence[Where], most: int) -> Iterator[Where]:
 
 
 def filesystem(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and the path in it.
+    """Return the file system of a URL, and the path in it; no answer of a server is unpacked.
 
     Raises:
         MissingLibrary: fsspec, or what it needs for the protocol, is not installed.
@@ -116,14 +119,14 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         import fsspec
 
-        found: tuple[Any, str] = fsspec.core.url_to_fs(url, **_patience(url))
+        found: tuple[Any, str] = fsspec.core.url_to_fs(in_full(url), **manners(url))
     except ImportError as error:
         extra = "s3" if url.startswith("s3") else "remote"
         raise MissingLibrary(
-            f"{url}: {one_line(error)}; try: pip install 'pipeline-simulator[{extra}]'"
+            f"{url}: {without_keys(one_line(error))}; try: {install(extra)}"
         ) from error
     except ValueError as error:
-        raise DataError(f"{url}: {one_line(error)}") from error
+        raise DataError(f"{url}: {without_keys(one_line(error))}") from error
     return found
 
 
@@ -203,7 +206,7 @@ def names(url: str) -> list[str]:
     """
 
     def listing() -> list[str]:
-        files, root = filesystem(url)
+        files, root = _folder(url)
         found = [(one["name"].rstrip("/"), one["type"]) for one in files.ls(root, detail=True)]
         last = ((name.rpartition("/")[2], kind == "directory") for name, kind in sorted(found))
         return [_plain(url, name) + "/" * folder for name, folder in last if name]
@@ -219,15 +222,14 @@ def listed(url: str) -> dict[str, Url]:
     """
 
     def listing() -> dict[str, Url]:
-        files, root = filesystem(url)
+        files, root = _folder(url)
         root = root.rstrip("/")
-        # By itself fsspec leaves out the folders of a web server that it cannot list.
-        found = files.find(root, detail=True, **({"on_error": "raise"} if _is_web(url) else {}))
+        found = _walked(files, root) if is_web(url) else files.find(root, detail=True)
         return {
             _plain(url, path[len(root) + 1 :]): Url(files.unstrip_protocol(path), one.get("size"))
             for path, one in sorted(found.items())
             if path.startswith(f"{root}/") and one.get("type", "file") == "file"
-            and not (_is_web(url) and "?" in path)  # how a listing may be sorted
+            and not (is_web(url) and "?" in path)  # how a listing may be sorted
         }  # fmt: skip
 
     try:
@@ -236,13 +238,34 @@ def listed(url: str) -> dict[str, Url]:
         raise DataError(f"{url}: cannot be listed: {error.strerror or error}") from error
 
 
-def _is_web(url: str) -> bool:
-    return url.startswith(("http://", "https://"))
+def _walked(files: Any, root: str) -> dict[str, dict[str, Any]]:
+    """What is below a folder of a web server, which may list folders without end."""
+    found: dict[str, dict[str, Any]] = {}
+    # By itself fsspec leaves out the folders that it cannot list.
+    for number, (_, _, inside) in enumerate(files.walk(root, detail=True, on_error="raise")):
+        found |= {one["name"]: one for one in inside.values()}
+        if number >= FOLDERS or len(found) > LISTED:
+            raise OSError(
+                errno.E2BIG,
+                f"more than {FOLDERS:,} folders or {LISTED:,} files; give shards or a table",
+            )
+    return found
+
+
+def _folder(url: str) -> tuple[Any, str]:
+    """The file system of a folder that is listed; what a listing links to has no query."""
+    if isinstance(url, Address):
+        raise DataError(
+            f"{url}: a folder behind a URL with a query cannot be listed; give shards "
+            "(`…/val-{0000..0049}.tar?…`) or a table (`…/val.csv?…`), or keys by fsspec's "
+            'configuration (docs/data-cards.md, "Behind a URL")'
+        )
+    return filesystem(url)
 
 
 def _plain(url: str, name: str) -> str:
     """A name of a listing: on web pages blanks are ``%20``, and some begin with ``./``."""
-    return safe(unquote(name) if _is_web(url) else name, url)
+    return safe(unquote(name) if is_web(url) else name, url)
 
 
 def _pieces(file: IO[bytes], most: int, place: Url) -> Iterator[bytes]:
@@ -257,15 +280,3 @@ def _pieces(file: IO[bytes], most: int, place: Url) -> Iterator[bytes]:
 def _streamed(files: Any) -> dict[str, Any]:
     """What opens a URL for one pass; with any size, so that fsspec does not ask for it first."""
     return {"block_size": 0, "size": 1} if "http" in files.protocol else {}
-
-
-def _patience(url: str) -> dict[str, Any]:
-    """How long a web server may be silent; a large file may take any time."""
-    if not _is_web(url):
-        return {}
-    import fsspec
-    from aiohttp import ClientTimeout
-
-    own = fsspec.config.conf.get(url.partition(":")[0], {}).get("client_kwargs", {})
-    patience = ClientTimeout(total=None, sock_connect=asking.SILENCE, sock_read=asking.SILENCE)
-    return {"client_kwargs": {"timeout": patience, **own}}

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import prod
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 
 from simulator import cache
 from simulator.data import remote
-from simulator.data.address import Root
+from simulator.data.address import Address, Root, bare, in_full, root_of
 from simulator.data.archive import Archive, archive
 from simulator.data.folder import Dataset, Files, Item
 from simulator.data.folder_labels import label_of
@@ -24,11 +25,10 @@ from simulator.data.format import DataFormat
 from simulator.data.labels import Labels
 from simulator.data.tally import Tally
 from simulator.errors import DataError
+from simulator.limits import NAMES
 from simulator.places import Where
 
 TAR, PARQUET = ".tar", ".parquet"
-MOST = 100_000
-"""Shards of one data set at most."""
 VERSION = 1
 """Of the index; another one is made anew."""
 _RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
@@ -91,11 +91,11 @@ def kind_of(root: Root, files: Files) -> str | None:
     It is a shard by its name, several by a pattern (``val-{0000..0049}.tar``, ``val-*.parquet``),
     or a folder that has shards of one kind directly in it, no sample and no folder.
     """
-    text = str(root)
+    text = bare(root)
     for kind in (TAR, PARQUET):
         if text.lower().endswith(kind) or (kind == TAR and _packed(text)):
             return kind if isinstance(root, str) or not root.is_dir() else None
-    if isinstance(root, Path) and not root.is_dir():
+    if isinstance(root, Address) or (isinstance(root, Path) and not root.is_dir()):
         return None
     try:
         inside = _inside(root)
@@ -124,6 +124,7 @@ def find_shards(root: Root, kind: str) -> list[Archive]:
     Raises:
         DataError: there is none, one of a range is missing, or two have one name.
     """
+    _refuse_many(root)
     found = [archive(one) for one in _expanded(root, kind)]
     if not found:
         raise DataError(f"{root}: there is no {kind} file")
@@ -136,26 +137,33 @@ def find_shards(root: Root, kind: str) -> list[Archive]:
     return [names[name] for name in sorted(names)]
 
 
+def _refuse_many(root: Root) -> None:
+    """Refuse a path whose ranges stand for too many names, before one of them is made."""
+    spans = [int(last) - int(first) + 1 for first, last in _RANGE.findall(bare(root))]
+    names = prod(max(0, span) for span in spans)
+    if not 1 <= names <= NAMES:
+        raise DataError(
+            f"{root}: a range of 1 to {NAMES:,} shards expected, upwards; got {names:,}"
+        )
+
+
 def _expanded(root: Root, kind: str) -> list[Root]:
-    text = str(root)
-    if ranges := _RANGE.search(text):
+    if ranges := _RANGE.search(bare(root)):
         first, last = int(ranges[1]), int(ranges[2])
-        if not first <= last < first + MOST:
-            raise DataError(f"{root}: a range of 1 to {MOST:,} shards expected, upwards")
+        text = in_full(root) if isinstance(root, str) else str(root)
         inner = [f"{text[: ranges.start()]}{number:0{len(ranges[1])}}{text[ranges.end() :]}"
                  for number in range(first, last + 1)]  # fmt: skip
-        as_root = str if isinstance(root, str) else Path
+        as_root = root_of if isinstance(root, str) else Path
         return [one for path in inner for one in _expanded(as_root(path), kind)]
     if isinstance(root, str):
-        if text.lower().endswith(kind):
-            return [text]
-        return [
-            f"{text.rstrip('/')}/{name}" for name in _inside(root) if name.lower().endswith(kind)
-        ]
+        if bare(root).lower().endswith(kind):
+            return [root]
+        inside = [name for name in _inside(root) if name.lower().endswith(kind)]
+        return [f"{root.rstrip('/')}/{name}" for name in inside]
     if root.is_dir():
         return [one for one in root.iterdir() if _is_shard(one, kind)]
-    if not root.exists() and glob.has_magic(text):
-        return [one for one in map(Path, glob.glob(text)) if _is_shard(one, kind)]
+    if not root.exists() and glob.has_magic(str(root)):
+        return [one for one in map(Path, glob.glob(str(root))) if _is_shard(one, kind)]
     return [root]
 
 

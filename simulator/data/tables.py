@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import re
-import zlib
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
 from simulator.data import remote
-from simulator.data.address import Root, safe
+from simulator.data.address import Root, bare, beside, safe
 from simulator.data.folder import Dataset, Files, Item, list_files
 from simulator.data.folder_labels import from_table, label_of, rows_of
 from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels, as_index, read_text
+from simulator.data.matlab import table
 from simulator.errors import DataError, one_line
 from simulator.places import Where, read
 
@@ -82,14 +81,14 @@ ILSVRC = Devkit()
 
 def is_table(root: Root) -> bool:
     """Whether a path or a URL is one of a table, with paths from where it is."""
-    if not str(root).lower().endswith(ENDINGS):
+    if not bare(root).lower().endswith(ENDINGS):
         return False
     return isinstance(root, str) or root.is_file()
 
 
 def load_beside(table: Root, labels: Labels | None, files: Files) -> Dataset:
     """Return the samples in the folder of a table; see :func:`load_table`."""
-    root = table.rpartition("/")[0] if isinstance(table, str) else table.parent
+    root = beside(table) if isinstance(table, str) else table.parent
     return load_table(root, remote.place(table), labels, files)
 
 
@@ -203,17 +202,12 @@ def _of_text(synsets: Where) -> list[tuple[int, str]]:
 
 def _of_matlab(synsets: Where) -> list[tuple[int, str]]:
     """The ``synsets`` of ``meta.mat``: ILSVRC2012_ID and WNID are their first two fields."""
-    from scipy.io import loadmat
-
     try:
-        data = read(synsets, MATLAB)
-        _check_unpacked(data)
-        table = loadmat(io.BytesIO(data), variable_names=["synsets"], squeeze_me=True)["synsets"]
-        rows: Any = zip(table["ILSVRC2012_ID"].ravel(), table["WNID"].ravel(), strict=True)
+        rows = table(read(synsets, MATLAB), "synsets", ("ILSVRC2012_ID", "WNID"), MATLAB)
         pairs = [(int(number), str(wnid)) for number, wnid in rows]
     except OSError as error:
         raise DataError(f"{synsets}: cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # scipy raises anything
+    except (ValueError, OverflowError) as error:
         raise DataError(
             f"{synsets}: not the devkit's meta.mat, whose synsets have ILSVRC2012_ID and WNID: "
             f"{one_line(error, 200)}"
@@ -222,19 +216,6 @@ def _of_matlab(synsets: Where) -> list[tuple[int, str]]:
     if strange is not None or not pairs:
         raise DataError(f"{synsets}: {str(strange)[:40]!r} is no WordNet id")
     return pairs
-
-
-def _check_unpacked(data: bytes) -> None:
-    """Refuse what would fill the memory: variables of MATLAB's files are packed by zlib."""
-    order: Literal["little", "big"] = "big" if data[126:128] == b"MI" else "little"
-    at, total = 128, 0
-    while at + 8 <= len(data):
-        kind, size = (int.from_bytes(data[at + i : at + i + 4], order) for i in (0, 4))
-        if kind == 15:  # miCOMPRESSED
-            total += len(zlib.decompressobj().decompress(data[at + 8 : at + 8 + size], MATLAB + 1))
-        if total > MATLAB:
-            raise ValueError(f"more than {MATLAB:,} bytes")
-        at += 8 + size
 
 
 def _last(where: Where) -> str:

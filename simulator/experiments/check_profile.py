@@ -76,7 +76,7 @@ def is_recorded(chosen: Chosen) -> bool:
     return any(recording is not None for recording in found)
 
 
-def prove(chosen: Chosen, model: str | None, say: Callable[[str], None]) -> Proof:
+def prove(chosen: Chosen, model: Card | None, say: Callable[[str], None]) -> Proof:
     """Run one built-in image, or one specimen of another modality, through every stage.
 
     INT8 is calibrated on that one sample: this proves that the artifact can be made, and says
@@ -95,7 +95,7 @@ def prove(chosen: Chosen, model: str | None, say: Callable[[str], None]) -> Proo
         registry.require(choice.backend)
     with tempfile.TemporaryDirectory() as folder:
         default_card, item = _sample(chosen[0].spec.modality, model is None, Path(folder))
-        card = Card(Path(model) if model else default_card)
+        card = model or Card(default_card)
         wanted = takes(chosen[1])
         if model is None and wanted in _ELSEWHERE and getattr(card, wanted) is None:
             raise MissingLibrary(

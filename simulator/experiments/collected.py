@@ -12,7 +12,7 @@ from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffec
 from simulator.experiments.flip_pictures import FlipPictures, FlipSeen
 from simulator.experiments.gallery import IMAGES, Gallery, ImageSeen
 from simulator.experiments.sounds import Sounds, SoundSeen
-from simulator.pipeline.executor import Outcome, outcomes_of
+from simulator.pipeline.executor import Outcome, outcomes_of, pick
 from simulator.pipeline.walk import Walk
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
@@ -72,9 +72,11 @@ class Collector:
     prefix: str
     first: tuple[str, ...]
 
-    def __call__(self, walk: Walk, outcomes: Sequence[Outcome]) -> Seen | None:
+    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Seen | None:
         """Collect what can be known to be needed without the other samples' answers."""
-        name = walk.context.sample
+        pair, name = pick(outcomes, self.arms), walk.context.sample
+        if pair is None:
+            return None
         index = self.first.index(name) if name in self.first else len(self.first)
         parts = Parts(
             index < SELF_SAMPLES,
@@ -83,13 +85,13 @@ class Collector:
             index < IMAGES,
             bool(self.alone.chains),
         )
-        return self.collect(walk, [outcomes[arm] for arm in self.arms], parts)
+        return self.collect(walk, pair, parts)
 
     def collect(self, walk: Walk, pair: Sequence[Outcome], parts: Parts) -> Seen | None:
         """Collect some parts for one sample; None where that gives nothing."""
         repeat = axes = flip = look = alone = None
         if parts.repeat:
-            repeat = controls.repeat(walk, pair, self.arms, lambda two: outcomes_of(two.plan, two))
+            repeat = controls.repeat(walk, pair, self.arms, outcomes_of)
         if parts.axes:
             axes = self.effects.see(walk, f"{self.prefix}axis ")
         if parts.flip and isinstance(self.pictures, FlipPictures):

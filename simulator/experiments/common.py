@@ -10,7 +10,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from simulator import checkout, machine, registry
+from simulator import checkout, machine
 from simulator.contract import Stage
 from simulator.data.address import absolute
 from simulator.data.folder import Item
@@ -19,6 +19,7 @@ from simulator.experiments.decision import Decision
 from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
+from simulator.model.said import described
 from simulator.notices import Kind, Notice
 from simulator.pipeline import adapted, recorded
 from simulator.pipeline.executor import Done, Outcome
@@ -184,15 +185,15 @@ def refuse_missing(stacks: Iterable[Chosen]) -> None:
         MissingLibrary: with a line for each backend that cannot.
     """
     problems = []
-    backends = {
-        choice.backend.name: choice.backend
+    needed = {
+        (choice.backend.name, choice.offer.present): choice
         for profile, choices in stacks
         for stage, choice in choices.items()
         if stage != Stage.RUNTIME or not profile.spec.runtime.resources
     }
-    for backend in backends.values():
+    for choice in needed.values():
         try:
-            registry.require(backend)
+            choice.require()
         except MissingLibrary as error:
             problems.append(str(error))
     if problems:
@@ -251,7 +252,7 @@ def manifest(
                 "effective": as_dict(stack.effective),
                 "order": _order(stack, session),
                 "axes": {
-                    axis: axes.described(stack.profile, stack.choices, axis) for axis in every
+                    axis: described(stack.profile, stack.choices, axis, card) for axis in every
                 },
             }
             for stack in stacks
@@ -305,8 +306,8 @@ def run_and_keep(
 
     def see(result: Done) -> None:
         notify(result, watches)
-        if decision and result.skipped is None:
-            decision.add(*(outcome.record for outcome in result.outcomes[:2]))
+        if decision:
+            decision.tell(result.part((0, 1)))
 
     for item, rows in zip(items, run.kept(), strict=False):
         one = done_of(task, item, rows)
@@ -323,7 +324,7 @@ class Watcher(Protocol):
     def collector(self) -> Watch:
         """What does the same in another process; plain data that can be pickled."""
 
-    def see(self, walk: Walk, outcomes: Sequence[Outcome]) -> Any:
+    def see(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Any:
         """Return data about a sample; may be called from several threads at once."""
 
     def keep(self, done: Done, seen: Any) -> None:
@@ -341,7 +342,7 @@ class _Watching:
 
     watches: Sequence[Watcher]
 
-    def __call__(self, walk: Walk, outcomes: Sequence[Outcome]) -> list[Any]:
+    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> list[Any]:
         return [one.see(walk, outcomes) for one in self.watches]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -354,7 +355,7 @@ class _Collecting:
 
     collectors: tuple[Watch, ...]
 
-    def __call__(self, walk: Walk, outcomes: Sequence[Outcome]) -> list[Any]:
+    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> list[Any]:
         return [one(walk, outcomes) for one in self.collectors]
 
 
@@ -372,13 +373,20 @@ def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
         arms: in the order of its outcomes.
         timed: whether latencies are recorded; they differ from run to run.
     """
-    shared = {"sample": done.item.name, "skipped": done.skipped}
+    shared = {"sample": done.item.name}
     cells = [
         {**shared, "side": arm.stack, "condition": arm.condition or None, "trial": arm.trial}
         for arm in arms
     ]
     if done.skipped is not None:
-        return cells
+        return [
+            {
+                **cell,
+                "skipped": done.failed.get(at, done.skipped),
+                "failed": at in done.failed or not done.failed,
+            }
+            for at, cell in enumerate(cells)
+        ]
     return [
         {
             **cell,
@@ -393,7 +401,9 @@ def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
 def done_of(task: Task, item: Item, rows: Rows) -> Done:
     """Return a sample's result from its records, one per arm; inverse of :func:`rows_of`."""
     if rows[0]["skipped"] is not None:
-        return Done(item, (), rows[0]["skipped"])
+        failed = {at: row["skipped"] for at, row in enumerate(rows) if row["failed"]}
+        why = next(iter(failed.values()))
+        return Done(item, (), why, failed=failed if len(failed) < len(rows) else {})
     outcomes = [
         Outcome(
             {column.name: row[column.name] for column in task.columns},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -18,8 +19,9 @@ from simulator.experiments.common import (
     unasked_notices,
     variants,
 )
-from simulator.experiments.decision import Decision
-from simulator.experiments.job import Job, Options, Result, judged
+from simulator.experiments.decision import METHOD, Decision
+from simulator.experiments.guessing import doubt
+from simulator.experiments.job import Job, Options, Result, borne_as_asked, judged
 from simulator.experiments.kept import Kept
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
@@ -30,6 +32,7 @@ from simulator.notices import merged as merged_notices
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
+from simulator.report.command import Asked
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.shared import STOPPED
 from simulator.results.store import RunWriter
@@ -46,6 +49,7 @@ def compare(
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
+    allow_failed: str | None = None,
     strict: bool = False,
     quick: bool = False,
     until_decided: bool = False,
@@ -62,7 +66,10 @@ def compare(
         overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
         fail_on: gate rules; a rule that holds fails the gate.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        strict: a difference between the profile and the settings in force is an error.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default, so that one such sample fails the gate.
+        strict: a difference between the profile and the settings in force is an error, and a
+            training stack that is no better than guessing fails the gate without a rule, too.
         quick: do not run each axis alone on every sample; the summary's ``alone`` stays empty.
         until_decided: take the samples in a random order, and stop when the gate is decided; see
             :mod:`simulator.experiments.decision`.
@@ -84,7 +91,7 @@ def compare(
         'report.html'
     """
     job = Job("run", model, options)
-    rules = [gate.parse(rule) for rule in fail_on]
+    rules = gate.read(fail_on, allow_failed)
     sides = pair_of(train, deploy, overrides, pixels)
     refuse_missing(sides.values())
     folder = job.folder("", sides)
@@ -113,18 +120,23 @@ def compare(
                 quick=quick,
                 undecided=undecided,
                 until_decided=until_decided,
+                **borne_as_asked(allow_failed),
             ),
         }
         with watch.opened, job.writer(folder, start, session) as run:
             done = run_and_keep(session, merged, run, True, [watch], decision)
             if decision and len(done) < len(session.dataset.items):
                 session.notes.append(Notice(Kind.FEW_SAMPLES, STOPPED))
-            found = conclude(session, watch, merged, done, run)
+            found = conclude(session, watch, merged, done, run, decision)
             took = {"seconds": job.seconds(), "workers": session.workers}
             last: dict[str, Any] = took | {"under": session.condition}
             if decision:
                 last["decided"] = decision.decided(len(session.dataset.items))
-            summary = judged(found, rules, last, undecided, decision)
+            asked = Asked(start["request"]["arguments"], folder)
+            summary = judged(found, rules, last, undecided, decision, asked)
+            if strict and gate.at_chance(summary.warnings):
+                failed = summary.gate.model_copy(update={"passed": False})
+                summary = summary.model_copy(update={"gate": failed})
             run.finish(summary, took | session.ran())
     return Result(summary, folder)
 
@@ -135,6 +147,7 @@ def conclude(
     merged: Plan,
     done: Kept,
     run: RunWriter,
+    decision: Decision | None = None,
 ) -> PairSummary:
     """Return the summary of a pair that has been run, without its gate; write the pictures.
 
@@ -142,8 +155,9 @@ def conclude(
         session: the model and the samples.
         watch: what was collected about the samples.
         merged: the plan, with the arms and asides of the pair.
-        done: every sample, with the outcomes of the plan's arms.
+        done: every sample, with the outcomes of the pair.
         run: the pictures are written to it.
+        decision: by which the run was stopped; its intervals hold at any time.
     """
     session.show.say("figures and pictures")
     ran = done.ran
@@ -153,15 +167,22 @@ def conclude(
         summary = summarize(
             watch.stacks,
             done,
-            watch.arms,
             session.card,
             watch.effects.axes,
             watch.effects.effects([one.axes for one in seen if one.axes is not None]),
             controls.self_check(one.repeat for one in seen if one.repeat),
             session.notes,
+            partial(doubt, session),
             session.seed,
         )
-        train = done.records(watch.arms[0])
+        train = done.records(0)
+        if decision:
+            ends = decision.bounded(train, done.records(1), session.card.task)
+            summary["flips"]["ci95"] = ends["flips.rate"]
+            for metric, delta in summary["delta"].items():
+                if delta and f"delta.{metric}.value" in ends:
+                    own = {"ci95": ends[f"delta.{metric}.value"], "p": None, "method": METHOD}
+                    summary["delta"][metric] = delta | own
         summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)
     with spending(Work.PICTURES):
         watch.draw(summary, ran, run)

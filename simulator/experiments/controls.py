@@ -19,7 +19,7 @@ from simulator.errors import SampleError, UserError
 from simulator.experiments.session import Session
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
-from simulator.pipeline.executor import Outcome
+from simulator.pipeline.executor import Outcome, pick
 from simulator.pipeline.inference import answering
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
@@ -52,13 +52,15 @@ def repeat(walk: Walk, outcomes: Sequence[Outcome], arms: Sequence[int], judge: 
         walk: of the first run.
         outcomes: of the first run, for these arms.
         arms: indices of the arms that are compared.
-        judge: a function from a walk to the outcomes of all arms.
+        judge: a function from a walk to the outcomes of all arms, by the arm.
     """
     try:
-        again = judge(walk.again())
+        again = pick(judge(walk.again()), arms)
     except SampleError:
+        again = None
+    if again is None:
         return Repeat(False, 0)
-    pairs = list(zip(outcomes, [again[arm] for arm in arms], strict=True))
+    pairs = list(zip(outcomes, again, strict=True))
     return Repeat(
         all(a.digest == b.digest for a, b in pairs), sum(a.record != b.record for a, b in pairs)
     )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import eq
 from pathlib import Path
@@ -24,6 +23,7 @@ from simulator.experiments.common import (
     run_and_keep,
     unasked_notices,
 )
+from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Answers, Variant, answers
@@ -36,10 +36,20 @@ from simulator.report.verdict import concluded
 from simulator.results.json_text import finite
 from simulator.results.shared import Profile
 from simulator.results.suites import Blame, ExplainSummary
-from simulator.statistics.bootstrap import ROUNDING, Floats, Resamples, effect
+from simulator.statistics.bootstrap import (
+    DIFFERENCE,
+    INTERACTION,
+    RATE,
+    ROUNDING,
+    Bounds,
+    Floats,
+    Resamples,
+    effect,
+)
 from simulator.tasks.score import each, flip_rate
 
 BLAME = "blame.parquet"
+Told = Callable[[Floats, Bounds], dict[str, Any]]
 
 
 @explicit()
@@ -98,6 +108,7 @@ def explain(
             session.show.say("attribution")
             found = answers(session.card.task, labels, done)
             blame = _blamed(names, found, session.seed)
+            notices = [*session.notes, *doubt(session, found.score("train"))]
             sides = [s for s in stacks if s.side in SIDES]
             run.write_table(BLAME, _blame_table(names, found))
             summary = ExplainSummary(
@@ -110,6 +121,7 @@ def explain(
                 samples=len(found.items),
                 sample_unit=session.card.modality.unit,
                 skipped=found.skipped,
+                **found.failures(),
                 axes=names,
                 null=[name for name in names if _same(found, name, names)],
                 blame=blame,
@@ -117,7 +129,7 @@ def explain(
                 unique_steps=len(whole.nodes),
                 warnings=[
                     *merged(notice for s in sides for notice in s.labelled_notices),
-                    *session.notes,
+                    *notices,
                 ],
                 seconds=job.seconds(),
                 under=session.condition,
@@ -186,8 +198,17 @@ def _blamed(names: Sequence[str], found: Answers, seed: int) -> dict[str, Blame]
         games["flip_rate"] = cache(flips)
     if headline(frozenset()) is not None:
         games[task.headline] = headline
-    images = {"flip_rate": len(found.items), task.headline: found.score("train").labelled}
-    return {metric: _blame(names, game, seed, images[metric]) for metric, game in games.items()}
+    judged = {"flip_rate": len(found.items), task.headline: found.score("train").labelled}
+
+    def told(metric: str) -> Told:
+        return lambda figure, bounds: effect(figure, draws.number, bounds, judged[metric]).told()
+
+    # The training stack changes no answer of its own, so what is measured from it is a rate.
+    whole = {"flip_rate": RATE, task.headline: DIFFERENCE}
+    return {
+        metric: _blame(names, game, seed, told(metric), whole[metric])
+        for metric, game in games.items()
+    }
 
 
 def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
@@ -198,8 +219,8 @@ def _same(found: Answers, name: str, names: Sequence[str]) -> bool:
     return bool(same) and all(map(eq, found.of(alone), found.of("train")))
 
 
-def _blame(names: Sequence[str], game: Game, seed: int, images: int) -> Blame:
-    """The figures of one metric, which *images* carry."""
+def _blame(names: Sequence[str], game: Game, seed: int, told: Told, whole: Bounds) -> Blame:
+    """The figures of one metric, each as it is *told*; *whole* bounds what is lost from train."""
     shares = attribute.shapley(names, game, seed=seed)
     pairs = attribute.interactions(names, game)
     total = game(frozenset(names)) - game(frozenset())
@@ -212,15 +233,14 @@ def _blame(names: Sequence[str], game: Game, seed: int, images: int) -> Blame:
         "waterfall": attribute.waterfall(names, game),
         "shapley": shares.values,
     }
-    result: dict[str, Any] = {"total": asdict(effect(total, images))}
+    result: dict[str, Any] = {"total": told(total, whole)}
     for block, rows in blocks.items():
-        result[block] = {
-            name: asdict(effect(row, images)) for name, row in zip(names, rows, strict=True)
-        }
+        bounds = whole if block == "swap_in" else DIFFERENCE
+        result[block] = {name: told(row, bounds) for name, row in zip(names, rows, strict=True)}
     adjusted = attribute.holm({name: result["shapley"][name]["p"] for name in names})
     for name in names:
         result["shapley"][name]["p_holm"] = adjusted[name]
-    found = {pair: asdict(effect(figure, images)) for pair, figure in pairs.items()}
+    found = {pair: told(figure, INTERACTION) for pair, figure in pairs.items()}
     claims = attribute.holm({" x ".join(pair): effect["p"] for pair, effect in found.items()})
     result["interactions"] = [
         {"axes": list(pair), **effect, "p_holm": claims[" x ".join(pair)]}

@@ -23,6 +23,7 @@ from simulator.experiments.session import Progress, Session
 from simulator.pipeline.isolation import Isolate
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
+from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
 from simulator.results.read import read_run
@@ -155,6 +156,7 @@ def judged(
     took: Mapping[str, Any],
     undecided: str = "fail",
     decision: Decision | None = None,
+    asked: Asked | None = None,
 ) -> S:
     """Return a summary with its last fields, the outcome of the gate, and its verdict.
 
@@ -164,12 +166,18 @@ def judged(
         took: the last fields: ``seconds``, ``workers`` and ``under``.
         undecided: see :func:`simulator.analysis.gate.evaluate`.
         decision: of a run that stopped when its gate was decided.
+        asked: what the run was asked.
     """
     whole = summary.model_copy(update=dict(took))
     outcome = Gate.model_validate(gate.evaluate(rules, whole, undecided))
     if decision:
         outcome = decision.gate(outcome, undecided)
-    return concluded(whole.model_copy(update={"gate": outcome}))
+    return concluded(whole.model_copy(update={"gate": outcome}), asked)
+
+
+def borne_as_asked(allow_failed: str | None) -> dict[str, Any]:
+    """Return the argument of a request, where it was given."""
+    return {} if allow_failed is None else {"allow_failed": allow_failed}
 
 
 class Job:
@@ -197,6 +205,8 @@ class Job:
         self._resume = options.get("resume", False)
         self._overwrite = options.get("overwrite", False)
         self._under = under(options.get("under"), options.get("trial", 0))
+        if self._under and (why := self._under.condition.erased):
+            raise UserError(f"--under {why}")
 
     def folder(self, label: str, sides: Mapping[str, Chosen], below: str | None = None) -> Path:
         """Return the run folder.
@@ -267,7 +277,7 @@ class Job:
         }
         for name, place in places.items():
             if arguments.get(name) is not None:
-                arguments[name] = absolute(place(str(arguments[name])))
+                arguments[name] = absolute(place(arguments[name]))
         if "profiles" in arguments:
             arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
         return {"command": self.command, "arguments": arguments}

@@ -45,7 +45,8 @@ class Kept(Sequence[Done]):
 
     Attributes:
         items: the samples.
-        why: of those that were skipped the reason, by their number.
+        why: of those that did not go through every stack the first reason, by their number.
+        failed: of those that some stacks have answered, which failed and why, by their number.
     """
 
     def __init__(self, task: Task, folder: Path | None = None) -> None:
@@ -55,6 +56,7 @@ class Kept(Sequence[Done]):
         self.schema = pa.schema([*task.columns, *own])
         self.items: list[Item] = []
         self.why: dict[int, str] = {}
+        self.failed: dict[int, Mapping[int, str]] = {}
         self._folder = folder
         place = None if folder is None else str(folder)
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY, dir=place)  # noqa: SIM115
@@ -70,6 +72,8 @@ class Kept(Sequence[Done]):
         """
         if done.skipped is not None:
             self.why[len(self.items)] = done.skipped
+        if done.failed:
+            self.failed[len(self.items)] = done.failed
         self.items.append(done.item)
         self._waiting += done.outcomes
         self._ends.append(self._ends[-1] + len(done.outcomes))
@@ -78,13 +82,13 @@ class Kept(Sequence[Done]):
 
     @property
     def ran(self) -> list[Item]:
-        """The samples that were not skipped."""
+        """The samples that went through every stack."""
         return [item for at, item in enumerate(self.items) if at not in self.why]
 
     @property
     def skipped(self) -> list[tuple[Item, str]]:
-        """The samples that were, each with the reason."""
-        return [(self.items[at], why) for at, why in self.why.items()]
+        """The samples that no stack has answered, each with the reason."""
+        return [(self.items[at], why) for at, why in self.why.items() if at not in self.failed]
 
     def rows(self, arms: Sequence[int | None]) -> NDArray[np.int64]:
         """Return the rows of one outcome of each sample, but for skipped ones.
@@ -134,7 +138,7 @@ class Kept(Sequence[Done]):
             return [self[one] for one in range(*at.indices(len(self)))]
         at = range(len(self))[at]
         if at in self.why:
-            return Done(self.items[at], (), self.why[at])
+            return Done(self.items[at], (), self.why[at], failed=self.failed.get(at, {}))
         low, high = self._ends[at], self._ends[at + 1]
         return Done(self.items[at], tuple(self._outcome(row) for row in range(low, high)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
@@ -10,25 +10,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pyarrow.compute as pc
-
 from simulator.analysis import gate
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
-from simulator.experiments.common import done_of, manifest, notify, rows_of, variants, watching
+from simulator.experiments.common import done_of, manifest, rows_of, variants, watching
 from simulator.experiments.compare import conclude, differing
 from simulator.experiments.job import Job, judged
 from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
 from simulator.experiments.watch import PairWatch, pair_watch
-from simulator.pipeline.executor import Done
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack
+from simulator.report.command import Asked
 from simulator.results.layout import MANIFEST
 from simulator.results.parts import Rows
-from simulator.results.read import read_manifest, read_run
+from simulator.results.read import read_manifest
 from simulator.results.store import RunWriter
 from simulator.results.taken import changed
 
@@ -85,9 +83,8 @@ def refuse_changed(session: Session, finished: Sequence[tuple[Path, Mapping[str,
 def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
     """Run the pairs that are not finished yet; what they share is computed once per sample.
 
-    Each pair leaves the same run folder as ``simulate``, with one exception: a sample that fails
-    in one of the stacks is left out of all pairs, so that all pairs have the same samples; this
-    holds for the samples that a finished pair left out, too. A finished pair is not run again; see
+    Each pair leaves the same run folder as ``simulate``: a sample on which a stack fails is left
+    out of the figures of its own pair alone. A finished pair is not run again; see
     :func:`refuse_changed`.
 
     A pair's ``seconds`` are those of its own controls and figures, plus an equal share of the
@@ -102,7 +99,6 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
     left = [one for one in wanted if not is_complete(one.folder)]
     if not left:
         return
-    absent = _left_out(one.folder for one in wanted if one not in left)
     pairs = [session.stacks(variants(one.sides).values()) for one in left]
     watches = [
         pair_watch(session, pair, differing(pair), (2 * at, 2 * at + 1), f"pair {at} ")
@@ -122,15 +118,16 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
     with ExitStack() as opened, _Open(writers) as running:
         for watch in watches:
             opened.enter_context(watch.opened)
-        done = _run_samples(session, merged, writers, watches, absent)
+        kept = _run_samples(session, merged, writers, watches)
         shared = (job.seconds() - begun) / len(left)
-        for one, watch, writer in zip(left, watches, writers, strict=True):
+        for one, watch, writer, done in zip(left, watches, writers, kept, strict=True):
             begun = job.seconds()
             session.show.say(f"{one.folder.name}: figures and pictures")
             found = conclude(session, watch, merged, done, writer)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
-            summary = judged(found, one.rules, took | {"under": session.condition})
+            asked = Asked(one.request["arguments"], one.folder)
+            summary = judged(found, one.rules, took | {"under": session.condition}, asked=asked)
             writer.finish(summary, took | session.ran())
             running.left.remove(writer)
 
@@ -154,16 +151,6 @@ def _merged(
 def _shared(merged: Plan, watch: PairWatch) -> list[str]:
     """The stages that both stacks of a pair share."""
     return replace(merged, paths=tuple(merged.paths[arm] for arm in watch.arms)).shared()
-
-
-def _left_out(folders: Iterable[Path]) -> dict[str, str]:
-    """Return the samples that finished runs have left out, each with the reason."""
-    found: dict[str, str] = {}
-    for folder in folders:
-        _, _, records = read_run(folder)
-        skipped = records.filter(pc.is_valid(records["skipped"]))
-        found |= {row["sample"]: row["skipped"] for row in skipped.to_pylist()}
-    return found
 
 
 def _writer(folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
@@ -191,59 +178,44 @@ class _Open:
 
 
 def _run_samples(
-    session: Session,
-    merged: Plan,
-    writers: Sequence[RunWriter],
-    watches: Sequence[PairWatch],
-    absent: Mapping[str, str],
-) -> Kept:
-    """Run every sample that one of the pairs lacks; return all samples, with all outcomes.
+    session: Session, merged: Plan, writers: Sequence[RunWriter], watches: Sequence[PairWatch]
+) -> list[Kept]:
+    """Run every sample that one of the pairs lacks; return all samples of each pair.
 
     Args:
         session: the model and the samples.
         merged: the plan of the pairs.
         writers: of the pairs.
         watches: of the pairs.
-        absent: samples that are left out, each with the reason.
     """
     items, task = session.dataset.items, session.card.task
-    found = Kept(task, writers[0].folder)
+    found = [Kept(task, writer.folder) for writer in writers]
     names = [session.arm(side) for side in SIDES]
     kept = [writer.kept() for writer in writers]
     finished = [0] * len(writers)
     for item, *several in zip(items, *map(_lengthened, kept), strict=False):
         for number, rows in enumerate(several):
             finished[number] += rows is not None
-        if not all(several):
+        whole = [rows for rows in several if rows]
+        if len(whole) < len(several):
             continue
-        one = _whole([done_of(task, item, rows) for rows in several if rows])
-        notify(one, watches)
-        found.append(one)
-    with closing(session.stream(merged, len(found), watching(watches))) as results:
+        for rows, watch, own in zip(whole, watches, found, strict=True):
+            part = done_of(task, item, rows)
+            watch.keep(part, None)
+            own.append(part)
+    with closing(session.stream(merged, len(found[0]), watching(watches))) as results:
         for done in results:
-            why = absent.get(done.item.name)
-            one = done if why is None else Done(done.item, (), why)
-            notify(one, watches)
-            for number, writer in enumerate(writers):
-                if len(found) >= finished[number]:
-                    rows = rows_of(_part(one, watches[number].arms), names, timed=True)
-                    writer.add(rows)
-            found.append(one)
-    session.require_some(found)
+            for number, (watch, own) in enumerate(zip(watches, found, strict=True)):
+                part = done.part(watch.arms)
+                watch.keep(part, done.seen[number] if done.seen else None)
+                if len(own) >= finished[number]:
+                    writers[number].add(rows_of(part, names, timed=True))
+                own.append(part)
+    for own in found:
+        session.require_some(own)
     return found
 
 
 def _lengthened(samples: Iterator[Rows]) -> Iterator[Rows | None]:
     """The rows of an earlier attempt, and then None for each sample that it lacks."""
     return chain(samples, repeat(None))
-
-
-def _part(done: Done, arms: Sequence[int]) -> Done:
-    """A sample's outcomes in one pair."""
-    return replace(done, outcomes=tuple(done.outcomes[arm] for arm in arms if done.outcomes))
-
-
-def _whole(parts: Sequence[Done]) -> Done:
-    """A sample's outcomes in all pairs."""
-    outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
-    return Done(parts[0].item, outcomes, parts[0].skipped)

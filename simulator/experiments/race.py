@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
-from simulator.analysis.gate import Rule, parse
+from simulator.analysis.gate import Rule, read
 from simulator.errors import UserError, unknown
 from simulator.experiments.decision import ALPHA, LEAST, Decision
 from simulator.results.shared import RuleOutcome
@@ -87,6 +87,10 @@ class Race(ABC):
     @abstractmethod
     def _add(self, options: Mapping[str, Compared]) -> None: ...
 
+    def _fail(self, failed: Collection[str]) -> None:
+        """Take the options that failed on a sample."""
+        return
+
     @abstractmethod
     def _settled(self) -> dict[str, str]:
         """The options that no longer matter, and why."""
@@ -97,10 +101,15 @@ class Race(ABC):
         self._runs += len(options)
         self._add(options)
 
-    def skip(self) -> None:
-        """Take a sample that went through no stack."""
+    def skip(self, failed: Collection[str] = ()) -> None:
+        """Take a sample that did not go through every stack.
+
+        Args:
+            failed: the options that failed on it, while what they are held against has answered.
+        """
         self._seen += 1
         self._runs += len(self.alive)
+        self._fail(failed)
 
     def judge(self) -> None:
         """Drop the options that no longer matter; called after every round."""
@@ -162,6 +171,10 @@ class Gates(Race):
     def _add(self, options: Mapping[str, Compared]) -> None:
         for name, (reference, own) in options.items():
             self._gates[name].add(reference, own)
+
+    def _fail(self, failed: Collection[str]) -> None:
+        for name in failed:
+            self._gates[name].fail()
 
     def _settled(self) -> dict[str, str]:
         return {one: self._why(one) for one in self.alive if self._gates[one].done}
@@ -308,19 +321,20 @@ class Worst(Race):
         return f"it {self._words} {worst}, by {100 * less:.2f} points of the samples so far"
 
 
-def rules_of(fail_on: Sequence[str], question: str | None) -> list[Rule]:
+def rules_of(fail_on: Sequence[str], question: str | None, allow_failed: str | None) -> list[Rule]:
     """Return the rules that each option is judged by, before anything is loaded.
 
     Args:
         fail_on: the rules as they are written.
         question: that is asked; None: none is.
+        allow_failed: see :func:`simulator.analysis.gate.read`.
 
     Raises:
         UserError: there is no such question, or one of them is no rule.
     """
     if question is not None and question not in QUESTIONS:
         raise UserError(f"--until-decided: {unknown('question', question, QUESTIONS)}")
-    return [parse(rule) for rule in fail_on]
+    return read(fail_on, allow_failed)
 
 
 def race(

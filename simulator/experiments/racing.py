@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.analysis.gate import NOT_JUDGED, at_chance
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN, done_of, rows_of
+from simulator.experiments.failures import Tried, partly, tallied
 from simulator.experiments.kept import Answered, Kept
 from simulator.experiments.race import Race, rounds
 from simulator.experiments.session import Answers, Session, answers
@@ -82,6 +85,26 @@ class Raced:
         }
         return answers(task, stacks, self.done, [known[names] for names in self.names])
 
+    def failures(self, lanes: Lanes) -> dict[str, Any]:
+        """Return ``failed`` and ``failures`` of a summary.
+
+        Args:
+            lanes: see :func:`run_race`; a stack of several lanes fails where one of them does.
+        """
+        stack = {name: lane.arm.stack for name, lane in lanes.items()}
+        names = list(dict.fromkeys(stack.values()))
+        ran = (own for at, own in enumerate(self.names) if at not in self.done.why)
+        whole = Counter(one for own in ran for one in {stack[name] for name in own})
+        broken = [
+            Tried(
+                one.sample,
+                list(dict.fromkeys(stack[name] for name in one.stacks)),
+                {stack[name]: why for name, why in one.failed.items()},
+            )
+            for one in partly(self.done, self.names)
+        ]
+        return tallied(broken, names, names[0], whole)
+
     def ns(self, stack: str) -> dict[str, Ints]:
         """Return (samples,) nanoseconds of each stage of a stack, on the samples it went through.
 
@@ -112,7 +135,7 @@ def run_race(
         DataError: no sample went through every stack.
         RunError: the records of an earlier attempt are of other options.
     """
-    items, before = session.dataset.items, run.kept()
+    items, before = session.sealed(), run.kept()
     done = Kept(session.card.task, run.folder)
     names: list[tuple[str, ...]] = []
     merged = None
@@ -164,7 +187,8 @@ def _plan(session: Session, lanes: Lanes, names: Sequence[str]) -> Plan:
 
 def _tell(race: Race, one: Done, names: Sequence[str], lanes: Lanes) -> None:
     if one.skipped is not None:
-        race.skip()
+        failed = {names[arm] for arm in one.failed}
+        race.skip([name for name in failed if lanes[name].against not in (None, *failed)])
         return
     records = {name: outcome.record for name, outcome in zip(names, one.outcomes, strict=True)}
     found = {name: (lanes[name].against, own) for name, own in records.items()}
@@ -188,15 +212,18 @@ def per_option(raced: Raced, task: Task, options: Mapping[str, str]) -> Mapping[
     return {option: raced.answers(task, to, option) for option, to in options.items()}
 
 
-def ended(race: Race, samples: int, undecided: str) -> dict[str, Any]:
+def ended(race: Race, samples: int, undecided: str, notices: Iterable[Notice]) -> dict[str, Any]:
     """Return the fields of a summary that a race leaves: ``early``, ``gate`` and ``warnings``.
 
     Args:
         race: after the last round.
         samples: that there were to run.
         undecided: ``pass`` or ``fail``, for a rule that the samples do not decide.
+        notices: of the run.
     """
     outcomes = race.outcomes(undecided)
+    if at_chance(notices):
+        outcomes = [one.model_copy(update=NOT_JUDGED) for one in outcomes]
     return {
         "early": race.early(samples),
         "gate": Gate(passed=not any(rule.failed for rule in outcomes), rules=outcomes),

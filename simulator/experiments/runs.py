@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from simulator.errors import RunError, UserError
+from simulator.files import TEXT, open_file, write_whole
 from simulator.report.words import PAGE
 from simulator.results.layout import MANIFEST
 from simulator.results.read import read_manifest, read_summary
@@ -19,6 +20,12 @@ DEPTH = 2
 """How far below the folder runs are looked for: ``runs/NAME``, and ``runs/SWEEP/MODEL``."""
 SHOWN = 10
 """Characters of a commit that are shown."""
+INDEX = "index.html"
+_HEAD = (
+    '<!doctype html><html lang="en"><meta charset="utf-8">'
+    '<meta name="generator" content="simulate runs --html">'
+)
+"""How a page begins, by which it is known as ours."""
 _STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -61,13 +68,35 @@ def listed(folder: Path) -> list[Listed]:
     return sorted(found, key=lambda one: (one.created, str(one.folder)), reverse=True)
 
 
-def index(runs: list[Listed], folder: Path) -> str:
-    """Return an HTML page: for each question its runs, so that each gate has its history.
+def write_index(runs: list[Listed], folder: Path) -> Path:
+    """Write an HTML page: for each question its runs, so that each gate has its history.
 
     Args:
         runs: the newest first.
-        folder: where the page will be; links are relative to it.
+        folder: where the page goes; links are relative to it.
+
+    Raises:
+        RunError: it cannot be written, or another file has its name.
     """
+    place = folder / INDEX
+    try:
+        if os.path.lexists(place) and (place.is_symlink() or not _is_ours(place)):
+            raise RunError(
+                f"{place}: is no page of `simulate runs --html`, so it stays as it is; rename or "
+                "remove it"
+            )
+        write_whole(place, _page(runs, folder).encode())
+    except OSError as error:
+        raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
+    return place
+
+
+def _is_ours(place: Path) -> bool:
+    with open_file(place, TEXT) as file:
+        return file.read(len(_HEAD)) == _HEAD.encode()
+
+
+def _page(runs: list[Listed], folder: Path) -> str:
     questions: dict[str, list[Listed]] = {}
     for run in runs:
         questions.setdefault(run.question, []).append(run)
@@ -77,7 +106,7 @@ def index(runs: list[Listed], folder: Path) -> str:
         for question, same in questions.items()
     )
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Runs</title>'
+        f"{_HEAD}<title>Runs</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<style>{_STYLE}</style><h1>Runs</h1>{tables or '<p>There is no run here.</p>'}</html>\n"
     )

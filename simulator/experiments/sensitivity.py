@@ -113,7 +113,9 @@ def sensitivity(
     Returns:
         The summary: ``layers`` (name, ``noise``, and where measured ``flips`` on the searched
         images with only that layer in FP32, ``won`` and ``p``), ``keep``, under ``confirmed`` the
-        flips without and with it on the other images, rates with their 95 % intervals, and
+        flips without and with it on the other images, rates with their 95 % intervals, whether the
+        goal ``holds`` there, whether that is ``sure`` (the interval does not hold the limit) and
+        how many ``more`` images would make it so if the rate stays, and
         ``skipped``, the samples that some stack could not read; pairs are of the others.
 
     Raises:
@@ -359,11 +361,16 @@ class _Search:
             done = session.run(session.plan(stacks), lambda done: None)
             found = answers(session.card.task, [stack.side for stack in stacks], done)
             for number, names in enumerate(new):
+                lost = {
+                    one.sample: True
+                    for one in found.broken
+                    if FLOAT not in one.failed and f"keep {number}" in one.failed
+                }
                 changed = found.changed(f"keep {number}").tolist()
                 ran = [item.name for item in found.items]
                 if not ran:
                     raise DataError(f"no sample went through; the first: {done[0].skipped}")
-                known[keys[names]] = dict(zip(ran, changed, strict=True))
+                known[keys[names]] = dict(zip(ran, changed, strict=True)) | lost
             _write(path, known)
         return {names: known[key] for names, key in keys.items()}
 
@@ -395,7 +402,19 @@ class _Search:
             "without": _rate(bare),
             "with": _rate(kept),
             "p": paired(bare, kept)["p"],
-            "holds": self.settings.holds(kept),
+            **self._judged(kept),
+        }
+
+    def _judged(self, kept: Flips) -> dict[str, Any]:
+        """Whether the goal holds, and whether that is sure."""
+        rate = _rate(kept)
+        flips = {"count": rate["flips"], "units": rate["images"], **rate}
+        rule = replace(self.settings.rule(), op=">" if self.settings.rule().op == "<=" else ">=")
+        (found,) = gate.evaluate([rule], {"samples": rate["images"], "flips": flips})["rules"]
+        return {
+            "holds": not found["failed"],
+            "sure": not found["chance"],
+            "more": found.get("more"),
         }
 
     def _skipped(self) -> int:

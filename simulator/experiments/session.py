@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from simulator.data.address import root_of
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
 from simulator.errors import DataError, SampleError, UserError
+from simulator.experiments.failures import Tried, tallied
 from simulator.experiments.kept import Answered, Kept
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
@@ -33,6 +34,7 @@ from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder, refuse_recorded
 from simulator.pipeline.walk import Watch
+from simulator.places import CHANGED
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.results.shared import ConditionDescription
@@ -106,7 +108,8 @@ class Answers:
         items: the samples.
         records: for each stack a record per sample.
         digests: (stacks, samples) digests of the network's output bytes, in ASCII.
-        skipped: how many samples were skipped.
+        skipped: how many samples none of the stacks has answered.
+        broken: the samples that some of the stacks have answered, and others not.
     """
 
     task: Task
@@ -115,6 +118,22 @@ class Answers:
     records: tuple[Sequence[Record], ...]
     digests: NDArray[np.bytes_]
     skipped: int
+    broken: tuple[Tried, ...] = ()
+
+    def failures(self) -> dict[str, Any]:
+        """Return ``failed`` and ``failures`` of a summary; the first stack is the reference."""
+        whole = dict.fromkeys(self.names, len(self.items))
+        return tallied(self.broken, self.names, self.names[0], whole)
+
+    def of_pair(self, name: str) -> Answers:
+        """Return what the first stack and another one have answered."""
+        pair = (self.names[0], name)
+        broken = tuple(
+            Tried(one.sample, pair, {who: why for who, why in one.failed.items() if who in pair})
+            for one in self.broken
+        )
+        records, digests = (tuple(self.of(who) for who in pair), self.digests[:0])
+        return replace(self, names=pair, records=records, digests=digests, broken=broken)
 
     def of(self, name: str) -> Sequence[Record]:
         """Return a stack's records."""
@@ -137,7 +156,7 @@ class Session(Closing):
     """One model and one data set, opened for any number of stacks; a context manager.
 
     Args:
-        model: a model card; the built-in model by default.
+        model: a model card, or the path of one; the built-in model by default.
         data: a folder of samples or a data card; the built-in images by default.
         limit: take a random subset of this many samples.
         seed: of the subset and of the calibration samples.
@@ -154,7 +173,7 @@ class Session(Closing):
 
     def __init__(
         self,
-        model: str | Path | None,
+        model: str | Path | Card | None,
         data: str | Path | None,
         limit: int | None,
         seed: int,
@@ -171,7 +190,9 @@ class Session(Closing):
             raise UserError(f"memory must be at least 1 MiB, got {memory}")
         self.show = progress or Silent()
         self.show.say("preparing the model and the data")
-        self.card = Card(Path(model)) if model else Card(example.model_card())
+        if not isinstance(model, Card):
+            model = Card(Path(model) if model else example.model_card())
+        self.card = model
         self.source = check(self.card)
         under = self._fitted(under) if under else None
         task, self.files = self.card.task, Files.of(self.card.modality)
@@ -195,9 +216,18 @@ class Session(Closing):
             memory * 2**20 if memory else DEFAULT_MEMORY,
         )
         self.builder.look = self.executor.look
-        self.builder.order = lambda: self.dataset.items
-        self.under = self._asking(under) if under else None
+        self.builder.order = self.sealed
         self.digests = Digests([item.path for item in self.dataset.items], workers)
+        self.under = self._asking(under) if under else None
+
+    def sealed(self) -> tuple[Item, ...]:
+        """Return the samples, of which from now on no other bytes are used than those hashed."""
+        if any(item.sha256 is None for item in self.dataset.items):
+            items = (
+                replace(one, sha256=self.digests[one.path] or "") for one in self.dataset.items
+            )
+            self.dataset = replace(self.dataset, items=tuple(items))
+        return self.dataset.items
 
     @property
     def workers(self) -> int:
@@ -288,6 +318,7 @@ class Session(Closing):
             stacks: all of them run on every sample.
             asides: further chains, which run only when a watch function asks for them.
         """
+        self.sealed()
         merged = plan(
             {self.arm(stack.side): self.disturbed(stack.chain) for stack in stacks},
             TaskJudge(self.card.task, (tuple(range(len(stacks))),)),
@@ -369,7 +400,7 @@ class Session(Closing):
         Yields:
             The results of the samples, in order.
         """
-        items = self.dataset.items
+        items = self.sealed()
         adapts = any(isinstance(node.recipe, Adapted) for node in merged.nodes)
         self.show.say("adapting to the samples, then running" if adapts else "running")
         results = self.executor.run(merged, items[start:stop], watch)
@@ -382,13 +413,30 @@ class Session(Closing):
                 results.close()
 
     def require_some(self, done: Kept) -> None:
-        """Refuse results of which every one was skipped.
+        """Refuse results of which every one was skipped; note how many samples changed.
 
         Raises:
             DataError: with the first reason.
         """
+        self.note_changed(done.why.values(), len(done))
         if len(done.why) == len(done):
             raise self.nothing_ran(len(done), done.items[0].name, done.why[0])
+
+    def note_changed(self, why: Iterable[str], tried: int) -> None:
+        """Keep a notice of the samples that changed while the run went on.
+
+        Args:
+            why: the reasons of all that were skipped.
+            tried: how many samples there are.
+        """
+        changed = sum(one.endswith(CHANGED) for one in why)
+        self.notes = [one for one in self.notes if one.kind is not Kind.CHANGED]
+        if changed:
+            words = (
+                f"{changed:,} of {self.files.count(tried)} changed during the run and "
+                f"{'is' if changed == 1 else 'are'} not used: start again on data that stays."
+            )
+            self.notes.insert(0, Notice(Kind.CHANGED, words))
 
     def nothing_ran(self, tried: int, first: str, why: str | None) -> DataError:
         """Return the error of a run of which all samples that were tried were skipped."""
@@ -437,6 +485,7 @@ def answers(
     picks = [range(len(names))] * len(done) if arms is None else arms
     taken = [at for at, pick in enumerate(picks) if pick is not None]
     ran = [at for at in taken if at not in done.why]
+    broken = tuple(_broken(done, names, picks))
     records = tuple(
         Answered(done, done.rows([None if pick is None else pick[which] for pick in picks]))
         for which in range(len(names))
@@ -447,5 +496,17 @@ def answers(
         tuple(done.items[at] for at in ran),
         records,
         np.array([list(each(one, "digest")) for one in records], np.bytes_),
-        len(taken) - len(ran),
+        len(taken) - len(ran) - len(broken),
+        broken,
     )
+
+
+def _broken(
+    done: Kept, names: Sequence[str], picks: Sequence[Sequence[int] | None]
+) -> Iterator[Tried]:
+    """Yield the samples that some of these stacks have answered, but not every stack that ran."""
+    for at, why in done.failed.items():
+        pick = picks[at] or ()
+        own = {name: why[arm] for name, arm in zip(names, pick, strict=False) if arm in why}
+        if pick and len(own) < len(names):
+            yield Tried(done.items[at].name, tuple(names), own)

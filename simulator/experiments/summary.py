@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
+from simulator.experiments.failures import failures
 from simulator.experiments.kept import Answered, Kept
 from simulator.model.card import Card
+from simulator.model.said import described
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
@@ -25,7 +27,7 @@ from simulator.statistics.percentiles import (
     name,
     samples_needed,
 )
-from simulator.tasks.score import Record, numbers
+from simulator.tasks.score import Record, Score, numbers
 from simulator.tasks.task import Task
 
 SIDES = ("train", "deploy")
@@ -38,25 +40,25 @@ TOTAL = "total"
 def summarize(
     stacks: Sequence[Stack],
     done: Kept,
-    arms: tuple[int, int],
     card: Card,
     differing: Sequence[str],
     effects: Mapping[str, Any],
     self_check: Mapping[str, Any],
     notes: Sequence[Notice],
+    doubt: Callable[[Score], list[Notice]],
     seed: int,
 ) -> dict[str, Any]:
     """Return the content of a pair's summary.
 
     Args:
         stacks: train and deploy.
-        done: every sample.
-        arms: which of its outcomes are those of train and deploy.
+        done: every sample, with the outcomes of train and deploy.
         card: the model card, for its task.
         differing: the axes on which the profiles differ.
         effects: see :func:`simulator.experiments.controls.axis_effects`.
         self_check: see :func:`simulator.experiments.controls.self_check`.
         notes: notices about the data set.
+        doubt: see :func:`simulator.experiments.guessing.doubt`.
         seed: of the bootstrap, where the task needs one.
 
     Returns:
@@ -64,10 +66,11 @@ def summarize(
     """
     ran, skipped = done.ran, done.skipped
     task = card.task
-    train, deploy = (done.records(arm) for arm in arms)
+    train, deploy = (done.records(arm) for arm in range(len(SIDES)))
     truths = [item.truth for item in ran]
+    trained = task.score(train, truths)
     compared = task.compare(
-        task.score(train, truths),
+        trained,
         task.score(deploy, truths),
         Resamples(len(ran), seed, task.resamples),
     )
@@ -83,8 +86,9 @@ def summarize(
         "skipped_samples": [
             {"sample": item.name, "why": why} for item, why in skipped[:SKIPPED_LISTED]
         ],
+        **failures(done, SIDES, SIDES[0]),
         **compared,
-        "axes": [_axis(axis, stacks, effects.get(axis)) for axis in differing],
+        "axes": [_axis(axis, stacks, card, effects.get(axis)) for axis in differing],
         "worst_flips": worst_flips(ran, train, deploy, task),
         "latency_ms": times,
         "missing": missing,
@@ -104,14 +108,21 @@ def summarize(
     summary["warnings"] = [
         *merged(notice for stack in stacks for notice in stack.labelled_notices),
         *notes,
+        *doubt(trained),
         *_findings(task, summary),
     ]
     return summary
 
 
+def reference_of(stacks: Sequence[str]) -> str | None:
+    """Return the training stack of a pair; None of other stacks, which are each other's peers."""
+    return SIDES[0] if tuple(stacks) == SIDES else None
+
+
 def vocabulary(card: Card) -> dict[str, Sequence[str]]:
     """Return the names of a pair's figures, to check gate rules before it is run."""
-    return {**card.task.vocabulary(), "stage": (TOTAL, *timed_steps(card.modality.name))}
+    stages = (TOTAL, *timed_steps(card.modality.name))
+    return {**card.task.vocabulary(), "stack": SIDES, "stage": stages}
 
 
 def latency(
@@ -147,13 +158,17 @@ def latency(
     return table, why
 
 
-def _axis(axis: str, stacks: Sequence[Stack], effect: Any) -> dict[str, Any]:
+def _axis(axis: str, stacks: Sequence[Stack], card: Card, effect: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"axis": axis, "effect": effect}
-    said = [axes.described(stack.profile, stack.choices, axis) for stack in stacks]
-    flats = [own["values"] for own in said]
-    entry["equal"] = len(axes.equal(flats))
-    for stack, own, differs in zip(stacks, said, axes.unequal(flats), strict=True):
-        entry[stack.side] = own | {"values": differs}
+    said = [described(stack.profile, stack.choices, axis, card) for stack in stacks]
+    equal = axes.equal([own["values"] for own in said])
+    entry["equal"] = len(equal)
+    for stack, own in zip(stacks, said, strict=True):
+        differs = {
+            part: {key: value for key, value in own[part].items() if key not in equal}
+            for part in ("values", "card")
+        }
+        entry[stack.side] = own | differs
     return entry
 
 

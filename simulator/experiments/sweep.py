@@ -20,17 +20,20 @@ from simulator.experiments.common import (
     run_and_keep,
     stacks_of,
 )
+from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
-from simulator.experiments.job import Job, Options, Result, safe_name
+from simulator.experiments.job import Job, Options, Result, borne_as_asked, safe_name
 from simulator.experiments.keywords import explicit
 from simulator.experiments.race import QUESTIONS, Race, race, rules_of
 from simulator.experiments.racing import Raced, ended, lanes_of, per_option, run_race
 from simulator.experiments.session import Answers, Session, Silent, Variant, answers
+from simulator.experiments.several import checked
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite
 from simulator.profile.suite import overrides as flattened
+from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
@@ -51,6 +54,7 @@ def sweep(
     models: Sequence[str | Path | None] = (None,),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
+    allow_failed: str | None = None,
     until_decided: str | None = None,
     **options: Unpack[Options],
 ) -> list[Result[SweepSummary]]:
@@ -64,6 +68,8 @@ def sweep(
         models: model cards; None is the built-in model.
         fail_on: rules that each option is judged by, where *until_decided* is ``gate``.
         undecided: ``pass`` or ``fail``, for a rule that the samples do not decide.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default, so that one such sample fails the gate.
         until_decided: the question that is asked, by which options are dropped early: ``gate``,
             ``worst-flips`` or ``worst-drop``, see :mod:`simulator.experiments.race`; None: every
             option is run on every sample.
@@ -81,7 +87,7 @@ def sweep(
         >>> list(result.summary.columns)
         ['resize', 'decode']
     """
-    rules = _rules(fail_on, until_decided)
+    rules = _rules(fail_on, until_decided, allow_failed)
     loaded = load_suite(suite)
     against = train or loaded.spec.train
     base = stacks_of({TRAIN: against}, overrides)[TRAIN]
@@ -90,6 +96,7 @@ def sweep(
     refuse_missing([base, *tried.values()])
     results: list[Result[SweepSummary]] = []
     show = options.get("progress") or Silent()
+    checked("sweep", models, options, {"train": base, "deploy": base})
     for number, model in enumerate(models, 1):
         show.stage(number, len(models), Path(model).stem if model else "built-in model")
         job = Job("sweep", model, options)
@@ -97,13 +104,11 @@ def sweep(
             name = session.card.spec.name
             label, sides = f"{loaded.spec.name}-{name}", {"train": base, "deploy": base}
             folder = job.folder(label, sides, below=safe_name(name))
-            if folder in (result.folder for result in results):
-                raise UserError(f"two model cards are called {name!r}; rename one")
             job.refuse_taken(folder)
             session.require_truth()
             asked = job.request(
                 suite=str(loaded.path.resolve()), train=train, overrides=list(overrides),
-                **_asking(fail_on, undecided, until_decided),
+                **_asking(fail_on, undecided, allow_failed, until_decided),
             )  # fmt: skip
             one = _Sweep(
                 job, session, loaded, base, tried, refused, asked, until_decided, rules, undecided
@@ -112,21 +117,24 @@ def sweep(
     return results
 
 
-def _rules(fail_on: Sequence[str], question: str | None) -> list[Rule]:
+def _rules(fail_on: Sequence[str], question: str | None, allow_failed: str | None) -> list[Rule]:
     """The rules of each option; refused before anything is loaded where nobody asks for them."""
     if fail_on and question is None:
         raise UserError(
             "--fail-on judges each option of a sweep with --until-decided; or judge the finished "
             "run: simulate gate RUN --fail-on RULE"
         )
-    return rules_of(fail_on, question)
+    return rules_of(fail_on, question, allow_failed)
 
 
-def _asking(fail_on: Sequence[str], undecided: str, question: str | None) -> dict[str, Any]:
+def _asking(
+    fail_on: Sequence[str], undecided: str, allow_failed: str | None, question: str | None
+) -> dict[str, Any]:
     """The arguments of a question, as a run is asked for again."""
     if question is None:
         return {}
-    return {"fail_on": list(fail_on), "undecided": undecided, "until_decided": question}
+    asked = {"fail_on": list(fail_on), "undecided": undecided, "until_decided": question}
+    return asked | borne_as_asked(allow_failed)
 
 
 def _tried(
@@ -195,15 +203,21 @@ class _Sweep:
             done = raced.done if raced else run_and_keep(self.session, whole, run, timed=False)
             show.say("computing the figures")
             card = self.session.card.spec.name
-            notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
+            notices = [
+                *merged(notice for stack in stacks for notice in stack.labelled_notices),
+                *self.session.notes,
+            ]
             with spending(Work.STATISTICS):
                 if raced:
+                    found = raced.answers(task, TRAIN)
                     figures = raced_table(raced, task, kept, self.session.seed)
+                    figures |= raced.failures(lanes)
                 else:
                     found = answers(task, [stack.side for stack in stacks], done)
                     figures = table(found, kept, self.session.seed)
+                notices += doubt(self.session, found.score(TRAIN))
             samples = len(self.session.dataset.items)
-            told = ended(one_race, samples, self.undecided) if one_race else {}
+            told = ended(one_race, samples, self.undecided, notices) if one_race else {}
             summary = SweepSummary(
                 **figures,
                 suite=self.suite.spec.name,
@@ -211,14 +225,14 @@ class _Sweep:
                 train=Profile(profile=self.base[0].name),
                 order=list(dict.fromkeys(column for column, _ in (*self.options, *self.refused))),
                 left_out={"/".join(key): why for key, why in left_out.items()},
-                warnings=[*notices, *self.session.notes, *told.pop("warnings", [])],
+                warnings=[*notices, *told.pop("warnings", [])],
                 unique_steps=len(whole.nodes),
                 seconds=self.job.seconds(),
                 under=self.session.condition,
                 sample_unit=self.session.card.modality.unit,
                 **told,
             )
-            summary = concluded(summary)
+            summary = concluded(summary, Asked(self.asked["arguments"], folder))
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
@@ -268,7 +282,7 @@ def table(
     Raises:
         UserError: the samples have no labels.
     """
-    task = found.task
+    task, failed = found.task, found.failures()
     metric = task.headline
     columns: dict[str, dict[str, OptionFigures]] = {}
     draws = Resamples(len(found.items), seed, task.resamples)
@@ -290,6 +304,7 @@ def table(
     return {
         "samples": len(found.items),
         "skipped": found.skipped,
+        **failed,
         "task": task.name,
         "metric": metric,
         "unit": task.unit,

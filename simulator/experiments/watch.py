@@ -7,7 +7,7 @@ sample are kept while it may still be one of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -38,7 +38,7 @@ from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
 from simulator.modalities.modality import Modality
 from simulator.notices import Kind, Notice
-from simulator.pipeline.executor import Done, Outcome, outcomes_of
+from simulator.pipeline.executor import Done, Outcome, outcomes_of, pick
 from simulator.pipeline.inference import Answer
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
@@ -103,9 +103,11 @@ class PairWatch:
             found |= self.pictures.asides()
         return found | (self.shown.asides() if self.shown else {})
 
-    def see(self, walk: Walk, outcomes: Sequence[Outcome]) -> Seen | None:
+    def see(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Seen | None:
         """Collect the data of one sample, if it is one of the first or may be a worst flip."""
-        pair = [outcomes[arm] for arm in self.arms]
+        pair = pick(outcomes, self.arms)
+        if pair is None:
+            return None
         index, rank = self._index[walk.context.sample], self._rank(walk.context.sample, pair)
         parts = Parts(
             index < SELF_SAMPLES,
@@ -117,9 +119,14 @@ class PairWatch:
         return self.collector.collect(walk, pair, parts)
 
     def keep(self, done: Done, seen: Seen | None) -> None:
-        """Store the data of a sample, and drop those of flips that are no longer the worst."""
+        """Store the data of a sample, and drop those of flips that are no longer the worst.
+
+        Args:
+            done: the sample, with the outcomes of the pair alone.
+            seen: what :meth:`see` returned.
+        """
         if done.skipped is None:
-            self._rank(done.item.name, [done.outcomes[arm] for arm in self.arms])
+            self._rank(done.item.name, done.outcomes)
         else:
             self._ranking.forget(self._index[done.item.name])
         if seen is not None and seen.alone is not None:
@@ -151,7 +158,9 @@ class PairWatch:
             walked = walked or self.session.executor.walks(plan)
             try:
                 walk = walked(item)
-                pair = [outcomes_of(plan, walk)[arm] for arm in self.arms]
+                pair = pick(outcomes_of(walk), self.arms)
+                if pair is None:
+                    raise SampleError("a stack fails on it now")
                 found = self.collector.collect(walk, pair, parts) or Seen()
             except SampleError as error:  # the file is gone or changed since the earlier attempt
                 notes = [f"the rest is not shown: {one_line(error)}"]
@@ -237,6 +246,8 @@ class PairWatch:
         for flip in flips if len(placings) == len(self.stacks) else ():
             try:
                 source = self.session.executor.context(items[self._index[flip["sample"]]]).source
+                if told := modality.asked(source):
+                    flip["asked"] = told
                 found = modality.beside(placings, source)
             except SampleError:  # the file is gone or changed since
                 continue

@@ -13,12 +13,15 @@ from typing import Any, Unpack
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing, run_and_keep
 from simulator.experiments.decision import ALPHA
+from simulator.experiments.failures import LISTED
+from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.race import Worst
 from simulator.experiments.racing import STOPPED, lanes_of, run_race
 from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.experiments.sweep import option_figures
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.profile import axes
@@ -32,6 +35,7 @@ from simulator.results.read import read_manifest
 from simulator.results.shared import Profile, Summary
 from simulator.results.store import RunWriter
 from simulator.results.suites import Combination, Early, PathStep, StepSummary, WorstSummary
+from simulator.statistics.bootstrap import Resamples
 from simulator.typed import plain
 
 EXHAUSTIVE = 64
@@ -113,9 +117,16 @@ def worst(
             combinations=count,
             exhaustive=best,
             left_out=left_out,
-            warnings=[*merged(search.notices), *session.notes, *search.stopped()],
+            warnings=[
+                *merged(search.notices),
+                *session.notes,
+                *search.doubt,
+                *search.stopped(),
+            ],
             early=search.early or None,
             skipped=search.skipped,
+            failed=search.failed,
+            failures=search.failures[:LISTED],
             seconds=job.seconds(),
             under=session.condition,
         )
@@ -177,7 +188,10 @@ class _Search:
         self.samples = 0
         self.trained = 0.0
         self.skipped = 0
+        self.failed: dict[str, Any] = {}
+        self.failures: list[dict[str, Any]] = []
         self.notices: list[Notice] = []
+        self.doubt: list[Notice] = []
 
     def greedy(self) -> list[PathStep]:
         taken: Picks = ()
@@ -255,6 +269,7 @@ class _Search:
             else:
                 done = run_and_keep(self.session, self.session.plan(stacks), run, timed=False)
                 of = dict.fromkeys(names, answers(task, names, done))
+                self._tell_failing(of[TRAIN].failures())
                 left = names[1:]
             values = {name: self._headline(of[name], name) for name in names}
             run.finish(StepSummary(metric=task.headline, values=values), {})
@@ -263,20 +278,35 @@ class _Search:
         self.skipped = max(self.skipped, longest.skipped)
         if not self.until_decided or len(longest.items) > self.samples:
             self.samples, self.trained = len(longest.items), self._headline(longest, TRAIN)
+            self.doubt = doubt(self.session, longest.score(TRAIN))
         by_name = dict(zip(names[1:], candidates, strict=True))
-        return {by_name[name]: self._figures(of[name], name) for name in left}
+        return {by_name[name]: self._figures(of[name], name, len(left)) for name in left}
 
     def _raced(self, run: RunWriter, stacks: Sequence[Stack], race: Worst) -> dict[str, Answers]:
         """Run the candidates while they may be the worst; return the records of each."""
-        ran = run_race(self.session, run, lanes_of(self.session, stacks), race)
+        lanes = lanes_of(self.session, stacks)
+        ran = run_race(self.session, run, lanes, race)
+        self._tell_failing(ran.failures(lanes))
         self.early.append(race.early(len(self.session.dataset.items)))
         task = self.session.card.task
         return {stack.side: ran.answers(task, TRAIN, stack.side) for stack in stacks}
 
-    def _figures(self, found: Answers, name: str) -> dict[str, Any]:
-        value, trained = self._headline(found, name), self._headline(found, TRAIN)
+    def _tell_failing(self, step: Mapping[str, Any]) -> None:
+        """Keep which combinations of a step fail on samples; a later step has others."""
+        broken = {name: one for name, one in step["failed"].items() if one["count"]}
+        self.failures += [one for one in step["failures"] if one["stack"] not in self.failed]
+        self.failed = broken | self.failed
+
+    def _figures(self, found: Answers, name: str, family: int) -> dict[str, Any]:
+        task = found.task
+        draws = Resamples(len(found.items), self.session.seed, task.resamples)
+        compared = task.compare(found.score(TRAIN), found.score(name), draws)
+        one = option_figures(compared, self._metric)
         own = {"samples": len(found.items)} if self.until_decided else {}
-        return {self._metric: value, "drop": trained - value, **own}
+        return {
+            self._metric: self._headline(found, name), "drop": one.drop,
+            "drop_ci95": one.drop_ci95, "p": one.p, "family": family, **own,
+        }  # fmt: skip
 
     @staticmethod
     def _headline(found: Answers, name: str) -> float:

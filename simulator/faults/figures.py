@@ -65,7 +65,7 @@ def summarized(
     campaign: Campaign,
     found: Sequence[Measured],
     number: int,
-    skipped: int,
+    left_out: Mapping[str, Any],
 ) -> FaultsSummary:
     """Return the summary of a run."""
     spec, card = campaign.spec, session.card
@@ -78,7 +78,7 @@ def summarized(
         metric=card.task.headline,
         samples=len(first.items),
         sample_unit=card.modality.unit,
-        skipped=skipped,
+        **left_out,
         warnings=[*notices, *session.notes],
         campaign=spec.name,
         targets=list(spec.targets),

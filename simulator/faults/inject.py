@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator import registry
 from simulator.contract import Array, Runtime, Stage
 from simulator.contract.injection import BitFault, Injector, Suffix, Trace
 from simulator.contract.recipe import Boundary, Context
@@ -68,10 +69,9 @@ def injector_of(stack: Stack) -> Injector:
     if not (isinstance(maker, type) and issubclass(maker, Runtime)):
         raise Unsupported(f"{stack.side}: no faults can be put into {choice.backend.name}")
     try:
-        made: Injector = maker.injector()(stack.artifact.path, choice.options)
+        return registry.injector(choice.backend, choice.offer, stack.artifact.path, choice.options)
     except Unsupported as error:
         raise Unsupported(f"{stack.side}: {choice.backend.name}: {error}") from error
-    return made
 
 
 class Injection:

@@ -8,9 +8,10 @@ from urllib.parse import quote
 from rich.console import Console
 from rich.markup import escape
 
-from simulator.faults.screen import rate, titled
+from simulator.faults.screen import rate
 from simulator.report import charts
 from simulator.report.charts import Figure
+from simulator.report.fitted import Fitted
 from simulator.report.reading import Run
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table, part
 from simulator.report.sections.style import Look, error_bars, figure, looks
@@ -68,9 +69,8 @@ def show(summary: FaultsSummary, console: Console) -> None:
     stacks = tracked(summary)
     if not stacks:
         return
-    table = titled("Over the video: faults that leave an area above L, on average")
-    for name in ("stack", "L", *(title.lower() for _, title in _KINDS)):
-        table.add_column(name, overflow="fold")
+    title = "Over the video: faults that leave an area above L, on average"
+    table = Fitted("stack", "L", *(kind.lower() for _, kind in _KINDS), title=title)
     for row in lines(stacks):
         table.add_row(*map(escape, row))
     console.print(table, highlight=False)
@@ -169,8 +169,8 @@ def _levels(seen: dict[Look, Persistence], kind: str) -> Figure:
         traces, 300, "mean persistent area L", "share of faults above L",
         showlegend=len(traces) > 1,
     )  # fmt: skip
-    drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
-    drawn.update_xaxes(tickformat=".0%")
+    drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
+    drawn.update_xaxes(tickformat=charts.SHARE)
     return drawn
 
 
@@ -188,5 +188,5 @@ def _frames(look: Look, seen: Persistence) -> Figure:
         for (areas, dash), (_, title) in zip(kinds, _KINDS, strict=True)
     ]  # fmt: skip
     drawn = figure(traces, 300, "frame", "persistent area", showlegend=True)
-    drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
+    drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
     return drawn

@@ -18,9 +18,12 @@ from simulator.experiments.common import (
     run_and_keep,
     variants,
 )
-from simulator.experiments.job import Job, Options, Result, judged
+from simulator.experiments.failures import failures
+from simulator.experiments.guessing import doubt
+from simulator.experiments.job import Job, Options, Result, borne_as_asked, judged
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
+from simulator.experiments.summary import reference_of
 from simulator.faults.campaign import MOST, Campaign, load_campaign
 from simulator.faults.clip import with_clips
 from simulator.faults.draw import Population
@@ -32,6 +35,7 @@ from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
 from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.stack import Chosen, Stack
+from simulator.report.command import Asked
 from simulator.results.faults import FaultsSummary
 
 
@@ -49,6 +53,7 @@ def faults(
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
+    allow_failed: str | None = None,
     **options: Unpack[Options],
 ) -> Result[FaultsSummary]:
     """Put faults into the artifacts of stacks while they run.
@@ -65,9 +70,11 @@ def faults(
         protect: also measure each stack with a range restriction, ``clip`` or ``min_max``, see
             :func:`simulator.model.range_restriction.restrict`.
         overrides: ``STACK.KEY=VALUE``.
-        fail_on: gate rules, for example ``deploy.SDC > 1%``, which holds the upper end of the 95 %
-            interval against the limit.
+        fail_on: gate rules, for example ``deploy.SDC > 1%``; ``deploy.SDC.high`` is the upper end
+            of the 95 % interval.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default, so that one such sample fails the gate.
         options: see :class:`simulator.Options`.
 
     Raises:
@@ -84,7 +91,7 @@ def faults(
     sides = load_stacks(profiles, train, deploy, overrides)
     for side, one in sides.items():
         refuse_together(side, *one, "a campaign of faults needs")
-    rules = [gate.parse(rule) for rule in fail_on]
+    rules = gate.read(fail_on, allow_failed)
     refuse_missing(sides.values())
     job = Job("faults", model, options)
     asked = {
@@ -92,6 +99,7 @@ def faults(
         "protect": protect,
         "profiles": list(profiles), "train": train, "deploy": deploy,
         "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
+        **borne_as_asked(allow_failed),
     }  # fmt: skip
     with job.session() as session:
         folder = job.folder(loaded.spec.name, sides)
@@ -119,7 +127,7 @@ def built(
     if protect is None:
         return stacks, []
     session.show.say("finding the ranges of activations")
-    items = session.dataset.items
+    items = session.sealed()
     return stacks, [protected(session, one, items, protect) for one in stacks]
 
 
@@ -168,13 +176,20 @@ class _Faults:
                 session.show.say("computing the figures")
                 found = [one.measured() for one in every]
                 table.finish([one.rows for one in found])
-                skipped = len(done) - len(items)
-                summary = summarized(session, self.campaign, found, number, skipped)
+                names = [stack.side for stack in stacks]
+                left_out = failures(done, names, reference_of(names))
+                left_out["skipped"] = len(done.skipped)
+                truths = [item.truth for item in items]
+                session.notes += doubt(session, session.card.task.score(clean[0], truths))
+                summary = summarized(session, self.campaign, found, number, left_out)
                 summary = self._compared(summary, plain, guarded, items)
                 summary = with_clips(session, found, summary, run)
                 summary = with_pictures(session, every, found, summary, run)
                 took = {"seconds": self.job.seconds(), "workers": session.workers}
-                summary = judged(summary, rules, {"seconds": took["seconds"]}, undecided)
+                asked = Asked(request["arguments"], folder)
+                summary = judged(
+                    summary, rules, {"seconds": took["seconds"]}, undecided, asked=asked
+                )
                 run.finish(summary, took)
         return summary
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from simulator.faults.replay import Replayed
+from simulator.report.fitted import Fitted
 from simulator.report.words import figure, run_on, share
 from simulator.results.faults import FaultEvent, FaultGroup, FaultsSummary, Mean, Rate
 from simulator.tasks.task import TASKS
@@ -98,10 +97,8 @@ def mean(one: Mean) -> str:
 def _rates(summary: FaultsSummary, console: Console) -> None:
     of = f"{summary.faults:,} faults, {run_on(summary)}"
     weighted = "" if summary.allocation == "proportional" else "rates weighted by stratum; "
-    table = titled(f"{summary.campaign}: {of}; {weighted}95 % intervals in brackets")
-    table.add_column("")
-    for side in summary.stacks:
-        table.add_column(escape(side), justify="right", overflow="fold")
+    title = f"{summary.campaign}: {of}; {weighted}95 % intervals in brackets"
+    table = Fitted("", *map(escape, summary.stacks), title=escape(title), right=1)
     for name, cells in rows(summary):
         table.add_row(escape(name), *cells)
     console.print(table, highlight=False)
@@ -123,10 +120,8 @@ def _groups(
     ordered = sorted(names, key=int, reverse=True) if what == "bit" else sorted(
         names, key=worst, reverse=True
     )  # fmt: skip
-    table = titled(f"By {what}: SDC | DUE in % of its faults")
-    table.add_column(what, overflow="fold")
-    for side in found:
-        table.add_column(escape(side), justify="right", overflow="fold")
+    title = f"By {what}: SDC | DUE in % of its faults"
+    table = Fitted(what, *map(escape, found), title=title, right=1)
     for name in ordered[:most]:
         cells = [_pair(by.get(name)) for by in found.values()]
         table.add_row(escape(name), *cells)
@@ -146,10 +141,10 @@ def _events(
 ) -> None:
     if not events:
         return
-    table = titled(f"{side}: the worst silent corruptions")
     severe = shown(summary)
-    for name in ("fault", "sample", "layer", "bit", "value", *map(words(summary), severe)):
-        table.add_column(escape(name), overflow="fold")
+    names = ("fault", "sample", "layer", "bit", "value", *map(words(summary), severe))
+    title = f"{side}: the worst silent corruptions"
+    table = Fitted(*map(escape, names), title=escape(title))
     for one in events:
         values = ", ".join(
             f"{_number(before)} → {_number(after)}"
@@ -197,11 +192,3 @@ def notes(summary: FaultsSummary, console: Console) -> None:
         console.print(escape(told), highlight=False)
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
-
-
-def titled(heading: str) -> Table:
-    """Return an empty table with a title."""
-    return Table(
-        title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
-        pad_edge=False,
-    )  # fmt: skip

@@ -150,7 +150,7 @@ def _grouped(
         drawn = figure(
             traces, 300, what, f"{title}, share of its faults", showlegend=len(traces) > 1
         )
-        drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
+        drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
         drawn.update_xaxes(type="category")
         panels.append(Panel(drawn, title))
     table = [

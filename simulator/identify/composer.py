@@ -15,7 +15,7 @@ from simulator.pipeline.stack import Chosen
 from simulator.profile.implementations import Choice, choose
 from simulator.profile.load import Profile, load
 from simulator.profile.modality import schema_of
-from simulator.profile.paper_names import RESIZE
+from simulator.profile.paper_names import kernel
 
 Axes = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """For each axis its options by name, each as dotted profile keys and values, as in a suite."""
@@ -221,7 +221,7 @@ def _applied(values: dict[str, Any], key: Sequence[str], value: Any) -> dict[str
         A document that shares with the given one what is not changed.
     """
     if list(key) == ["resize"] and isinstance(value, str):
-        value = {**RESIZE[value], "antialias": None}
+        value = kernel(value)
     return _merged(values, _nested(key, value))
 
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from simulator.experiments.common import chosen, manifest, refuse_missing, run_a
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
-from simulator.identify import answer
+from simulator.identify import answer, arithmetic
 from simulator.identify.blocks import blocks
 from simulator.identify.composer import Composer, Point
 from simulator.identify.kit import all_probes
@@ -39,6 +40,8 @@ NAME = "identified"
 BASE = "pillow_fp32"
 _BEGUN = 10_000
 """Combinations at most of which one is looked for that is possible."""
+_READ = 4
+"""Recorded tensors from whose values the order of arithmetic is read."""
 _TOLD = 40
 """Stacks at most that a probe image is tried on."""
 
@@ -61,7 +64,8 @@ def identify(
         space: a document of options in the form of a suite; its ``train`` is the base. By default
             all options that run here.
         model: a model card; the built-in model by default.
-        minutes: after which the search ends with what it has; by default it ends by itself.
+        minutes: that the search may take from the call on, with the sample that it is at; then it
+            ends with what it has. By default it ends by itself.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -76,6 +80,7 @@ def identify(
             raise UserError(f"{name}: a recording is not under a condition; leave it out")
     if minutes is not None and minutes <= 0:
         raise UserError(f"minutes must be above 0, got {minutes:g}")
+    ends = None if minutes is None else time.monotonic() + 60 * minutes
     job = Job("identify", model, options)
     found = load_recording(Path(recording))
     document = None if space is None else load_space(space)
@@ -91,9 +96,16 @@ def identify(
     )
     with job.session() as session:
         job.refuse_taken(folder)
+        if not isinstance(session.card.spec, ImageCard):
+            raise UserError(
+                f"identify finds the stack of images, and {session.card.path} is for "
+                f"{session.card.modality.name}; give --model a card of images"
+            )
         notes, absent = recorded_only(session, found)
         whole = document or _offered(session, found, base)
-        result, trials, items = searched(session, found, whole, minutes)
+        if told := ready(session, found, whole)[2]:
+            notes.append(Notice(Kind.FINDING, told))
+        result, trials, items = searched(session, found, whole, ends)
         text = _profile(trials.composer, result, found)
         with tempfile.TemporaryDirectory() as scratch:
             place = Path(scratch) / PROFILE
@@ -111,7 +123,7 @@ def identify(
                 model=session.card.spec.name,
                 task=session.card.task.name,
                 metric=session.card.task.headline,
-                samples=len(done) - len(skipped),
+                samples=len(done.ran),
                 sample_unit=session.card.modality.unit,
                 skipped=len(skipped),
                 recording=found.spec.name,
@@ -197,7 +209,7 @@ def _offered(session: Session, found: Recording, base: str) -> Space:
 
 
 def searched(
-    session: Session, found: Recording, whole: Space, minutes: float | None = None
+    session: Session, found: Recording, whole: Space, ends: float | None = None
 ) -> tuple[Found, Trials, Sequence[Item]]:
     """Search a space for the stack that made a recording.
 
@@ -205,15 +217,17 @@ def searched(
         session: its images are those of the recording, see :func:`recorded_only`.
         found: the recording.
         whole: the space.
-        minutes: see :func:`identify`.
+        ends: see :class:`~simulator.identify.trials.Trials`.
 
     Raises:
         ProfileError: no stack of the space is possible.
     """
+    target, whole, _ = ready(session, found, whole)
     composer = Composer(whole.base, whole.axes, session)
-    target = Target(found, tuple(session.source.wanted(session.card)))
     execution = frozenset(blocks(whole.axes).get("execution", ()))
-    begun = ((one, Trials(session, composer, target, execution, one)) for one in starts(composer))
+    begun = (
+        (one, Trials(session, composer, target, execution, one, ends)) for one in starts(composer)
+    )
     start, trials = next((pair for pair in begun if pair[1].steps(pair[0])), (None, None))
     if start is None or trials is None:
         where = f"the model of {session.card.path} runs on"
@@ -224,7 +238,23 @@ def searched(
         return int(source.height * source.width)
 
     items = sorted(session.dataset.items, key=area)
-    return Search(trials, items, start, session.show.say, minutes).run(), trials, items
+    return Search(trials, items, start, session.show.say).run(), trials, items
+
+
+def ready(session: Session, found: Recording, whole: Space) -> tuple[Target, Space, str | None]:
+    """Return the target, the space with the tensor's order of arithmetic, and a sentence on it."""
+    target = Target(found, tuple(session.source.wanted(session.card)))
+    spec = session.card.spec
+    if target.kind != "tensors" or not isinstance(spec, ImageCard):
+        return target, whole, None
+    order = arithmetic.solved(target, session.dataset.items[:_READ], whole, spec)
+    if order is None:
+        target = replace(target, ulps=arithmetic.ULPS)
+    return (
+        target,
+        arithmetic.settled(whole, order) if order else whole,
+        arithmetic.told(target, order),
+    )
 
 
 def starts(composer: Composer) -> Iterator[Point]:

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from simulator.identify import words
-from simulator.report.terminal import heading, table
+from simulator.report.fitted import Fitted
+from simulator.report.terminal import heading
 from simulator.results.identify import IdentifySummary
 
 
@@ -19,13 +20,13 @@ def show(summary: IdentifySummary, folder: str, console: Console) -> None:
         console: a terminal, or a file that gets plain text.
     """
     heading(f"{summary.recording} of {summary.device}: {summary.kind}", console)
-    shown = table(*words.AXES, right=4)
+    shown = Fitted(*words.AXES, right=4)
     for row in words.axes(summary):
         shown.add_row(*map(escape, row))
     console.print(shown)
     if summary.runners_up:
         heading("What is near, but not equal", console)
-        near = table(*words.RUNNERS, right=1)
+        near = Fitted(*words.RUNNERS, right=1)
         for row in words.runners_up(summary):
             near.add_row(*map(escape, row))
         console.print(near)

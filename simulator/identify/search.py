@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,7 +62,6 @@ class Search:
         items: the images that were recorded, those that are compared first in front.
         start: a possible point, usually the base.
         say: shows what is done.
-        minutes: after which no new step begins; None: no limit.
     """
 
     def __init__(
@@ -72,11 +70,9 @@ class Search:
         items: Sequence[Item],
         start: Point,
         say: Say,
-        minutes: float | None = None,
     ) -> None:
         self._trials, self._items, self._start, self._say = trials, list(items), start, say
         self._axes, self._names = trials.composer.axes, trials.composer.names
-        self._ends = None if minutes is None else time.monotonic() + 60 * minutes
         self._blocks = blocks(self._axes)
         self._answers = trials.target.kind in ("outputs", "predictions")
         self._compared = RACE
@@ -91,16 +87,15 @@ class Search:
             scores = self._trials.scores(list(self._varied(self._start, self._names)), self._items)
             if not scores:
                 raise ProfileError(["no combination of the space is a stack that runs the model"])
-            self._ends = None
             return self._around(min(scores, key=lambda point: _behind(scores[point])))
         found: dict[Point, Score] = {}
         for starts in self._beginnings():
             found |= self._from(self._first(starts))
             best = min(found, key=lambda point: _behind(found[point]))
-            if self._over or found[best].exact:
+            if self._trials.over or found[best].exact:
                 break
         answer = self._around(best)
-        return answer if answer.exact or self._over else self._replaced(answer, found)
+        return answer if answer.exact or self._trials.over else self._replaced(answer, found)
 
     def _replaced(self, answer: Found, found: Mapping[Point, Score]) -> Found:
         """Try all combinations of what decides about places, from the nearest point of each way.
@@ -160,7 +155,7 @@ class Search:
             self._say(f"the nearest on all {len(self._items):,} images")
             scores = self._trials.scores(beam, self._items)
             beam = sorted(scores, key=lambda point: _behind(scores[point]))
-            if self._over or scores[beam[0]].exact:
+            if self._trials.over or scores[beam[0]].exact:
                 break
             if self._answers and self._race(beam)[beam[0]].exact:
                 self._compare_more(beam[0])
@@ -195,10 +190,6 @@ class Search:
         steps = self._trials.steps(point) or ()
         return tuple(type(step.recipe).__name__ for step in steps)
 
-    @property
-    def _over(self) -> bool:
-        return self._ends is not None and time.monotonic() > self._ends
-
     def _descended(self, beam: list[Point]) -> list[Point]:
         """Step through all axes until nothing gets nearer."""
         for number in range(1, ROUNDS + 1):
@@ -206,7 +197,7 @@ class Search:
             for name, axes in self._blocks.items():
                 self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
                 beam = self._step(beam, axes, BEAM, apart=name in YUV)
-                if self._over or (self._answers and self._race(beam)[beam[0]].exact):
+                if self._trials.over or (self._answers and self._race(beam)[beam[0]].exact):
                     return beam
             if self._race(beam)[beam[0]].mean in (0.0, before):
                 break
@@ -296,20 +287,22 @@ class Search:
     def _around(self, winner: Point) -> Found:
         """Change one axis of the winner, and two that belong together: what is equal, what near."""
         self._say("what else reproduces it")
-        axes = self._singles() if self._over else [*self._singles(), *self._pairs()]
+        axes = self._singles() if self._trials.over else [*self._singles(), *self._pairs()]
         near = dict.fromkeys([winner])
         for some in axes:
             near |= dict.fromkeys(self._varied(winner, some))
         first = self._race(list(near), 1)
         left, scores = self._as_near(winner, first)
         best = min(left, key=lambda point: (_behind(scores[point]), self._changes(point)))
-        if best != winner and not self._over:
+        if best != winner and not self._trials.over:
             return self._around(best)
         others = {point: score for point, score in first.items() if point not in set(left)}
         rest = self._best(others, SHOWN) + self._nearest_by_axis(best, others)
         shown = self._trials.scores(list(dict.fromkeys(rest)), self._items)
         ranked = sorted(shown.items(), key=lambda pair: _behind(pair[1]))
-        return Found(best, scores[best], tuple(left), tuple(ranked), scores[best].exact, self._over)
+        return Found(
+            best, scores[best], tuple(left), tuple(ranked), scores[best].exact, self._trials.over
+        )
 
     def _as_near(
         self, winner: Point, first: Mapping[Point, Score]

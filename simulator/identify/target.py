@@ -7,7 +7,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,10 +55,12 @@ class Target:
     Attributes:
         recording: what was recorded.
         names: of the network's outputs, where outputs were recorded.
+        ulps: tensors are equal within so many units in the last place of the largest value.
     """
 
     recording: Recording
     names: tuple[str, ...] = ()
+    ulps: int = 0
     _values: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -122,7 +124,9 @@ class Target:
             pairs = [(value.outputs[name], wanted[name]) for name in self.names]
             return _arrays(pairs, shaped=False)
         if self.kind != "frames":
-            return _arrays([(value, wanted)], shaped=True)
+            found = _arrays([(value, wanted)], shaped=True)
+            bound = self.ulps * np.spacing(np.float32(np.abs(wanted).max(initial=0)))
+            return replace(found, equal=found.equal or found.largest <= bound)
         mine = _planes(value)
         if mine.keys() != wanted.keys():
             return NOWHERE

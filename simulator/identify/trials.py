@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from simulator.data.folder import Item
 from simulator.experiments.session import Session
 from simulator.identify.composer import Composer, Known, Point
 from simulator.identify.target import GEOMETRY, NOWHERE, Compare, Distance, Hash, Target
+from simulator.pipeline.executor import Done
 from simulator.pipeline.plan import Arm, Plan, plan
 
 CHUNK = 1000
@@ -28,9 +32,11 @@ Key = tuple[str, ...]
 class Passed:
     """Takes a distance or a digest as the whole record of an arm."""
 
-    def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
+    def __call__(
+        self, predictions: Mapping[int, Any], truth: Any, source: Any
+    ) -> dict[int, dict[str, Any]]:
         """Return each as a record."""
-        return [{"found": one} for one in predictions]
+        return {arm: {"found": one} for arm, one in predictions.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,10 @@ class Score:
         return self.equal == self.images
 
 
+class _TimeIsOverError(Exception):
+    """No further sample may be run."""
+
+
 class Trials:
     """Distances of the points of a space, by image; each is computed once.
 
@@ -66,6 +76,8 @@ class Trials:
         target: what was recorded.
         execution: the axes of precision, graph and runtime.
         calibrated: the point whose pixels calibrate INT8.
+        ends: the time of :func:`time.monotonic` from which no further sample is run for it; None:
+            no limit.
     """
 
     def __init__(
@@ -75,17 +87,23 @@ class Trials:
         target: Target,
         execution: frozenset[str],
         calibrated: Point,
+        ends: float | None = None,
     ) -> None:
-        self.composer, self.target = composer, target
+        self.composer, self.target, self._ends = composer, target, ends
         self.execution, self.calibrated = execution, calibrated
         self._session = session
         self._distances: dict[Key, dict[str, Distance]] = defaultdict(dict)
         self._digests: dict[Key, dict[str, str]] = defaultdict(dict)
 
     @property
+    def over(self) -> bool:
+        """Whether the time is over."""
+        return self._ends is not None and time.monotonic() > self._ends
+
+    @property
     def tried(self) -> int:
         """How many different stacks were compared."""
-        return len(self._distances)
+        return sum(map(bool, self._distances.values()))
 
     def steps(self, point: Point) -> Steps | None:
         """Return the steps of a point up to what was recorded; None where it is impossible."""
@@ -105,17 +123,26 @@ class Trials:
     def scores(self, points: Sequence[Point], items: Sequence[Item]) -> dict[Point, Score]:
         """Return the scores of all points that are possible.
 
+        Where the time is over, those of the first one and of what was measured before.
+
         Args:
             points: of the space.
             items: images that were recorded.
         """
-        found = {point: self.steps(point) for point in points}
-        chains = {_key(steps): steps for steps in found.values() if steps is not None}
-        self._measure(chains, items)
+        steps = {point: self.steps(point) for point in points}
+        found = {point: _key(some) for point, some in steps.items() if some is not None}
+        chains = {_key(some): some for some in steps.values() if some is not None}
+        names = {item.name for item in items}
+        try:
+            self._measure(chains, items)
+        except _TimeIsOverError:
+            ends, self._ends = self._ends, None
+            self._measure(dict(islice(chains.items(), 1)), items)
+            self._ends = ends
         return {
-            point: self._score(_key(steps), items)
-            for point, steps in found.items()
-            if steps is not None
+            point: self._score(key, items)
+            for point, key in found.items()
+            if names <= self._distances[key].keys()
         }
 
     def by_image(self, point: Point, items: Sequence[Item]) -> list[Distance]:
@@ -194,10 +221,24 @@ class Trials:
         for start in range(0, len(ordered), CHUNK):
             part = ordered[start : start + CHUNK]
             merged = self._plan([chains[key] for key in part], last)
-            for done in self._session.executor.run(merged, items):
-                for at, key in enumerate(part):
-                    failed = done.skipped is not None
-                    yield key, done.item.name, None if failed else done.outcomes[at].record["found"]
+            with closing(self._in_time(self._session.executor.run(merged, items))) as results:
+                for done in results:
+                    outcomes = done.partly or dict(enumerate(done.outcomes))
+                    for at, key in enumerate(part):
+                        found = outcomes[at].record["found"] if at in outcomes else None
+                        yield key, done.item.name, found
+
+    def _in_time(self, results: Iterator[Done]) -> Generator[Done, None, None]:
+        """Yield results while there is time for one more sample."""
+        try:
+            while not self.over:
+                if (done := next(results, None)) is None:
+                    return
+                yield done
+        finally:
+            if isinstance(results, Generator):  # end its threads
+                results.close()
+        raise _TimeIsOverError
 
     @staticmethod
     def _plan(chains: Sequence[Steps], last: Recipe) -> Plan:

@@ -33,8 +33,8 @@ def notes(summary: IdentifySummary) -> list[str]:
     """Return what else is to be said of a search."""
     unused = [axis for axis, one in summary.axes.items() if not one.applies]
     found = [
-        f"{summary.compared:,} different stacks were compared; the options make "
-        f"{summary.combinations:,} combinations, those that cannot run included."
+        f"{summary.compared:,} different stacks were compared in {summary.seconds or 0:,.0f} s; "
+        f"the options make {summary.combinations:,} combinations, those that cannot run included."
     ]
     if summary.equal_stacks > 1:
         found.append(f"{summary.equal_stacks:,} different stacks are as near as this one.")
@@ -47,7 +47,7 @@ def notes(summary: IdentifySummary) -> list[str]:
             "simulate recordings probes writes it."
         )
     if summary.stopped:
-        found.append("The time was over before the search was: --minutes.")
+        found.append("The search ended when its time was over (--minutes); it was not through.")
     if summary.absent:
         found.append(f"{summary.absent:,} images of the data were not recorded.")
     found += [f"left out: {name}: {why}" for name, why in summary.refused.items()]

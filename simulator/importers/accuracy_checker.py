@@ -3,8 +3,7 @@
 Sources, of openvinotoolkit/open_model_zoo, ``tools/accuracy_checker``:
 ``data_readers/image_readers.py`` (``cv2.imread``: BGR, EXIF applied; ``Image.open``: RGB, not
 applied; ``tf.image.decode_image``: JDCT_IFAST, tensorflow/core/kernels/image/decode_image_op.cc),
-``data_readers/data_reader.py`` (opencv_imread where no reader is written),
-``launcher/dlsdk_launcher_config.py``, ``preprocessor/*.py``.
+``data_readers/data_reader.py`` (opencv_imread where no reader is written), ``preprocessor/*.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from simulator.importers import accuracy_checker_steps, values
+from simulator.importers.accuracy_checker_launcher import SPEED, launch
 from simulator.importers.draft import Draft, Keys
+from simulator.importers.open_model_zoo import Inside
 from simulator.profile.document import Document, Key
 
 _READERS: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -26,35 +27,14 @@ _READERS: dict[str, tuple[dict[str, Any], str, str]] = {
                    "chroma_upsampling": "fancy"}, "rgb",
                   "tf.image.decode_image: TensorFlow's default is JDCT_IFAST"),
 }  # fmt: skip
-_FRAMEWORKS = {"openvino": "openvino", "dlsdk": "openvino", "onnx_runtime": "onnxruntime"}
-_OWN = ("framework", "device", "inputs", "adapter", "allow_reshape_input", "reset_memory_state")
-"""Keys of a launcher that are looked at whatever it is."""
-_MODEL = "the network itself; the model card names an ONNX file"
-_SPEED = "how requests are queued; samples run one at a time"
-_LAUNCHER = {
-    "model": _MODEL, "weights": _MODEL, "caffe_model": _MODEL, "_model_type": _MODEL,
-    "_model_is_blob": _MODEL, "outputs": "what outputs mean: the model card's output",
-    "adapter": "what outputs mean: the model card's output",
-    "tags": "a label for people", "batch": _SPEED, "num_requests": _SPEED, "async_mode": _SPEED,
-    "output_names": "what outputs mean: the model card's output", "cpu_extensions": _MODEL,
-    "should_log_cmd": "a log",
-    "_list_lstm_inputs": _MODEL, "device": "it runs on the CPU",
-    "convert_model": _MODEL, "mo_params": _MODEL, "mo_flags": _MODEL, "tf_model": _MODEL,
-    "caffe_weights": _MODEL, "mxnet_weights": _MODEL, "onnx_model": _MODEL,
-    "saved_model_dir": _MODEL, "predictions": _SPEED, "_input_precision": _MODEL,
-    "_input_layout": _MODEL, "allow_reshape_input":
-    "the preprocessing gives every image one size, which is the card's",
-}  # fmt: skip
 _DATA = "which images: the data card's"
 _DATASET = {
     **dict.fromkeys(("name", "data_source", "additional_data_source", "annotation",
                      "annotation_conversion", "dataset_meta", "subsample_size", "subsample_seed",
                      "shuffle", "segmentation_masks_source", "sub_sample", "use_full_image",
                      "tags"), _DATA),
-    "metrics": "what is counted: the task's", "batch": _SPEED,
+    "metrics": "what is counted: the task's", "batch": SPEED,
 }  # fmt: skip
-_INPUT = {"name", "type", "shape", "layout", "precision"}
-_OTHERS = ("CONST_INPUT", "IMAGE_INFO", "ORIG_IMAGE_INFO", "PROCESSED_IMAGE_INFO", "SCALE_FACTOR")
 _BACK = ("resize_prediction_boxes", "letterbox_postprocessing_resize")
 _BOXES_BACK = "boxes are always mapped back to the image here"
 _AFTER = "after the network: the model card's output and the profile's postprocess say that here"
@@ -109,7 +89,7 @@ def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
                     "them from a file with models")  # fmt: skip
         return
     nothing: list[dict[str, Any]] = []
-    top.need("models", _several, nothing, "only a list of models can be imported")
+    top.need("models", values.mappings, nothing, "only a list of models can be imported")
     top.aside({"global_definitions": _DATA})
     top.rest(named=("models",))
     if draft.problems:
@@ -125,19 +105,23 @@ def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
             f"{where}: the file has {_count(offered)}; give one, or --all: {told}"
         )
         return
-    _one(draft, found, offered[(entry or 1) - 1])
+    _one(draft, path, found, offered[(entry or 1) - 1])
 
 
 def _count(offered: list[Entry]) -> str:
     return f"{len(offered)} {'stack' if len(offered) == 1 else 'stacks'}"
 
 
-def _one(draft: Draft, found: Document, chosen: Entry) -> None:
+def _one(draft: Draft, path: Path, found: Document, chosen: Entry) -> None:
     place: Key = ("models", chosen.model)
     model = _keys(draft, found, found.values["models"][chosen.model], place)
     draft.name = model.take("name", values.text, "")
-    launchers: list[dict[str, Any]] = model.need("launchers", _several, [], "a stack needs one")
-    datasets: list[dict[str, Any]] = model.need("datasets", _several, [], "a stack needs one")
+    launchers: list[dict[str, Any]] = model.need(
+        "launchers", values.mappings, [], "a stack needs one"
+    )
+    datasets: list[dict[str, Any]] = model.need(
+        "datasets", values.mappings, [], "a stack needs one"
+    )
     model.rest(named=("name", "launchers", "datasets"))
     for key, items, at in (("launchers", launchers, chosen.launcher),
                            ("datasets", datasets, chosen.dataset)):  # fmt: skip
@@ -153,8 +137,8 @@ def _one(draft: Draft, found: Document, chosen: Entry) -> None:
     if _has_no_image(draft, found, data, inner):
         return
     launcher: Key = (*place, "launchers", chosen.launcher)
-    _launch(_keys(draft, found, launchers[chosen.launcher], launcher))
-    _data(draft, found, data, inner)
+    inside = launch(_keys(draft, found, launchers[chosen.launcher], launcher), path)
+    _data(draft, found, data, inner, inside)
 
 
 def _has_no_image(draft: Draft, found: Document, keys: Keys, place: Key) -> bool:
@@ -177,93 +161,7 @@ def _keys(draft: Draft, found: Document, here: dict[str, Any], place: Key) -> Ke
     return Keys(draft, here, lambda key: found.where((*place, key)), prefix, near)
 
 
-def _several(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not value or not all(isinstance(v, dict) for v in value):
-        raise ValueError("a list of mappings expected")
-    return value
-
-
-def _launch(keys: Keys) -> None:
-    draft = keys.draft
-    why = "it selects the runtime"
-    if "framework" not in keys:
-        keys.problem("framework", f"not written; {why}")
-    framework = keys.take("framework", values.text, "openvino")
-    backend = _FRAMEWORKS.get(framework, "")
-    device = keys.take("device", values.text, "CPU")
-    if device.upper() != "CPU":
-        keys.refuse("device", "only CPU can be imported; write the runtime's section by hand")
-    if backend:
-        _runtime(keys, backend)
-    else:
-        own = draft.base.spec.runtime.backend
-        draft.aside.append(f"{keys.origin('framework').removeprefix('from ')}: {own} stands in")
-        draft.claim("runtime", "assumed", f"{own} stands in for Accuracy Checker's launcher "
-                    f"{values.show(framework)}, which a profile does not have")  # fmt: skip
-        keys.aside({key: f"of the launcher {framework}" for key in keys.values if key not in _OWN})
-    _inputs(keys)
-    keys.aside(_LAUNCHER)
-    keys.take("allow_reshape_input", values.boolean, False)
-    if keys.take("reset_memory_state", values.boolean, False):
-        keys.refuse(
-            "reset_memory_state", "the network has a state, and a profile has single images"
-        )
-    keys.rest(_LAUNCHER)
-
-
-def _runtime(keys: Keys, backend: str) -> None:
-    draft = keys.draft
-    draft.whole.add("runtime")
-    draft.write("runtime", "backend", backend, keys.origin("framework"))
-    draft.write("runtime", "device", "cpu", keys.origin("device", "it runs on the CPU"))
-    runtime = draft.base.spec.runtime
-    draft.write("runtime", "threads", runtime.threads, f"as {draft.base.name} has it")
-    if backend == "onnxruntime":
-        level = (runtime.model_extra or {}).get("graph_optimization_level", "all")
-        draft.write("runtime", "graph_optimization_level", level, "ONNX Runtime's default is all")
-    else:
-        compute = draft.base.spec.precision.compute
-        draft.claim(
-            "precision",
-            "assumed",
-            "Accuracy Checker leaves the precision to OpenVINO's plugin (BF16 where a CPU has it); "
-            f"{compute} is {draft.base.name}'s",
-        )
-    draft.claim("runtime", "native", f"Accuracy Checker's launcher {backend}")
-    if backend == "onnxruntime":
-        _providers(keys)
-
-
-def _providers(keys: Keys) -> None:
-    """Take ONNX Runtime's execution providers; its own CPU kernels stand in for the others."""
-    written = keys.take("execution_providers", _texts, ["CPUExecutionProvider"])
-    others = [one for one in written if one != "CPUExecutionProvider"]
-    if others:
-        keys.origin("execution_providers")
-        source = f"ONNX Runtime's CPU kernels stand in for {values.show(', '.join(others))}"
-        keys.draft.claim("runtime", "assumed", source)
-
-
-def _texts(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise ValueError("a list of names expected")
-    return [values.text(one) for one in value]
-
-
-def _inputs(keys: Keys) -> None:
-    """List the network's inputs for the card; refuse what is not one image and constants."""
-    inputs: list[dict[str, Any]] = keys.take("inputs", _several, [])
-    images = [one for one in inputs if one.get("type", "INPUT") == "INPUT"]
-    plain = all(
-        one.get("precision", "FP32") == "FP32" and not set(one) - _INPUT for one in images
-    ) and all(one.get("type", "INPUT") in ("INPUT", *_OTHERS) for one in inputs)
-    if inputs and (not plain or len(images) > 1):
-        keys.refuse("inputs", "a profile feeds one float32 image, and constants of the card")
-    elif inputs:
-        keys.draft.card.append(keys.origin("inputs").removeprefix("from "))
-
-
-def _data(draft: Draft, found: Document, keys: Keys, place: Key) -> None:
+def _data(draft: Draft, found: Document, keys: Keys, place: Key, inside: Inside | None) -> None:
     options, order, why = _READERS["opencv_imread"]
     written = keys.values.get("reader")
     if isinstance(written, dict):
@@ -278,7 +176,7 @@ def _data(draft: Draft, found: Document, keys: Keys, place: Key) -> None:
     for field, value in options.items():
         draft.write("decode", field, value, origin)
     draft.claim("decode", "native", why)
-    steps: list[dict[str, Any]] = keys.take("preprocessing", _several, [])
+    steps: list[dict[str, Any]] = keys.take("preprocessing", values.mappings, [])
     if not steps and "preprocessing" not in keys:
         keys.problem(
             "preprocessing",
@@ -287,8 +185,8 @@ def _data(draft: Draft, found: Document, keys: Keys, place: Key) -> None:
         )
     at = (*place, "preprocessing")
     each = [_keys(draft, found, step, (*at, i)) for i, step in enumerate(steps)]
-    accuracy_checker_steps.follow(draft, each, order, origin)
-    after: list[dict[str, Any]] = keys.take("postprocessing", _several, [])
+    accuracy_checker_steps.follow(draft, each, order, origin, inside)
+    after: list[dict[str, Any]] = keys.take("postprocessing", values.mappings, [])
     for step in after:
         back = set(step) == {"type"} and step["type"] in _BACK
         why = _BOXES_BACK if back else _AFTER

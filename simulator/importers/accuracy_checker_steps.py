@@ -15,7 +15,8 @@ from simulator.importers import accuracy_checker_fit as fit
 from simulator.importers import accuracy_checker_numbers as numbers
 from simulator.importers import values
 from simulator.importers.accuracy_checker_path import Path, card, sides, told
-from simulator.importers.draft import Draft, Keys, together
+from simulator.importers.draft import Draft, Keys, Order, together
+from simulator.importers.open_model_zoo import Inside
 
 _OPENCV = {"NEAREST": "nearest", "LINEAR": "bilinear", "BILINEAR": "bilinear", "CUBIC": "bicubic",
            "BICUBIC": "bicubic", "AREA": "area", "LANCZOS4": "lanczos4"}  # fmt: skip
@@ -25,10 +26,14 @@ _PILLOW = {"NEAREST": "nearest", "NONE": "nearest", "BILINEAR": "bilinear", "LIN
 _TF = {"BILINEAR": "bilinear", "AREA": "area", "BICUBIC": "bicubic"}
 _KERNELS = {"opencv": ("opencv", _OPENCV, "LINEAR"), "pillow": ("pillow", _PILLOW, "BILINEAR"),
             "tf": ("tensorflow", _TF, "BILINEAR")}  # fmt: skip
+_STEP: Order = ("divide", "normalization.py: data - mean, then / std; there in float64")
+_IR: Order = ("multiply", "Model Optimizer puts Add(-mean) and Multiply(1 / scale) into the IR")
 _SCALES = {"greater": "greater", "fit_to_window": "fit_to_window"}
 
 
-def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
+def follow(
+    draft: Draft, steps: list[Keys], order: str, reader: str, inside: Inside | None = None
+) -> None:
     """Write color, resize, geometry and normalize.
 
     Args:
@@ -36,6 +41,7 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
         steps: the keys of each step.
         order: the order of the channels that the reader returns.
         reader: the origin of that order.
+        inside: what the network does with the tensor then, if it has steps of its own.
     """
     path = Path(draft, order, [reader])
     kinds: dict[str, Callable[[Path, Keys], None]] = {
@@ -55,12 +61,17 @@ def follow(draft: Draft, steps: list[Keys], order: str, reader: str) -> None:
             return
     if path.last is None and steps:
         steps[0].problem("type", "no step resizes; a profile resizes every image to one size")
+    if inside is not None and inside.is_known:
+        _embedded(path, inside)
     draft.write("color", "format", "rgb", reader)
     draft.write("color", "order", path.order, together(*path.turned))
     _finish(path)
     fit.write_before(path)
     said = together(*path.sums or ["no step normalizes; the model may do it"])
-    draft.normalize(path.mean, path.std, lambda _: said)
+    in_ir = inside is not None and (inside.sums if inside.is_known else not path.sums)
+    draft.normalize(path.mean, path.std, _IR if in_ir else _STEP, lambda _: said)
+    if inside is not None and not inside.is_known:
+        _unknown(path, inside)
 
 
 def _finish(path: Path) -> None:
@@ -150,13 +161,43 @@ def _normalization(path: Path, keys: Keys) -> None:
     std = keys.take("std", numbers.divisors, [Fraction(1)] * 3)
     if "mean" not in keys and "std" not in keys:
         keys.problem("mean", "not written, and no std; one of them expected")
-    path.mean = [m + s * more for m, s, more in zip(path.mean, path.std, mean, strict=True)]
-    path.std = [s * more for s, more in zip(path.std, std, strict=True)]
+    _normalize(path, mean, std)
     path.sums += [keys.origin(key) for key in ("mean", "std") if key in keys]
 
 
+def _normalize(path: Path, mean: list[Fraction], std: list[Fraction]) -> None:
+    path.mean = [m + s * more for m, s, more in zip(path.mean, path.std, mean, strict=True)]
+    path.std = [s * more for s, more in zip(path.std, std, strict=True)]
+
+
 def _turn(path: Path, keys: Keys) -> None:
+    _reverse(path, keys.origin("type"))
+
+
+def _reverse(path: Path, origin: str) -> None:
     path.order = "bgr" if path.order == "rgb" else "rgb"
-    path.turned.append(keys.origin("type"))
+    path.turned.append(origin)
     path.mean.reverse()
     path.std.reverse()
+
+
+def _embedded(path: Path, inside: Inside) -> None:
+    """Do before the network what is inside of it: the model card's ONNX file has it not."""
+    if inside.reverse:
+        _reverse(path, inside.reverse)
+    _normalize(path, inside.mean, inside.scale)
+    path.sums += inside.sums
+    path.draft.claim("normalize", inside.kind, inside.source)
+    if inside.reverse:
+        path.draft.claim("color", inside.kind, inside.source)
+
+
+def _unknown(path: Path, inside: Inside) -> None:
+    """Take an IR that may normalize as right for its network, unless the steps normalize."""
+    said = "taken as if it had none, since a step here normalizes"
+    if not path.sums:
+        said = "taken to give the network what its model card says"
+        for section, name in (("color", "order"), ("normalize", "mean"), ("normalize", "std")):
+            path.draft.write(section, name, "model", f"not known; {said}")
+    for section in ("color", "normalize"):
+        path.draft.claim(section, inside.kind, f"{inside.source}; {said}")

@@ -4,7 +4,8 @@ Sources: DeepStream developer guide, "Gst-nvinfer" (y = net-scale-factor * (x - 
 ``offsets``); ``gstnvinfer_property_parser.h`` / ``.cpp`` (keys, values, defaults; unknown keys are
 passed over with a warning); ``gstnvinfer.cpp``, ``get_converted_buffer`` (sides cut to whole
 pixels, padding of 0 to the right and below, or on both sides) and ``gst_nvinfer_init``
-(``NvBufSurfTransformInter_Default``); ``nvbufsurftransform.h`` (filters).
+(``NvBufSurfTransformInter_Default``); ``nvbufsurftransform.h`` (filters);
+``nvdsinfer_conversion.cu`` (the order of scale and mean).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from simulator.importers import nvinfer_file, nvinfer_keys, values
-from simulator.importers.draft import Draft, Keys
+from simulator.importers.draft import Draft, Keys, Order
 from simulator.importers.nvinfer_boxes import boxes, elsewhere
 from simulator.modalities.image.sections import image_spec
 from simulator.profile.document import Document
@@ -24,6 +25,7 @@ _ON = {"0": False, "false": False, "1": True, "true": True}
 _NAMES = {"0": "fp32", "1": "int8", "2": "fp16"}
 _FILTERS = {"0": "nearest", "1": "bilinear", "6": "nearest"}
 _ON_GPU = {**_FILTERS, "2": "bicubic", "3": "area", "4": "lanczos4"}
+_ORDER: Order = ("multiply", "nvdsinfer_conversion.cu: scaleFactor * (x - mean)")
 _TASKS = {
     "0": "detection", "1": "classification", "2": "segmentation", "3": "detection",
     "100": "other",
@@ -189,7 +191,7 @@ def _normalize(keys: Keys) -> None:
             return keys.origin("offsets", "0;0;0 is the default")
         return f"{keys.origin('net-scale-factor', '1 is the default')}; std is 1 / that"
 
-    keys.draft.normalize(mean, [1 / scale] * 3, origin)
+    keys.draft.normalize(mean, [1 / scale] * 3, _ORDER, origin)
 
 
 def _precision(keys: Keys) -> None:

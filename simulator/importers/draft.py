@@ -10,10 +10,13 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from simulator.importers.values import plain, show
+from simulator.modalities.image.sections import Arithmetic
 from simulator.profile.load import Profile
 from simulator.profile.modality import sections
 
 T = TypeVar("T")
+Order = tuple[Arithmetic, str]
+"""An order of normalization, and where the tool has it written."""
 _WORD = re.compile(r"[a-z_][a-z0-9_]*")
 _NOT_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
@@ -52,17 +55,23 @@ class Draft:
         self.evidence[section] = (kind, source)
 
     def normalize(
-        self, mean: list[Fraction], std: list[Fraction], origin: Callable[[str], str]
+        self,
+        mean: list[Fraction],
+        std: list[Fraction],
+        order: Order,
+        origin: Callable[[str], str],
     ) -> None:
-        """Write mean and std on the scale 0-255; they override the model card's.
+        """Write mean and std on the scale 0-255, which override the model card's, and their order.
 
         Args:
             mean: per channel, in the order of the tensor.
             std: per channel, in the order of the tensor.
+            order: in which the tool computes.
             origin: returns the origin of ``mean`` and of ``std``.
         """
         for name, numbers in (("mean", mean), ("std", std)):
             self.write("normalize", name, [float(one) for one in numbers], origin(name))
+        self.write("normalize", "arithmetic", *order)
 
     def render(self, name: str, source: str, extends: str) -> str:
         """Return the YAML document.

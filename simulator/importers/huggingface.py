@@ -18,7 +18,7 @@ from typing import Any
 
 from simulator.importers import huggingface_types as types
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys, together
+from simulator.importers.draft import Draft, Keys, Order, together
 from simulator.modalities.image.sections import image_spec
 
 _PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -51,17 +51,10 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     _color(keys, name)
     _resample(keys, suffix)
     _geometry(keys, name)
-    _statistics(keys, name)
+    _statistics(keys, name, suffix)
     if name in types.TO_BATCH and _has_one_size(keys):
         keys.aside({"do_pad": "every image has the size of the largest"})
-    for key in (
-        "do_pad",
-        "pad_size",
-        "size_divisor",
-        "do_thumbnail",
-        "do_align_long_axis",
-        "max_size",
-    ):
+    for key in types.STEPS:
         if keys.values.get(key) and not keys.is_seen(key):
             keys.refuse(
                 key,
@@ -121,6 +114,7 @@ def _resample(keys: Keys, suffix: str) -> None:
     draft.write("resize", "interpolation", interpolation, keys.origin("resample"))
     if torch and interpolation != "nearest_exact":
         draft.write("resize", "antialias", True, "tvF.resize is called with antialias=True")
+        draft.write("resize", "arithmetic", "uint8", "tvF.resize, transforms.v2, of uint8 tensors")
     draft.write("resize", "domain", "rgb", "images are RGB")
     if torch:
         source = "TorchvisionBackend.resize: tvF.resize of a uint8 tensor, antialias=True"
@@ -252,7 +246,7 @@ def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
     _short_side(keys, short_side, both, f"{origin}; int(size / crop_pct)")
 
 
-def _statistics(keys: Keys, name: str) -> None:
+def _statistics(keys: Keys, name: str, suffix: str) -> None:
     """(x * factor - offset - mean) / std as (x - mean') / std', on 0-255."""
     rescales = keys.take("do_rescale", values.boolean, True)
     factor = keys.take("rescale_factor", values.factor, Fraction(1, 255))
@@ -278,8 +272,18 @@ def _statistics(keys: Keys, name: str) -> None:
     keys.draft.normalize(
         [m / scale for m in mean],
         [s / scale for s in std],
+        _arithmetic(suffix == "ImageProcessorFast", rescales, normalizes),
         lambda key: together(keys.origin(f"image_{key}", "none"), *about),
     )
+
+
+def _arithmetic(fast: bool, rescales: bool, normalizes: bool) -> Order:
+    """Return the order of rescale and normalize, and its source."""
+    if not rescales or (fast and normalizes):
+        return "divide", "(x - mean) / std; fast processors fuse the factor into mean and std"
+    if fast:
+        return "multiply", "TorchvisionBackend.rescale: x * factor"
+    return "unit_divide", "image_transforms: rescale in float64, to float32, then normalize"
 
 
 def _normalizes(keys: Keys, name: str) -> bool:

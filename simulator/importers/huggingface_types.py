@@ -49,6 +49,7 @@ HIDDEN = {
 TO_BATCH = ("Detr", "ConditionalDetr", "DeformableDetr", "RTDetr", "Yolos", "GroundingDino")
 """Processors whose ``do_pad`` pads to the largest image of a batch."""
 
+STEPS = ("do_pad", "pad_size", "size_divisor", "do_thumbnail", "do_align_long_axis", "max_size")
 SUFFIXES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 
 _LAYOUT = "the axes of the tensor are the model card's: input.layout"

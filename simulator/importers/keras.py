@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys, together
+from simulator.importers.draft import Draft, Keys, Order, together
 
 _KERNELS = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
             "lanczos3": "lanczos3"}  # fmt: skip
+_ORDER: Order = ("multiply_add", "ImageConverter.call: x * scale, then + offset")
 _ASIDE = {
     **dict.fromkeys(("name", "trainable", "built", "dtype"), "how Keras stores a layer"),
     "bounding_box_format": "how boxes are written; the data card's",
@@ -99,7 +100,7 @@ def _numbers(keys: Keys) -> None:
     said = together(
         keys.origin("scale", "1 is the default"), keys.origin("offset", "0 is the default")
     )
-    keys.draft.normalize(mean, [1 / one for one in scale], lambda _: said)
+    keys.draft.normalize(mean, [1 / one for one in scale], _ORDER, lambda _: said)
 
 
 def _factors(value: Any) -> list[Fraction]:

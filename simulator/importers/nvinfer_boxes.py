@@ -1,15 +1,20 @@
 """Gst-nvinfer's groups ``[class-attrs-...]``: what happens to boxes after the network.
 
-Source: ``nvdsinfer_context_impl_output_parsing.cpp``: boxes below ``pre-cluster-threshold`` are
+Sources: ``nvdsinfer_context_impl_output_parsing.cpp``: boxes below ``pre-cluster-threshold`` are
 dropped, ``cluster-mode`` joins the boxes of each class, ``topk`` keeps the best of each class.
-``gstnvinfer_property_parser.h``: the defaults, by which OpenCV's groupRectangles
-(``group-threshold``) and DBSCAN (``minBoxes``) join nothing unless a file asks for it.
+``gstnvinfer_property_parser.cpp``: ``[class-attrs-all]`` is every class's, and what
+``[class-attrs-N]`` writes is put in its place. ``gstnvinfer_meta_utils.cpp``: boxes of the image
+that are too small or too large are dropped. ``gstnvinfer_property_parser.h``: the defaults, by
+which OpenCV's groupRectangles (``group-threshold``) and DBSCAN (``minBoxes``) join nothing unless
+a file asks for it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from simulator.importers import nvinfer_keys, values
 from simulator.importers.draft import Draft, Keys, together
@@ -17,24 +22,52 @@ from simulator.importers.nvinfer_file import Groups, keys
 
 _MODES = {"0": "groupRectangles", "1": "DBSCAN", "2": "NMS", "3": "DBSCAN, then NMS", "4": "none"}
 _PARSING = "nvdsinfer_context_impl_output_parsing.cpp"
-_ALL = "class-attrs-all"
+_PREFIX = "class-attrs-"
+_ALL = f"{_PREFIX}all"
+_JOINING = ("group-threshold", "minBoxes", "eps", "dbscan-min-score")
+_FIELDS = {
+    "threshold": "score_threshold", "pre-cluster-threshold": "score_threshold",
+    "post-cluster-threshold": "score_threshold", "nms-iou-threshold": "iou_threshold",
+    "topk": "class_top_k_after", **nvinfer_keys.SIZES,
+}  # fmt: skip
+"""The field of ``postprocess.nms`` that each key becomes a part of."""
+_MODES_OF = {"post-cluster-threshold": "123", "nms-iou-threshold": "23", "topk": "1234"}
+"""The values of ``cluster-mode`` that use a key; all use the others."""
+_DEFAULTS = {
+    "pre-cluster-threshold": "0.2 is the default", "nms-iou-threshold": "0.3 is the default",
+    "post-cluster-threshold": "0 is the default", "topk": "-1, all, is the default",
+}  # fmt: skip
 
 
 def boxes(own: Keys, path: Path, found: Groups) -> None:
     """Write ``postprocess.nms`` of a detector from its ``[property]`` and class groups."""
     draft = own.draft
-    attributes = keys(draft, path, _shared(own, found), _ALL)
+    shared = keys(draft, path, _shared(own, found), _ALL)
+    single = _single(own, path, found)
     mode = _mode(own)
-    missing = _joined(attributes, mode)
-    _suppression(own, attributes, mode, missing)
-    missing += _hidden(own, attributes) + _single_classes(draft, path, found, attributes)
+    missing = _joined({"": shared, **single}, mode)
+    origins = [own.origin("cluster-mode", "0, groupRectangles, is the default")]
+    nms = _kind(mode, missing)
+    raw = _raw(shared, {})
+    nms |= _limits(raw, mode)
+    origins += _origins(shared, mode)
+    classes: dict[str, Any] = {}
+    for number, group in single.items():
+        limits = _limits(_raw(group, raw), mode)
+        differs = {name: one for name, one in limits.items() if one != nms[name]}
+        origins += _origins(group, mode, differs)
+        classes |= {number: differs} if differs else {}
+    nms["classes"] = classes
+    draft.write("postprocess", "nms", nms, together(*origins))
+    missing += _hidden(own, [shared, *single.values()])
     said = f"{_PARSING}; a box whose score equals the threshold is kept there and not here"
     if missing:
         draft.claim("postprocess", "assumed", f"not followed: {', '.join(missing)}; {said}")
     else:
         draft.claim("postprocess", "emulated", said)
-    attributes.aside(nvinfer_keys.DRAWN)
-    _unknown(attributes)
+    for group in (shared, *single.values()):
+        group.aside(nvinfer_keys.DRAWN)
+        group.rest({*_FIELDS, *_JOINING, *nvinfer_keys.DRAWN}, passed_over="Gst-nvinfer")
 
 
 def elsewhere(draft: Draft, path: Path, found: Groups, task: str) -> None:
@@ -53,14 +86,37 @@ def elsewhere(draft: Draft, path: Path, found: Groups, task: str) -> None:
 
 def _shared(own: Keys, found: Groups) -> Groups:
     """Return the groups with what is written for each single class, and equal, in that of all."""
-    count = own.values.get("num-detected-classes", "")
-    known = int(count) if re.fullmatch(r"[0-9]{1,3}", count) else 0
-    each = [found.get(f"class-attrs-{n}", {}) for n in range(known)]
+    each = [found.get(f"{_PREFIX}{number}", {}) for number in range(_known(own) or 0)]
     common = dict(found.get(_ALL, {}))
     for key, written in (each[0] if each else {}).items():
         if all(one.get(key, ("",))[0] == written[0] for one in each):
             common[key] = written
     return {**found, _ALL: common}
+
+
+def _known(own: Keys) -> int | None:
+    count = own.values.get("num-detected-classes", "")
+    return int(count) if re.fullmatch(r"[0-9]{1,5}", count) else None
+
+
+def _single(own: Keys, path: Path, found: Groups) -> dict[str, Keys]:
+    """Return the groups of single classes by their number; refuse those of no class."""
+    groups = {}
+    most = _known(own)
+    for name in found:
+        number = name.removeprefix(_PREFIX)
+        if name in (number, _ALL):
+            continue
+        if not re.fullmatch(r"[0-9]{1,5}", number):
+            own.draft.problems.append(f"{path}: [{values.plain(name)}]: a class number expected")
+        elif most is not None and int(number) >= most:
+            own.problem(
+                "num-detected-classes",
+                f"{most} classes, but there is a group [{name}]; Gst-nvinfer stops at it",
+            )
+        else:
+            groups[str(int(number))] = keys(own.draft, path, found, name)
+    return groups
 
 
 def _mode(own: Keys) -> str:
@@ -71,93 +127,115 @@ def _mode(own: Keys) -> str:
     return own.choice("cluster-mode", {mode: mode for mode in _MODES}, "2")
 
 
-def _joined(attributes: Keys, mode: str) -> list[str]:
+def _joined(groups: dict[str, Keys], mode: str) -> list[str]:
     """Take what joins boxes in other ways than NMS; return what is not followed."""
-    asked = {
-        "0": attributes.take("group-threshold", _count, 0) > 0,
-        "1": attributes.take("minBoxes", _count, 0) > 0,
-    }
-    asked["3"] = asked["1"]
-    key = "group-threshold" if mode == "0" else "minBoxes"
-    followed = not asked.get(mode, False)
+    key = {"0": "group-threshold", "1": "minBoxes", "3": "minBoxes"}.get(mode)
+    followed = True
+    for group in groups.values():
+        counts = {name: group.take(name, _count, 0) for name in ("group-threshold", "minBoxes")}
+        followed = followed and (key is None or counts[key] <= 0)
     why = f"cluster-mode={mode} joins no boxes with it" if followed else "not followed: see below"
-    for name in ("group-threshold", "minBoxes", "eps", "dbscan-min-score"):
-        if name in attributes:
-            attributes.origin(name)
-            said = f"{name}={values.show(attributes.values[name])}"
-            attributes.take(name, lambda value: value, None)
-            attributes.draft.aside.append(f"[{_ALL}] {said}: {why}")
+    for group in groups.values():
+        for name in _JOINING:
+            if name in group:
+                group.take(name, lambda value: value, None)
+                _leave(group, name, why)
     if followed:
         return []
     instead = "NMS alone runs" if mode == "3" else "the model card's NMS runs"
     return [f"cluster-mode={mode} ({_MODES[mode]}) with {key}, {instead}"]
 
 
-def _suppression(own: Keys, attributes: Keys, mode: str, missing: list[str]) -> None:
-    least, told = _before(attributes)
-    origins = [own.origin("cluster-mode", "0, groupRectangles, is the default"), told]
-    nms: dict[str, object] = {}
+def _kind(mode: str, missing: list[str]) -> dict[str, Any]:
     if mode in ("2", "3"):
-        nms |= {"kind": "greedy", "class_aware": True, "offset": 0, "top_k_before": "all"}
-        nms["iou_threshold"] = attributes.take("nms-iou-threshold", _share, 0.3)
-        origins.append(attributes.origin("nms-iou-threshold", "0.3 is the default"))
-    elif not missing:
-        nms["kind"] = "none"
-    if mode in ("1", "2", "3"):
-        after = attributes.take("post-cluster-threshold", _share, 0.0)
-        least = max(least, after)
-        origins.append(attributes.origin("post-cluster-threshold", "0 is the default"))
-    nms |= {"score_threshold": least, "top_k_after": "all"}
-    if mode != "0":
-        everything: int | str = "all"
-        nms["class_top_k_after"] = attributes.take("topk", _limit, everything)
-        origins.append(attributes.origin("topk", "-1, all, is the default"))
-    unused = f"cluster-mode={mode} does not use it"
-    attributes.aside(dict.fromkeys(("nms-iou-threshold", "post-cluster-threshold", "topk"), unused))
-    own.draft.write("postprocess", "nms", nms, together(*origins))
+        return {"kind": "greedy", "class_aware": True, "offset": 0, "top_k_before": "all",
+                "top_k_after": "all"}  # fmt: skip
+    return {"top_k_after": "all"} if missing else {"kind": "none", "top_k_after": "all"}
 
 
-def _before(attributes: Keys) -> tuple[float, str]:
-    """Return the threshold before clustering; of its old and its new name the later is read."""
-    names = [key for key in attributes.values if key in ("threshold", "pre-cluster-threshold")]
+def _raw(group: Keys, default: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a group as Gst-nvinfer holds them; *default* is every class's."""
+    least = _threshold(group)
+    raw = {
+        "before": group.take(least, _score, default.get("before", 0.2)),
+        "after": group.take("post-cluster-threshold", _score, default.get("after", 0.0)),
+        "iou": group.take("nms-iou-threshold", _share, default.get("iou", 0.3)),
+        "topk": group.take("topk", _limit, default.get("topk", "all")),
+    }
+    for key, name in nvinfer_keys.SIZES.items():
+        off = "none" if name.startswith("max") else 0.0
+        raw[name] = group.take(key, _size, default.get(name, off)) or off
+    return raw
+
+
+def _threshold(group: Keys) -> str:
+    """Return the name of the threshold before clustering; of its two names the later is read."""
+    names = [key for key in group.values if key in ("threshold", "pre-cluster-threshold")]
     name = names[-1] if names else "pre-cluster-threshold"
-    attributes.aside(dict.fromkeys(names[:-1], f"{name}, which comes later, replaces it"))
-    least = attributes.take(name, _share, 0.2)
-    return least, attributes.origin(name, "0.2 is the default")
+    group.aside(dict.fromkeys(names[:-1], f"{name}, which comes later, replaces it"))
+    return name
 
 
-def _hidden(own: Keys, attributes: Keys) -> list[str]:
+def _limits(raw: dict[str, Any], mode: str) -> dict[str, Any]:
+    """Return the fields of ``postprocess.nms`` that a class may have of its own."""
+    used = [key for key, modes in _MODES_OF.items() if mode in modes]
+    after = raw["after"] if "post-cluster-threshold" in used else 0.0
+    fields = {"score_threshold": max(raw["before"], after)}
+    if "nms-iou-threshold" in used:
+        fields["iou_threshold"] = raw["iou"]
+    if "topk" in used:
+        fields["class_top_k_after"] = raw["topk"]
+    return fields | {name: raw[name] for name in nvinfer_keys.SIZES.values()}
+
+
+def _origins(group: Keys, mode: str, differs: dict[str, Any] | None = None) -> list[str]:
+    """Return where a group's values come from; list its keys that change nothing.
+
+    Args:
+        group: of all classes, or of one.
+        mode: ``cluster-mode``.
+        differs: what one class has in place of all classes' values; None for those of all.
+    """
+    told = []
+    for key in (_threshold(group), *_MODES_OF, *nvinfer_keys.SIZES):
+        if mode not in _MODES_OF.get(key, mode):
+            _leave(group, key, f"cluster-mode={mode} does not use it")
+        elif differs is None:
+            named = key in _DEFAULTS or key in group
+            told += [group.origin(key, _DEFAULTS.get(key, ""))] if named else []
+        elif _FIELDS[key] in differs:
+            told += [group.origin(key)] if key in group else []
+        else:
+            _leave(group, key, "as for all classes")
+    return told
+
+
+def _hidden(own: Keys, groups: Iterable[Keys]) -> list[str]:
     """Set aside what only hides answers at the end; return what is not followed."""
     hidden = []
-    for holder, names in ((own, ("filter-out-class-ids",)), (attributes, nvinfer_keys.HIDES)):
-        for key in names:
-            if key not in holder:
-                continue
+    holders = [(own, ("filter-out-class-ids",)), *((group, nvinfer_keys.HIDES) for group in groups)]
+    for holder, names in holders:
+        for key in (name for name in names if name in holder):
             off = holder.values[key] in ("0", "0.0")
             why = "off" if off else "hides answers at the end; all are compared here"
             holder.aside({key: why})
-            hidden += [] if off else [key]
+            hidden += [] if off else [f"{holder.near}{key}"]
     return hidden
 
 
-def _single_classes(draft: Draft, path: Path, found: Groups, attributes: Keys) -> list[str]:
-    """Set aside what is written for single classes; return what is not followed."""
-    hidden = []
-    for group in found:
-        if not group.startswith("class-attrs-") or group == _ALL:
-            continue
-        inner = keys(draft, path, found, group)
-        for key, value in inner.values.items():
-            same = attributes.values.get(key) == value or key in nvinfer_keys.DRAWN
-            same = same or (key in nvinfer_keys.HIDES and value == "0")
-            why = "as for all classes" if same else f"one class; [{_ALL}] is used for all"
-            draft.aside.append(f"[{group}] {key}={values.show(value)}: {why}")
-            hidden += [] if same else [f"[{group}] {key}={value}"]
-    return hidden
+def _leave(group: Keys, key: str, why: str) -> None:
+    """List a key that was read, and has no effect."""
+    if key in group:
+        group.origin(key)
+        group.draft.aside.append(f"{group.near}{key}={values.show(group.values[key])}: {why}")
 
 
-def _unknown(attributes: Keys) -> None:
-    attributes.rest({*nvinfer_keys.DRAWN, *nvinfer_keys.HIDES}, passed_over="Gst-nvinfer")
+def _score(written: str) -> float:
+    """Take a threshold; no score is above 1, so that a larger one drops all boxes as 1 does."""
+    found = values.decimal(written)
+    if found < 0:
+        raise ValueError("a number from 0 expected")
+    return min(float(found), 1.0)
 
 
 def _share(written: str) -> float:
@@ -174,8 +252,15 @@ def _count(written: str) -> int:
     return int(found)
 
 
+def _size(written: str) -> float:
+    found = _count(written)
+    if found < 0:
+        raise ValueError("a whole number from 0 expected")
+    return float(found)
+
+
 def _limit(written: str) -> int | str:
     found = _count(written)
     if found == 0:
-        raise ValueError("no box of any class comes out; write -1 for all")
+        raise ValueError("no box comes out; write -1 for all")
     return "all" if found < 0 else found

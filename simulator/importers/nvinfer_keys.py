@@ -66,15 +66,18 @@ ONLY: dict[str, tuple[tuple[str, ...], str]] = {
 DRAWN = {"border-color": _FOLLOWS, "bg-color": _FOLLOWS}
 """Keys of ``[class-attrs-...]`` about how a box is drawn."""
 
-HIDES = ("roi-top-offset", "roi-bottom-offset", "detected-min-w", "detected-min-h",
-         "detected-max-w", "detected-max-h")  # fmt: skip
-"""Keys of ``[class-attrs-...]`` that drop boxes by place or size after everything else."""
+SIZES = {"detected-min-w": "min_width", "detected-min-h": "min_height",
+         "detected-max-w": "max_width", "detected-max-h": "max_height"}  # fmt: skip
+"""Keys of ``[class-attrs-...]`` that drop boxes by size, each with its field of a profile."""
+
+HIDES = ("roi-top-offset", "roi-bottom-offset")
+"""Keys of ``[class-attrs-...]`` that drop boxes by place after everything else."""
 
 INTEGERS = frozenset(
     ("network-mode", "network-type", "cluster-mode", "model-color-format", "scaling-filter",
      "scaling-compute-hw", "process-mode", "network-input-order", "num-detected-classes", "topk",
      "maintain-aspect-ratio", "symmetric-padding", "is-classifier", "input-tensor-from-meta",
-     "group-threshold", "minBoxes", *HIDES)
+     "group-threshold", "minBoxes", *SIZES, *HIDES)
 )  # fmt: skip
 """Keys that Gst-nvinfer reads as whole numbers."""
 

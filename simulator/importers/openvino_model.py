@@ -13,7 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from simulator.importers.draft import Draft
+import numpy as np
+
+from simulator.importers.draft import Draft, Order
 from simulator.importers.openvino_ir import Graph, Layer
 from simulator.importers.values import PIXELS, number, show
 
@@ -24,6 +26,8 @@ _RESIZES = {"linear": ("bilinear", False), "linear_onnx": ("bilinear", False),
             "bilinear_pillow": ("bilinear", True), "bicubic_pillow": ("bicubic", True)}  # fmt: skip
 _FIXED = {"coordinate_transformation_mode": "half_pixel", "antialias": "false"}
 _OWN_GRID = ("bilinear_pillow", "bicubic_pillow")
+_BEHIND_RESIZE: Order = ("multiply_add", "OpenVINO's CPU plugin, behind its own resize")
+_ALONE: Order = ("fused_multiply_add", "OpenVINO's CPU plugin, where the graph does not resize")
 _MOST = 8
 """Steps of arithmetic; PrePostProcessor writes two."""
 _LAYOUTS = {(0, 3, 1, 2), (0, 2, 3, 1)}
@@ -161,9 +165,20 @@ def _arithmetic(steps: _Steps, at: str, layer: Layer) -> bool:
             sign = 1 if layer.kind == "Subtract" else -1
             steps.mean[channel] += sign * value * steps.std[channel]
         else:
-            steps.std[channel] *= value if layer.kind == "Divide" else 1 / value
+            steps.std[channel] *= value if layer.kind == "Divide" else _reciprocal(value)
     steps.sums.append(f"{layer.kind} {show(layer.name)}={show(_short(values))}")
     return True
+
+
+def _reciprocal(factor: Fraction) -> Fraction:
+    """Return the fewest digits whose float32 has this reciprocal: OpenVINO writes 1 / scale."""
+    exact = 1 / factor
+    with np.errstate(over="ignore"):
+        for digits in range(1, 10):
+            short = f"{float(exact):.{digits}g}"
+            if np.float32(1) / np.float32(short) == np.float32(float(factor)):
+                return Fraction(short)
+    return exact
 
 
 def _short(values: Any) -> list[float]:
@@ -199,7 +214,8 @@ def _write(steps: _Steps) -> None:
     _write_color(steps)
     _write_resize(steps)
     said = "; ".join(steps.sums) or "no marked step; the application or the network may do it"
-    draft.normalize(steps.mean, steps.std, lambda _: f"from openvino: {said}")
+    order = _BEHIND_RESIZE if steps.resized else _ALONE
+    draft.normalize(steps.mean, steps.std, order, lambda _: f"from openvino: {said}")
     left = ", ".join(steps.done)
     draft.aside.append(f"steps that were followed: {show(left)}; give the card's ONNX file without"
                        " them")  # fmt: skip

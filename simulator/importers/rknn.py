@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys, together
+from simulator.importers.draft import Draft, Keys, Order, together
 from simulator.profile.document import Document
 
 _MODEL = "the network itself; the model card names an ONNX file"
@@ -20,6 +20,7 @@ _TOP = {"platform": _MODEL, "model_file_path": _MODEL, "pt_file_path": _MODEL,
         "dataset": "images for calibration; a profile names its own"}  # fmt: skip
 _CONFIGS = {"optimization_level": "how operators are merged", "target_platform": "which chip",
             "custom_string": "text", "compress_weight": "how weights are stored"}  # fmt: skip
+_ORDER: Order = ("divide", "rknn.config: (x - mean) / std; the NPU's own order is not published")
 _METHODS = {"channel": "per_channel", "layer": "per_tensor"}
 
 
@@ -45,7 +46,7 @@ def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
     if min(std) <= 0:
         configs.refuse("std_values", "numbers above 0 expected: pixels are divided by them")
     defaults = {"mean": "0 is the default", "std": "1 is the default"}
-    draft.normalize(mean, std, lambda key: configs.origin(f"{key}_values", defaults[key]))
+    draft.normalize(mean, std, _ORDER, lambda key: configs.origin(f"{key}_values", defaults[key]))
     if configs.take("quant_img_RGB2BGR", values.boolean, False):
         draft.write("color", "order", "bgr", configs.origin("quant_img_RGB2BGR"))
     _precision(keys, configs)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from simulator.errors import ProfileError
 from simulator.importers import flat
-from simulator.importers.draft import Draft
+from simulator.importers.draft import Draft, Order
 from simulator.importers.values import PIXELS, plain, show
 
 MOST = 2**30
@@ -29,6 +29,11 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImpl
            RuntimeError, OSError, EOFError, ValueError)  # fmt: skip
 _MARK = b"TFL3"
 _TYPES = {0: "float32", 1: "float16", 3: "uint8", 9: "int8"}
+_FLOATS: Order = (
+    "fused_multiply_add",
+    "MediaPipe's ImageToTensor: cv::Mat::convertTo(scale, offset)",
+)
+_BYTES: Order = ("multiply", "bytes are fed; the network takes (x - zero point) * scale")
 _IMAGE, _NORMALIZATION, _RGB, _GRAY = 2, 1, 1, 2
 
 
@@ -221,7 +226,8 @@ def _write(
     for section in ("resize", "geometry"):
         why = f"the metadata names no resizer and no crop; {draft.base.name} has MediaPipe's"
         draft.claim(section, "assumed", why)
-    draft.normalize(mean, std, lambda _: f"from tflite: {said}")
+    how = _FLOATS if one.kind == "float32" else _BYTES
+    draft.normalize(mean, std, how, lambda _: f"from tflite: {said}")
     height, width = one.shape[1:3]
     draft.card.append(f"input: height: {height}, width: {width}, layout: NHWC (the tensor's shape)")
     for name in dict.fromkeys(one.files):

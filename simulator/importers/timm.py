@@ -71,6 +71,7 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     draft.normalize(
         [m * 255 for m in mean],
         [s * 255 for s in std],
+        ("unit_divide", "create_transform: ToTensor, then Normalize"),
         lambda key: cfg.origin(key, "ImageNet's are timm's default") + ", times 255",
     )
     draft.claim(

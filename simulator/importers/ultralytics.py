@@ -50,8 +50,8 @@ def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
         _crop(keys, size)
     else:
         _letterbox(draft)
-    divisor = [Fraction(255)] * 3
-    draft.normalize([Fraction(0)] * 3, divisor, lambda _: "predictor.py: im /= 255")
+    said = "predictor.py: im /= 255"
+    draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
     keys.aside(_ASIDE)
     keys.rest(_ASIDE, passed_over="Ultralytics", named=("imgsz", "args"))
 

@@ -120,3 +120,17 @@ def mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("a mapping of keys to values expected")
     return value
+
+
+def mappings(value: Any) -> list[dict[str, Any]]:
+    """Take a list of mappings that is not empty."""
+    if not isinstance(value, list) or not value or not all(isinstance(v, dict) for v in value):
+        raise ValueError("a list of mappings expected")
+    return value
+
+
+def texts(value: Any) -> list[str]:
+    """Take a list of texts."""
+    if not isinstance(value, list):
+        raise ValueError("a list of texts expected")
+    return [text(one) for one in value]

@@ -11,7 +11,7 @@ from simulator.contract import Stage
 from simulator.digests import sha256
 from simulator.errors import UserError
 from simulator.experiments.common import manifest, refuse_missing, variants
-from simulator.experiments.job import Job, Result, judged
+from simulator.experiments.job import Job, Result, borne_as_asked, judged
 from simulator.experiments.session import Session
 from simulator.latency.recorded import check_table
 from simulator.pipeline import recorded
@@ -102,6 +102,7 @@ def timed_job(
     overrides: Sequence[str],
     fail_on: Sequence[str],
     undecided: str,
+    allow_failed: str | None,
     measurement: Measurement[S],
     own: Mapping[str, Any],
 ) -> Result[S]:
@@ -113,20 +114,26 @@ def timed_job(
         overrides: ``STACK.KEY=VALUE``; *sides* already include them.
         fail_on: gate rules.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default, so that one such sample fails the gate.
         measurement: how it measures.
         own: its further arguments, which the manifest keeps for ``simulate resume``.
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
     """
-    rules = [gate.parse(rule) for rule in fail_on]
+    rules = gate.read(fail_on, allow_failed)
     for side, (_, choices) in sides.items():
         refuse_adapting(side, choices, "measuring latencies needs")
     refuse_missing(sides.values())
     folder = job.folder(job.command, sides)
     job.refuse_taken(folder)
     asked = job.request(
-        overrides=list(overrides), fail_on=list(fail_on), undecided=undecided, **own
+        overrides=list(overrides),
+        fail_on=list(fail_on),
+        undecided=undecided,
+        **own,
+        **borne_as_asked(allow_failed),
     )
     with job.session() as session:
         measurement.check(sides, session)

@@ -44,6 +44,7 @@ def latency(
     batch: Sequence[int] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
+    allow_failed: str | None = None,
     **options: Unpack[Options],
 ) -> Result[LatencySummary] | Result[LoadSummary]:
     """Measure the latency of stacks.
@@ -65,6 +66,8 @@ def latency(
             ``-batch4``.
         fail_on: gate rules, for example ``deploy.latency.p99 > 20ms``.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default, so that one such sample fails the gate.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -101,9 +104,11 @@ def latency(
         "batch": list(batch),
     }  # fmt: skip
     if under_load is not None:
-        return timing.timed_job(job, sides, overrides, fail_on, undecided, under_load, own)
+        return timing.timed_job(
+            job, sides, overrides, fail_on, undecided, allow_failed, under_load, own
+        )
     rounds = InRounds(lambda samples: FixedRounds(max(ROUNDS, math.ceil(queries / samples))), None)
-    return timing.timed_job(job, sides, overrides, fail_on, undecided, rounds, own)
+    return timing.timed_job(job, sides, overrides, fail_on, undecided, allow_failed, rounds, own)
 
 
 def _in_batches(sides: Mapping[str, Chosen], batches: Sequence[int]) -> dict[str, Chosen]:

@@ -8,7 +8,8 @@ from rich.table import Table
 
 from simulator.latency import tail_screen
 from simulator.latency.tail_screen import milliseconds
-from simulator.report.terminal import NOTHING, gate, heading, skipped, table
+from simulator.report.fitted import Fitted
+from simulator.report.terminal import NOTHING, gate, heading, skipped
 from simulator.report.words import count, run_on
 from simulator.results.shared import Latency, Running
 from simulator.results.timed import (
@@ -49,7 +50,7 @@ def served(summary: LoadSummary, folder: str, console: Console) -> None:
     _head(summary, console)
     keys = ("p50", "p90", "p99", "max") if summary.load.deadline_ns else ()
     heading("Under LoadGen's load", console)
-    shown = table(
+    shown = Fitted(
         "", "batch", "answers a second", "answered", "failed",
         *(f"{key} ms" for key in keys), "LoadGen's verdict", right=1,
     )  # fmt: skip
@@ -107,7 +108,7 @@ def _facts_table() -> Table:
 def _percentiles(summary: LatencySummary, console: Console) -> None:
     sides = summary.percentiles
     heading("Latency, ms (95 % interval) ≤ LoadGen's early-stopping estimate", console)
-    shown = table("", *map(escape, sides), right=1)
+    shown = Fitted("", *map(escape, sides), right=1)
     for name in next(iter(sides.values())):
         shown.add_row(name, *(_percentile(rows[name]) for rows in sides.values()))
     console.print(shown)
@@ -128,7 +129,7 @@ def _stages(summary: LatencySummary, console: Console) -> None:
     if len(stages) < 2:
         return
     heading("Stages, ms p50 / p90", console)
-    shown = table("", *map(escape, sides), right=1)
+    shown = Fitted("", *map(escape, sides), right=1)
     for stage in [*stages[1:], stages[0]]:
         shown.add_row(stage, *(_pair(rows.get(stage)) for rows in sides.values()))
     console.print(shown)

@@ -12,9 +12,10 @@ from simulator.contract import Stage
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import SampleError
+from simulator.experiments.failures import failures
 from simulator.experiments.kept import Kept
 from simulator.experiments.session import Answers, Session
-from simulator.experiments.summary import SKIPPED_LISTED, TOTAL
+from simulator.experiments.summary import SKIPPED_LISTED, TOTAL, reference_of
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
 from simulator.latency.single_stream import TURN, WARM_UP, Round
@@ -64,7 +65,7 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
     times = timed.times
     measured = [side for side, one in times.items() if one.measured]
     return {
-        **head(session, timed.done),
+        **head(session, stacks, timed.done),
         "stacks": {stack.side: described(stack) | _counted(times[stack.side]) for stack in stacks},
         "protocol": {
             "warm_up": WARM_UP if measured else 0,
@@ -87,19 +88,21 @@ def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
     }
 
 
-def head(session: Session, done: Kept) -> dict[str, Any]:
+def head(session: Session, stacks: Sequence[Stack], done: Kept) -> dict[str, Any]:
     """Return the first fields: the task, the model, the samples and the machine.
 
     Args:
         session: the model and the samples.
+        stacks: in the order of the outcomes.
         done: the samples of the untimed pass.
     """
-    skipped = done.skipped
+    skipped, names = done.skipped, [stack.side for stack in stacks]
     return {
         "task": session.card.task.name,
         "metric": session.card.task.headline,
         "model": session.card.spec.name,
-        "samples": len(done) - len(skipped),
+        "samples": len(done.ran),
+        **failures(done, names, reference_of(names)),
         "sample_unit": session.card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [

@@ -8,6 +8,7 @@ from typing import Any, Literal, Unpack, cast
 
 from simulator.errors import UserError
 from simulator.experiments.common import load_stacks
+from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Options, Result
 from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
@@ -47,6 +48,7 @@ def tail(
     times: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
+    allow_failed: str | None = None,
     **options: Unpack[Options],
 ) -> Result[TailSummary]:
     """Measure how good stacks are when late answers count as wrong.
@@ -65,6 +67,8 @@ def tail(
             :func:`simulator.latency.recorded.load_times`.
         fail_on: gate rules, for example ``deploy.tail_quality@99 < 70%``.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default, so that one such sample fails the gate.
         options: see :class:`simulator.Options`.
 
     Returns:
@@ -99,6 +103,7 @@ def tail(
         overrides,
         fail_on,
         undecided,
+        allow_failed,
         _Tail(policy, tables, deadlines_ms, automatic),
         {
             "profiles": list(profiles), "train": train, "deploy": deploy,
@@ -178,7 +183,8 @@ class _Tail(InRounds):
             "convergence": analysis.convergence(timed.times, Rule()),
             "missing": latencies["missing"] | why,
         }
-        notices = _findings(quality, timed.times, self._automatic, session.card.modality.unit)
+        notices = doubt(session, answers.score(answers.names[0]))
+        notices += _findings(quality, timed.times, self._automatic, session.card.modality.unit)
         return {**latencies, **quality, "warnings": [*latencies["warnings"], *notices]}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from simulator.report.terminal import NOTHING, heading, table
+from simulator.report.fitted import Fitted
+from simulator.report.terminal import NOTHING, heading
 from simulator.report.words import given_deadlines, leads, ranked, share, title
 from simulator.results.timed import Forecast, Tail, TailSummary
 
@@ -50,7 +51,7 @@ def _names(summary: TailSummary, found: Tail) -> list[str]:
 
 
 def _quality(summary: TailSummary, side: str, found: Tail, console: Console) -> None:
-    shown = table(
+    shown = Fitted(
         "deadline", "ms", "late", "mean", "worst round", "best", "worst, by chance", right=1
     )
     for name in _names(summary, found):
@@ -70,7 +71,7 @@ def _prediction(summary: TailSummary, side: str, found: Tail, console: Console) 
     if not found.split or not found.split.thresholds:
         return
     console.print(f"The later half of {escape(side)}'s rounds, predicted from the earlier half")
-    shown = table(
+    shown = Fitted(
         "deadline", "worst, earlier", "worst, later", "Δ points", "predicted (95 %)", right=1
     )
     for name in _names(summary, found):

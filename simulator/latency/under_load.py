@@ -108,7 +108,7 @@ class UnderLoad:
         asked = {key: value for key, value in asdict(self._load).items() if value is not None}
         return LoadSummary.model_validate(
             {
-                **head(session, done),
+                **head(session, stacks, done),
                 "scenario": str(self._load.scenario),
                 "stacks": {stack.side: described(stack) for stack in stacks},
                 "load": asked,

@@ -155,6 +155,14 @@ class Modality(ABC):
         """
         return None
 
+    def asked(self, source: Any) -> Any:
+        """Return what a sample asks, in words for reports, as JSON; None where it has none.
+
+        Args:
+            source: the sample.
+        """
+        return None
+
     def remarks(self, placing: Any, files: Sequence[Where]) -> list[str]:
         """Return what users should know of samples on their way into a network, a line each.
 

@@ -19,6 +19,8 @@ from simulator.tasks.task import TASKS, Network, Task
 
 DEFAULT = "image"
 """The modality of a card whose ``input`` has no ``kind``."""
+TODO = "TODO"
+"""What ``simulate model new`` marks a field with that the file does not say."""
 Checked = TypeVar("Checked", bound=BaseModel)
 
 
@@ -32,15 +34,18 @@ class Card:
         model: its ONNX file; without one, the first of its ``.tflite`` files, or its folder.
         modality: the kind of its samples.
         task: the meaning of its outputs.
+        todo: what it still leaves to be said, see :func:`unfinished`.
 
     Args:
         path: the YAML document.
+        draft: whether fields may still be marked :data:`TODO`.
 
     Raises:
-        ModelError: the card cannot be read, is not valid, or names a missing file.
+        ModelError: the card cannot be read, is not valid, is not filled in, or names a missing
+            file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, draft: bool = False) -> None:
         self.path = path
         if path.suffix == ".onnx":
             raise ModelError(
@@ -51,6 +56,9 @@ class Card:
             document = read(path)
         except ProfileError as error:
             raise ModelError(str(error)) from error
+        self.todo = unfinished(path.read_text(encoding="utf-8"))
+        if self.todo and not draft:
+            raise ModelError(_not_filled_in(path, self.todo))
         self.written, self.modality, task, output = _checked(document)
         self.files: dict[str, Path] = {}
         self.spec: CardSpec = self.modality.located(self.written, self._further)
@@ -100,13 +108,32 @@ def load(path: str | Path) -> Card:
         path: the YAML document.
 
     Raises:
-        ModelError: the card cannot be read, is not valid, or names a missing file.
+        ModelError: the card cannot be read, is not valid, is not filled in, or names a missing
+            file.
 
     Examples:
         >>> load("model.yaml").task.name    # beside the card: the model.onnx that it names
         'classification'
     """
     return Card(Path(path))
+
+
+def unfinished(text: str) -> dict[int, str]:
+    """Return what a card still leaves to be said, by the number of its line, from 1."""
+    return {
+        number: f"{line.partition(':')[0].strip()}: {line.partition(f'{TODO}: ')[2].strip(chr(39))}"
+        for number, line in enumerate(text.splitlines(), start=1)
+        if f"{TODO}: " in line
+    }
+
+
+def _not_filled_in(path: Path, todo: Mapping[int, str]) -> str:
+    fields = ", ".join(dict.fromkeys(what.partition(":")[0] for what in todo.values()))
+    return (
+        f"{path}: {len(todo)} field{'s are' if len(todo) > 1 else ' is'} still marked {TODO}: "
+        f"{fields}; a wrong one makes every figure wrong. Correct them as in training and remove "
+        f"the marks; simulate model check {path} lists them"
+    )
 
 
 def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseModel]:

@@ -9,12 +9,12 @@ from pathlib import Path
 import onnx
 
 from simulator.errors import ModelError
+from simulator.model.card import TODO
 from simulator.model.onnxfile import dims, shape_words, structure
 from simulator.model.passes.graph import edit
 from simulator.profile.modeline import MODEL_CARD, modeline
 from simulator.profile.text import Line, flow, render
 
-TODO = "TODO"
 Shape = tuple[int | None, ...]
 IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
 NORMALIZES = ("Sub", "Div", "Mul", "Add", "BatchNormalization")
@@ -160,12 +160,3 @@ def _output(
 def _words(values: dict[str, Shape]) -> str:
     """Names and shapes on one line, whatever is in the names."""
     return ", ".join(f"{' '.join(name.split())} {shape_words(s)}" for name, s in values.items())
-
-
-def unfinished(text: str) -> dict[int, str]:
-    """Return what a card still leaves to be said, by the number of its line, from 1."""
-    return {
-        number: f"{line.partition(':')[0].strip()}: {line.partition(f'{TODO}: ')[2].strip(chr(39))}"
-        for number, line in enumerate(text.splitlines(), start=1)
-        if f"{TODO}: " in line
-    }

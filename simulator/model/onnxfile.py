@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import helper
 
 from simulator.contract import Port
-from simulator.errors import ModelError, shortened
+from simulator.errors import ModelError, harmless, shortened
 from simulator.files import LARGE, check_file, hash_folder, open_file, read_file
 from simulator.modalities.modality import Feed
 from simulator.model.card import Card
@@ -269,4 +269,4 @@ def shape_words(shape: Sequence[int | None]) -> str:
 
 def _line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    return harmless(lines[0]) if lines else type(error).__name__

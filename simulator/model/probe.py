@@ -8,6 +8,7 @@ of the formats, so an error comes from an operand or from the sum.
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -117,10 +118,55 @@ def rounds(choice: Choice, dtype: str) -> bool:
     return bool(_once(choice, f"cast {dtype}", lambda: _rounded(choice, dtype)))
 
 
+def saturates(choice: Choice) -> bool:
+    """Whether a runtime cuts the sum of two 8-bit products to 16 bits, on this processor.
+
+    A product of 255 and 127 is 32,385; two of them are more than the 32,767 that ``vpmaddubsw`` of
+    AVX2 and AVX-512 holds. Processors with VNNI sum in 32 bits. A 1x1 convolution of such numbers,
+    between QuantizeLinear and DequantizeLinear, then gives about half of the exact sum.
+
+    Source:
+        https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html ("When and why
+        do I need to try reduce_range"); https://oneapi-src.github.io/oneDNN/
+        dev_guide_int8_computations.html; https://docs.openvino.ai/latest/pot_saturation_issue.html
+    """
+    on_cpu = choice.options.get("device") == "cpu" and choice.offer.make.takes == "onnx"
+    return on_cpu and bool(_once(choice, "saturation", lambda: _saturated(choice)))
+
+
+def _saturated(choice: Choice) -> bool:
+    shape, whole = [1, CHANNELS, SIDE, SIDE], np.array(0, np.uint8)
+    exact = CHANNELS * 255 * 127
+    constants = {
+        "one": np.float32(1), "zero": whole, "signed": np.array(0, np.int8),
+        "scale": np.float32(exact / 255), "w": np.full((16, CHANNELS, 1, 1), 127, np.int8),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "one", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "one", "zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "one", "signed"], ["b"]),
+        helper.make_node("Conv", ["a", "b"], ["c"]),
+        helper.make_node("QuantizeLinear", ["c", "scale", "zero"], ["d"]),
+        helper.make_node("DequantizeLinear", ["d", "scale", "zero"], ["y"]),
+    ]
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size, SIDE, SIDE])
+        for name, size in (("x", CHANNELS), ("y", 16))
+    ]
+    values = [numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items()]
+    graph = helper.make_graph(nodes, "products", ports[:1], ports[1:], values)
+    with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
+        path = Path(folder) / "products.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=_OPSETS, ir_version=8), str(path))
+        found = _outputs(choice, path, np.full(shape, 255, np.float32), Path(folder))
+    return bool(found.min() < 0.9 * exact)
+
+
 def _once(choice: Choice, what: str, find: Callable[[], Any]) -> Any:
     processor = machine.processor()
     place = registry.compile_identity(choice.backend, choice.offer)
-    key = digest([choice.identity(), processor, place, what, CHANNELS, SIDE, makers()])
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA")
+    key = digest([choice.identity(), processor, limit, place, what, CHANNELS, SIDE, makers()])
     name = f"probes/{choice.backend.name}-{key[:24]}"
     entry = cache.entry(name, lambda draft: _write(find(), draft / "probe.json"))
     return json.loads((entry / "probe.json").read_text())

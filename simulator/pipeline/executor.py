@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from simulator import registry
@@ -47,19 +47,35 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A sample that is finished: it went through every arm, or it was skipped.
+    """A sample that is finished: it went through every arm, or it was left out.
 
     Attributes:
         item: the sample.
-        outcomes: one per arm, in the plan's order; empty if the sample was skipped.
-        skipped: the stage that failed and why; None if the sample was not skipped.
+        outcomes: one per arm, in the plan's order; empty unless it went through every arm.
+        skipped: the stage that failed first and why; None if the sample went through every arm.
         seen: what the watch function returned for this sample; None without one.
+        failed: the arms that failed, each with the stage and why, where others have an answer;
+            empty where none failed, and where none has an answer.
+        partly: where some arms failed, the outcomes of the others, by the arm; without those whose
+            reference failed.
     """
 
     item: Item
     outcomes: tuple[Outcome, ...]
     skipped: str | None = None
     seen: Any = None
+    failed: Mapping[int, str] = field(default_factory=dict)
+    partly: Mapping[int, Outcome] = field(default_factory=dict)
+
+    def part(self, arms: Sequence[int]) -> Done:
+        """Return what came of some of the arms, as if the plan had no others."""
+        if self.skipped is None:
+            return replace(self, outcomes=tuple(self.outcomes[arm] for arm in arms))
+        own = {at: self.failed[arm] for at, arm in enumerate(arms) if arm in self.failed}
+        if not own and self.failed:
+            return Done(self.item, tuple(self.partly[arm] for arm in arms), None, self.seen)
+        why = next(iter(own.values()), self.skipped)
+        return Done(self.item, (), why, self.seen, own if len(own) < len(arms) else {})
 
 
 class Executor(ABC):
@@ -204,30 +220,59 @@ def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -
     """Run every arm on one sample, and call *watch* with the result.
 
     Raises:
-        StageError: a stage failed on it.
+        StageError: no arm has an answer, or the sample's ground truth cannot be used.
     """
     walk = opened.walk(context)
-    outcomes = outcomes_of(opened.plan, walk)
-    return Done(item, outcomes, None, watch(walk, outcomes) if watch else None)
+    outcomes = outcomes_of(walk)
+    seen = watch(walk, outcomes) if watch else None
+    return done_of_arms(item, len(opened.plan.arms), outcomes, reasons(walk), seen)
 
 
-def outcomes_of(plan: Plan, walk: Walk) -> tuple[Outcome, ...]:
-    """Return the result of every arm for a sample.
+def reasons(walk: Walk) -> dict[int, str]:
+    """Return the arms that failed, each with the stage and why."""
+    return {arm: str(error) for arm, error in walk.failed.items()}
+
+
+def done_of_arms(
+    item: Item, arms: int, outcomes: Mapping[int, Outcome], failed: Mapping[int, str], seen: Any
+) -> Done:
+    """Return a finished sample.
+
+    Args:
+        item: the sample.
+        arms: how many there are.
+        outcomes: of those that have one.
+        failed: why the others failed, by the arm; those whose reference failed are in neither.
+        seen: what the watch function returned.
+    """
+    if not failed:
+        return Done(item, tuple(outcomes[arm] for arm in range(arms)), None, seen)
+    return Done(item, (), next(iter(failed.values())), seen, failed, outcomes)
+
+
+def outcomes_of(walk: Walk) -> dict[int, Outcome]:
+    """Return the result for a sample of every arm that has one, by the arm.
 
     Raises:
         StageError: the sample's ground truth cannot be used.
     """
-    answers = walk.answers()
+    plan, failed = walk.plan, walk.failed
+    answers = {arm: one for arm, one in enumerate(walk.answers()) if arm not in failed}
+    predictions = {arm: answer.prediction for arm, answer in answers.items()}
     try:
-        records = plan.judge(
-            [answer.prediction for answer in answers], walk.context.truth, walk.context.source
-        )
+        records = plan.judge(predictions, walk.context.truth, walk.context.source)
     except SampleError as error:
         raise StageError("truth", error) from error
-    return tuple(
-        Outcome(record, answer.digest, walk.times(path))
-        for record, answer, path in zip(records, answers, plan.paths, strict=True)
-    )
+    return {
+        arm: Outcome(record, answers[arm].digest, walk.times(plan.paths[arm]))
+        for arm, record in sorted(records.items())
+    }
+
+
+def pick(outcomes: Mapping[int, Outcome], arms: Sequence[int]) -> list[Outcome] | None:
+    """Return the results of some arms; None where one of them has none."""
+    found = [outcomes[arm] for arm in arms if arm in outcomes]
+    return found if len(found) == len(arms) else None
 
 
 class Budget:

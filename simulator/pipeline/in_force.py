@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from simulator import machine
 from simulator.contract import Effective, Matrix, Range, Stage
 from simulator.modalities.image.sections import image_spec
-from simulator.model.probe import probe, rounds
+from simulator.model.probe import probe, rounds, saturates
 from simulator.notices import Kind, Notice
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.load import Profile
+
+VNNI = frozenset({"avx512_vnni", "avx_vnni"})
+"""Flags of x86 processors that sum 8-bit products in 32 bits."""
 
 
 def probed(choice: Choice, effective: Effective) -> Effective:
@@ -32,6 +36,7 @@ def notices(profile: Profile, choices: Choices, effective: Effective) -> list[No
     found = {
         Kind.NOT_IN_FORCE: _differences(profile, choices, effective),
         Kind.DROPPED_CAST: _dropped_casts(choices[Stage.RUNTIME], profile),
+        Kind.SATURATED: _saturated(choices, profile),
         Kind.COLOR_MISMATCH: _wrong_color(choices, profile),
     }
     return [Notice(kind, line) for kind, lines in found.items() for line in lines]
@@ -77,6 +82,26 @@ def _dropped_casts(choice: Choice, profile: Profile) -> list[str]:
         f"{name} in {dtype} was asked for, {choice.backend.name} drops the casts that round to it"
         for name, dtype in asked.items()
         if dtype != "keep" and not rounds(choice, dtype)
+    ]
+
+
+def _saturated(choices: Choices, profile: Profile) -> list[str]:
+    """Say where the sum of two 8-bit products is cut, as on processors without VNNI."""
+    quantizer = choices.get(Stage.QUANTIZE)
+    if quantizer is None or profile.spec.precision.compute != "int8":
+        return []
+    reduced = quantizer.options.get("reduce_range")
+    choice = choices[Stage.RUNTIME]
+    if reduced is True or not saturates(choice):
+        return []
+    flags = machine.processor()["flags"]
+    without = "" if VNNI & set(flags) else " without VNNI"
+    part = "all layers but the first" if reduced == "first_layer" else "its layers"
+    return [
+        f"compute int8 was asked for, but {choice.backend.name}'s INT8 products saturate on this "
+        f"processor{without}: the sum of two is cut to 16 bits, in {part}. What changes is "
+        "saturation, not rounding to 8 bits; write precision.quantizer.reduce_range: true where "
+        "the quantizer has it, or measure on a processor with VNNI"
     ]
 
 

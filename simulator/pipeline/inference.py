@@ -16,6 +16,7 @@ from simulator.errors import ModelError, SampleError, one_line
 from simulator.modalities.modality import Placing
 from simulator.model.artifact import Artifact
 from simulator.model.card import Card
+from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice
 from simulator.profile.load import Profile
 from simulator.tasks.task import Sequel, Settings, Task
@@ -237,7 +238,8 @@ def settings_of(profile: Profile, card: Card) -> Settings:
 
 def _run(runtime: Runtime, feeds: dict[str, Array]) -> dict[str, Array]:
     try:
-        return runtime.run(feeds)
+        with limited():
+            return runtime.run(feeds)
     except (SampleError, ModelError):
         raise
     except Exception as error:  # a runtime may raise anything

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -27,16 +27,21 @@ class TaskJudge:
     groups: tuple[tuple[int, ...], ...]
     warps: tuple[WarpOf | None, ...] = ()
 
-    def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
+    def __call__(
+        self, predictions: Mapping[int, Any], truth: Any, source: Any
+    ) -> dict[int, dict[str, Any]]:
         """Return a record for each prediction; the ground truth is loaded once per sample."""
         known = self.task.opened(truth, source)
         records: dict[int, dict[str, Any]] = {}
         for group, warp in zip_longest(self.groups, self.warps):
+            answered = [arm for arm in group if arm in predictions]
+            if group[0] not in answered:
+                continue
             first, own = predictions[group[0]], known
             if warp is not None and truth is not None and self.task.in_pixels:
                 moved = self.task.moved(truth, warp, lambda: (source.height, source.width))
                 own = self.task.opened(moved, source)
-            for arm in group:
+            for arm in answered:
                 one = predictions[arm]
                 records[arm] = self.task.record(one, own) | self.task.change(first, one, own)
-        return [records[arm] for arm in range(len(predictions))]
+        return records

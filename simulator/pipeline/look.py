@@ -14,6 +14,7 @@ from simulator.model.artifact import Artifact
 from simulator.pipeline import in_force
 from simulator.pipeline.batched import refuse_mixing
 from simulator.pipeline.runtimes import RuntimePool
+from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice
 
 
@@ -53,9 +54,10 @@ def look(
         outputs = {port.name: port.shape for port in runtime.outputs}
         probes = {inputs[feed.name or ""]: probe(feed) for feed in feeds}
         try:
-            effective = runtime.effective(probes)
-            if size > 1:
-                refuse_mixing(runtime, probes)
+            with limited(f"the first inference of {choice.backend.name}"):
+                effective = runtime.effective(probes)
+                if size > 1:
+                    refuse_mixing(runtime, probes)
         except MissingLibrary:
             raise
         except Exception as error:  # a runtime may raise anything

@@ -36,8 +36,12 @@ class Arm:
 class Judge(Protocol):
     """Makes records of predictions; plain data, so that a plan can be pickled."""
 
-    def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
-        """Return a record for each prediction of one sample.
+    def __call__(
+        self, predictions: Mapping[int, Any], truth: Any, source: Any
+    ) -> dict[int, dict[str, Any]]:
+        """Return a record for each prediction of one sample, both by the arm.
+
+        A prediction whose reference is missing has none.
 
         Raises:
             SampleError: the sample's ground truth cannot be used.
@@ -48,9 +52,11 @@ class Judge(Protocol):
 class NoJudge:
     """Gives empty records, for chains that end before a prediction."""
 
-    def __call__(self, predictions: Sequence[Any], truth: Any, source: Any) -> list[dict[str, Any]]:
+    def __call__(
+        self, predictions: Mapping[int, Any], truth: Any, source: Any
+    ) -> dict[int, dict[str, Any]]:
         """Return an empty record for each."""
-        return [{} for _ in predictions]
+        return {arm: {} for arm in predictions}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,13 @@ import numpy as np
 
 from simulator.contract import Array, Frame, clock
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
+from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import SampleError
 from simulator.modalities.modality import Modality
 from simulator.pipeline.plan import Node, Path, Plan
-from simulator.places import Where
+from simulator.pipeline.watchdog import limited, of_sample
+from simulator.places import Sealed, Where
 from simulator.spent import Row, Work, spending
 
 Say = Callable[[Recipe, Any], None]
@@ -42,6 +44,7 @@ class Opened:
         runtimes.make_room(sum(node.recipe.gives is Boundary.OUTPUTS for node in plan.nodes))
         self._kept = _kept(plan)
         self.rows = _rows(plan)
+        self.limited = _limited(plan)
         self.twins = Counter(node.twin for node in plan.nodes)
         for index in plan.order:
             self.apply(index)
@@ -54,17 +57,19 @@ class Opened:
         return self._applied[index]
 
     def walk(self, context: Context, say: Say | None = None) -> Walk:
-        """Run every arm on a sample.
+        """Run every arm on a sample; where a stage fails, the arms without it go on.
 
         Args:
             context: the sample.
             say: called with each recipe and its value.
 
         Raises:
-            StageError: a stage of one of them failed.
+            StageError: no arm has an answer.
         """
         walk = Walk(self, context, say)
         walk.through(self.plan.order, self._kept)
+        if len(walk.failed) == len(self.plan.arms) > 0:
+            raise walk.failed[0]
         return walk
 
 
@@ -90,11 +95,14 @@ def context_of(modality: Modality, item: Item, where: Where | None = None) -> Co
         where: read it there; None: where the item is.
 
     Raises:
-        StageError: it cannot be read.
+        StageError: it cannot be read, or has others than the bytes that were hashed.
     """
+    place = item.path if where is None else where
+    if item.sha256 is not None:
+        place = Sealed(place, item.sha256)
     try:
         with spending(Work.READING):
-            source = modality.read(item.name, item.path if where is None else where)
+            source = modality.read(item.name, place)
     except SampleError as error:
         raise StageError("read", error) from error
     return Context(item.name, source, item.truth, item)
@@ -135,6 +143,7 @@ class Walk:
         self._values: list[Any] = [None] * count
         self._contexts: list[Context] = [context] * count
         self._done = [False] * count
+        self._errors: dict[int, StageError] = {}
         self._ns = [0] * count
         self.spent = 0
         self._twins: dict[tuple[str, bytes], _Twin] = {}
@@ -143,18 +152,20 @@ class Walk:
     def through(self, nodes: Iterable[int], kept: Sequence[bool]) -> None:
         """Compute nodes in order, and drop values that no later node takes.
 
+        Where a node fails, those behind it fail alike, and the others go on.
+
         Args:
             nodes: indices, parents first.
             kept: for every node of the plan, whether its value is kept to the end.
-
-        Raises:
-            StageError: a stage failed.
         """
         plan = self._opened.plan
         left = [node.children for node in plan.nodes]
         for index in nodes:
-            self._compute(index)
             parent = plan.nodes[index].parent
+            try:
+                self._compute(index)
+            except StageError as error:
+                self._errors[index] = error
             if parent is not None:
                 left[parent] -= 1
                 if not left[parent] and not kept[parent]:
@@ -175,9 +186,15 @@ class Walk:
         """Return the value at the end of one of the plan's ``asides``."""
         return self.value(self._opened.plan.asides[name])
 
+    @property
+    def failed(self) -> Mapping[int, StageError]:
+        """The arms without an answer, each with the stage that failed and why."""
+        ends = enumerate(path[-1] for path in self.plan.paths)
+        return {arm: self._errors[end] for arm, end in ends if end in self._errors}
+
     def answers(self) -> list[Any]:
-        """Return the value at the end of every arm."""
-        return [self._values[path[-1]] for path in self._opened.plan.paths]
+        """Return the value at the end of every arm; None for those that failed."""
+        return [self._values[path[-1]] for path in self.plan.paths]
 
     def times(self, path: Path) -> dict[str, int]:
         """Return the nanoseconds of every timed stage of a path."""
@@ -201,6 +218,8 @@ class Walk:
     def _compute(self, index: int) -> None:
         node = self._opened.plan.nodes[index]
         parent = node.parent
+        if parent in self._errors:
+            raise self._errors[parent]
         context = self.context if parent is None else self._contexts[parent]
         given = context.source if parent is None else self._values[parent]
         try:
@@ -243,11 +262,20 @@ class Walk:
         """A step's value, and its nanoseconds without the time that the step excluded."""
         with spending(self._opened.rows[index]) as step:
             excluded, start = clock.excluded(), time.perf_counter_ns()
-            value = apply(given, context)
+            if self._opened.limited[index]:
+                with limited(self._what(index)):
+                    value = apply(given, context)
+            else:
+                self._what(index)
+                value = apply(given, context)
             step.left_out = clock.excluded() - excluded
             ns = time.perf_counter_ns() - start - step.left_out
         self.spent += ns
         return value, ns
+
+    def _what(self, index: int) -> str:
+        row = self._opened.rows[index]
+        return of_sample(self.context.sample, row.stage, row.stacks)
 
 
 def _arrays(value: Any) -> tuple[Array, ...]:
@@ -297,6 +325,15 @@ def _kept(plan: Plan) -> list[bool]:
     return kept
 
 
+def _limited(plan: Plan) -> list[bool]:
+    """Which nodes have a time limit as a whole: steps of stacks, but for those with inferences."""
+    steps = frozenset(timed_steps())
+    return [
+        node.recipe.stage in steps and node.recipe.gives is not Boundary.OUTPUTS
+        for node in plan.nodes
+    ]
+
+
 def _rows(plan: Plan) -> list[Row]:
     """For every node what its time is told as: its stage, and the stacks that it belongs to."""
     stacks: list[set[str]] = [set() for _ in plan.nodes]
@@ -316,12 +353,13 @@ def _rows(plan: Plan) -> list[Row]:
     ]
 
 
-Watch = Callable[[Walk, Sequence[Any]], Any]
-"""Called with a sample's walk after every arm has run, and its outcomes; may return any value.
+Watch = Callable[[Walk, Mapping[int, Any]], Any]
+"""Called with a sample's walk after every arm has run, and its outcomes by the arm; may return any
+value. An arm that failed, or whose reference did, has no outcome.
 
 It can be pickled: an executor may send it to another process, and what it returns comes back."""
 
 
-def spent(walk: Walk, outcomes: Sequence[Any]) -> int:
+def spent(walk: Walk, outcomes: Mapping[int, Any]) -> int:
     """Return the nanoseconds of a sample's unique steps; a :data:`Watch`."""
     return walk.spent

@@ -102,12 +102,6 @@ def equal(sides: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def unequal(sides: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return each stack's values without those that all have; see :func:`flat`."""
-    same = equal(sides)
-    return [{key: value for key, value in one.items() if key not in same} for one in sides]
-
-
 def is_open(text: str) -> bool:
     """Whether a text still has to be written."""
     return text.strip().upper().startswith(TODO)

@@ -42,6 +42,16 @@ class Choice:
     facts: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
 
+    def require(self) -> None:
+        """Make sure that it can run here; a worker's own Python is asked when it opens.
+
+        Raises:
+            MissingLibrary: the message says what is missing and how to install it.
+        """
+        registry.require(self.backend)
+        if self.offer.present is not None and registry.home(self.backend.name) is None:
+            self.offer.present()
+
     def make(self, *args: Any) -> Any:
         """Build the implementation; this imports its library."""
         return registry.make(self.backend, self.offer, *args, self.options)

@@ -17,7 +17,7 @@ from simulator.contract import File
 from simulator.errors import ProfileError, UserError, shortened, unknown
 from simulator.profile import installed, messages, modality
 from simulator.profile.document import MAX_DEPTH, Document, Key, read, read_value
-from simulator.profile.paper_names import RESIZE
+from simulator.profile.paper_names import RESIZE, kernel
 from simulator.profile.schema import ProfileSpec
 
 _IDENTITY = ("schema", "name", "summary", "extends")
@@ -181,13 +181,8 @@ def _alias_problems(document: Document) -> list[str]:
         if resize not in RESIZE:
             where = document.where(("resize",))
             return [f"{where}: resize: {unknown('resize', resize, RESIZE)}"]
-        document.values["resize"] = _paper(resize)
+        document.values["resize"] = kernel(resize)
     return []
-
-
-def _paper(name: str) -> dict[str, Any]:
-    """Expand a short name. It describes the whole kernel, so an inherited antialias is removed."""
-    return {**RESIZE[name], "antialias": None}
 
 
 def _merge(
@@ -238,7 +233,7 @@ def _override(values: dict[str, Any], origins: dict[Key, str], override: str, pr
     if names == ["resize"] and isinstance(value, str):
         if value not in RESIZE:
             raise UserError(f"--set {text}: {unknown('resize', value, RESIZE)}")
-        value = _paper(value)
+        value = kernel(value)
     new: Any = value
     for name in reversed(names):
         new = {name: new}

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from simulator import registry
+from simulator.contract import Stage
+
 RESIZE: dict[str, dict[str, str]] = {
     "pil-bilinear": {"backend": "pillow", "interpolation": "bilinear"},
     "pil-nearest": {"backend": "pillow", "interpolation": "nearest"},
@@ -17,3 +22,9 @@ RESIZE: dict[str, dict[str, str]] = {
     "opencv-bicubic": {"backend": "opencv", "interpolation": "bicubic"},
     "opencv-lanczos": {"backend": "opencv", "interpolation": "lanczos4"},
 }
+
+
+def kernel(name: str) -> dict[str, Any]:
+    """Return the fields of a short name; it is the whole kernel, so inherited ones are removed."""
+    every = [one.options for backend in registry.backends() for one in backend.of(Stage.RESIZE)]
+    return {**dict.fromkeys(sorted(set().union(*every))), **RESIZE[name]}

@@ -13,6 +13,8 @@ from simulator.profile.section import Above0, Positive, Section
 
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Offset = Literal["model", 0, 1]
+Side = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+ClassNumber = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,4})$")]
 
 
 class BoxOffset(Section):
@@ -32,6 +34,20 @@ class BoxRounding(Section):
         description="in pixels of the network's input before NMS, or in pixels "
         "of the image at the end",
     )
+
+
+class ClassNms(Section):
+    """What holds for the boxes of one class in place of what :class:`Nms` says of all."""
+
+    iou_threshold: Fraction | None = Field(
+        None, description="of this class; wants class_aware: true"
+    )
+    score_threshold: Fraction | None = Field(None, description="of this class; 1 drops all")
+    class_top_k_after: Literal["all"] | Positive | None = Field(None, description="of this class")
+    min_width: Side | None = Field(None, description="of this class")
+    min_height: Side | None = Field(None, description="of this class")
+    max_width: Literal["none"] | Above0 | None = Field(None, description="of this class")
+    max_height: Literal["none"] | Above0 | None = Field(None, description="of this class")
 
 
 class Nms(Section):
@@ -56,6 +72,21 @@ class Nms(Section):
         "model",
         description="how many boxes of each class come out, the best of them; top_k_after "
         "then counts those of the image",
+    )
+    min_width: Literal["model"] | Side = Field(
+        "model", description="narrower boxes are dropped at the end; pixels of the image"
+    )
+    min_height: Literal["model"] | Side = Field("model", description="lower boxes are dropped")
+    max_width: Literal["model", "none"] | Above0 = Field(
+        "model", description="wider boxes are dropped at the end; pixels of the image"
+    )
+    max_height: Literal["model", "none"] | Above0 = Field(
+        "model", description="higher boxes are dropped"
+    )
+    classes: Literal["model"] | dict[ClassNumber, ClassNms] = Field(
+        "model",
+        description="what is different for single classes, by their number: the first of the "
+        "model card's labels is 0",
     )
 
 

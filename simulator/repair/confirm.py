@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
-
-import numpy as np
 
 from simulator.analysis import attribute, gate
 from simulator.analysis.attribute import Game, Subset
@@ -21,12 +19,13 @@ from simulator.experiments.session import Answers
 from simulator.repair.passes import Part, flips
 from simulator.repair.search import Found
 from simulator.repair.space import NAME, Picks, name_of
+from simulator.report.words import SIGNIFICANT
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation, Judged, Repaired
+from simulator.results.shared import Gate as Verdict
 from simulator.results.shared import RuleOutcome
 from simulator.statistics import special
-from simulator.statistics.bootstrap import Floats, Resamples, effect
-from simulator.statistics.paired import clopper_pearson
+from simulator.statistics.bootstrap import RATE, Floats, Resamples, effect, interval
 from simulator.tasks.score import flip_rate
 
 FINALISTS = 4
@@ -39,14 +38,20 @@ SHARED = 4
 _NOT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
-def read(rules: Sequence[str]) -> list[gate.Rule]:
+def read(rules: Sequence[str], allow_failed: str | None) -> list[gate.Rule]:
     """Read rules of what must hold, as the gate knows them: what must not.
+
+    Args:
+        rules: any number.
+        allow_failed: see :func:`simulator.analysis.gate.read`.
 
     Raises:
         UserError: one of them is no rule.
     """
-    found = [gate.parse(rule) for rule in rules]
-    return [replace(rule, op=_NOT[rule.op]) for rule in found]
+    return [
+        rule if isinstance(rule, gate.Borne) else replace(rule, op=_NOT[rule.op])
+        for rule in gate.read(rules, allow_failed)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +78,16 @@ def compared(found: Answers, name: str, draws: Resamples) -> dict[str, Any]:
     both = task.compare(found.score(TRAIN), found.score(name), draws)
     return {
         "samples": len(found.items),
+        "failed": failed_as(found, name),
         **{key: both[key] for key in ("labelled", "delta", "flips")},
         "metric": both["deploy"]["metric"],
     }
+
+
+def failed_as(found: Answers, name: str) -> dict[str, Any]:
+    """Return on which samples a stack fails, and training, as a gate knows the pair."""
+    failed = found.of_pair(name).failures()["failed"]
+    return {TRAIN: failed[TRAIN], NAME: failed[name]}
 
 
 def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
@@ -155,15 +167,33 @@ def _holm(p_values: Mapping[str, float | None]) -> dict[str, float]:
 def _simultaneous(
     found: Answers, name: str, flipped: Mapping[str, Any], draws: Resamples, family: int
 ) -> list[float] | None:
-    """The interval of a flip rate at 1 - 0.05 / family: Clopper-Pearson, or of the bootstrap."""
-    count, units = flipped["count"], flipped["units"]
-    if units == len(found.items) and units:
-        return list(clopper_pearson(count, units, 1 - 0.05 / family))
-    if not count:
+    """The interval of a flip rate at 1 - 0.05 / family."""
+    if not flipped["units"]:
         return None
-    drawn = flip_rate(found.of(name), draws)[1:]
-    tail = 0.025 / family
-    return [float(end) for end in np.nanquantile(drawn, [tail, 1 - tail])]
+    drawn = flip_rate(found.of(name), draws)
+    return list(interval(drawn, draws.number, RATE, confidence=1 - 0.05 / family))
+
+
+def settled(gate: Verdict, p: float | None, undecided: str) -> Verdict:
+    """Return the gate of an answer, a rule that it passes by chance alone undecided.
+
+    Args:
+        gate: by the figures.
+        p: of the answer's flips, after Holm's correction; None where there is no such test.
+        undecided: see :func:`simulator.analysis.gate.evaluate`.
+    """
+
+    def sure(one: RuleOutcome) -> bool:
+        if p is not None and one.rule.startswith("flip_rate"):
+            return p < SIGNIFICANT
+        return not one.chance
+
+    undecided_one = {"undecided": True, "failed": undecided == "fail"}
+    rules = [
+        one if one.failed or sure(one) else one.model_copy(update=undecided_one)
+        for one in gate.rules
+    ]
+    return Verdict(passed=not any(one.failed for one in rules), rules=rules)
 
 
 def answer(
@@ -227,13 +257,13 @@ def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Rep
         games[task.headline] = cache(headline)
     whole: dict[str, dict[str, Repaired]] = {name: {} for name in by}
     for figure, game in games.items():
-        for name, one in _shares(list(by), game, ran, seed, len(found.items)).items():
+        for name, one in _shares(list(by), game, ran, seed, draws.number).items():
             whole[name][figure] = one
     return whole
 
 
 def _shares(
-    names: Sequence[str], game: Game, ran: set[Subset], seed: int, samples: int
+    names: Sequence[str], game: Game, ran: set[Subset], seed: int, number: int
 ) -> dict[str, Repaired]:
     """What each change gives; None where a stack that it needs is not among those that ran."""
     every, none = frozenset(names), frozenset[str]()
@@ -244,7 +274,7 @@ def _shares(
         return told(game(some) - game(without)) if {some, without} <= ran else None
 
     def told(figure: Floats) -> dict[str, Any]:
-        return asdict(effect(figure, samples))
+        return effect(figure, number).told()
 
     return {
         name: Repaired.model_validate(

@@ -52,6 +52,7 @@ class RepairSpec(BaseModel):
     ``axes`` are what may be changed, each with one or more named options, of which at most one is
     taken. ``order`` says what cheap means: stacks are ordered by the first measure, and where that
     is equal by the next. ``train`` and ``deploy`` are the stacks where the command names none.
+    ``left_out`` says which options could not run where the document was made, and why.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -64,6 +65,7 @@ class RepairSpec(BaseModel):
     deploy: str | None = None
     order: Annotated[list[Measure], Field(min_length=1)] = ["ms", "hours", "memory_mib"]
     axes: dict[str, dict[str, OptionSpec]]
+    left_out: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,10 @@ def offered(train: Chosen, deploy: Chosen, reference: str, changes: Sequence[str
         for group in _groups(train, deploy, differing)
     }
     taken: dict[str, list[_Found]] = {axis: [] for axis in lists}
+    left_out: dict[str, str] = {}
     while lists:
         for axis in list(lists):
-            one = next((found for found in lists[axis] if _runs(found.stack)), None)
+            one = next(_running(axis, lists[axis], left_out), None)
             sizes = [len(of) + 1 + (name == axis) for name, of in taken.items()]
             if one is None or math.prod(sizes) > LISTED:
                 del lists[axis]
@@ -69,10 +70,12 @@ def offered(train: Chosen, deploy: Chosen, reference: str, changes: Sequence[str
                 taken[axis].append(one)
     if not any(taken.values()):
         raise UserError(f"nothing can be changed of {', '.join(differing)}; give --options")
-    return Repairs(_document(train, deploy, taken))
+    return Repairs(_document(train, deploy, taken, left_out))
 
 
-def _document(train: Chosen, deploy: Chosen, taken: Mapping[str, Sequence[_Found]]) -> RepairSpec:
+def _document(
+    train: Chosen, deploy: Chosen, taken: Mapping[str, Sequence[_Found]], left_out: dict[str, str]
+) -> RepairSpec:
     options = {
         _word(axis): {
             one.name: OptionSpec.model_validate(
@@ -91,6 +94,7 @@ def _document(train: Chosen, deploy: Chosen, taken: Mapping[str, Sequence[_Found
         source="simulate repair, from the built-in profiles and suites; edit what the device cannot"
         " do, and the costs",
         axes=options,
+        left_out=left_out,
     )
 
 
@@ -196,10 +200,12 @@ def _backends(stack: Chosen, group: Sequence[str]) -> list[Any]:
     return [own.get("backend") for own in _value(stack, group)]
 
 
-def _runs(stack: Chosen) -> bool:
-    """Whether every library of a stack is there."""
-    try:
-        refuse_missing([stack])
-    except MissingLibrary:
-        return False
-    return True
+def _running(axis: str, found: Iterator[_Found], left_out: dict[str, str]) -> Iterator[_Found]:
+    """Yield the options that run here; the others go to *left_out*, with the reason."""
+    for one in found:
+        try:
+            refuse_missing([one.stack])
+        except MissingLibrary as error:
+            left_out[f"{_word(axis)}/{one.name}"] = "; ".join(str(error).splitlines())
+        else:
+            yield one

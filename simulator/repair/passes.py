@@ -14,6 +14,7 @@ from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import ModelError
 from simulator.experiments.common import TRAIN, manifest, run_and_keep
+from simulator.experiments.failures import Tried
 from simulator.experiments.job import Job
 from simulator.experiments.kept import Kept
 from simulator.experiments.session import Answers, Session, Variant, answers
@@ -96,9 +97,8 @@ class Passes:
             merged = session.plan(stacks)
             with self.writer(name, stacks) as run:
                 done = run_and_keep(session, merged, run, timed=True)
-                lost = [item for item, _ in done.skipped]
-                self.tell_failing(name, stacks, dict.fromkeys(names, lost))
                 found = answers(session.card.task, names, done)
+                self.tell_failing(name, found.broken)
                 finish(run, {one: flips(found, one) for one in names})
         return Part(found, times(names, done), made(stacks))
 
@@ -123,36 +123,22 @@ class Passes:
         start = manifest(stacks, self.session, self.overrides)
         return self.job.writer(self.folder / name, start, self.session, whole=False)
 
-    def tell_failing(
-        self, name: str, stacks: Sequence[Stack], lost: Mapping[str, Sequence[Item]]
-    ) -> None:
+    def tell_failing(self, name: str, broken: Sequence[Tried]) -> None:
         """Warn of samples that only candidates cannot do: no stack is judged on them.
 
         Args:
             name: of the pass.
-            stacks: that ran.
-            lost: for each the samples that did not go through it or another one.
+            broken: the samples that some of its stacks could not do.
         """
-        if not any(lost.values()):
-            return
-        failing = {stack.side: self._failing(stack, lost[stack.side]) for stack in stacks}
-        pair = failing.pop(TRAIN) | failing.pop(NAME, set())
-        names = [side for side, some in failing.items() if some - pair]
-        count = len(set().union(*failing.values()) - pair)
+        lost = [one for one in broken if not {TRAIN, NAME} & one.failed.keys()]
+        names = list(dict.fromkeys(stack for one in lost for stack in one.failed))
         if names:
             more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
             text = (
-                f"{name}: {count} samples were left out for all stacks, because of "
+                f"{name}: {len(lost)} samples were left out for all stacks, because of "
                 f"{', '.join(names[:TOLD])}{more}; the deployment as it is can do them"
             )
             self.notices.append(Notice(Kind.DATA, text))
-
-    def _failing(self, stack: Stack, items: Sequence[Item]) -> set[str]:
-        if not items:
-            return set()
-        session = self.session
-        ran = session.executor.run(session.plan([stack]), items)
-        return {one.item.name for one in ran if one.skipped is not None}
 
 
 @contextmanager
@@ -181,6 +167,7 @@ def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
             axis=1,
         ),
         sum(part.answers.skipped for part in parts),
+        tuple(one for part in parts for one in part.answers.broken),
     )
     ns = {
         name: {

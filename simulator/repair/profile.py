@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from simulator.profile.document import read_value
-from simulator.profile.load import find, name_of
-from simulator.profile.paper_names import RESIZE
+from simulator.profile.load import find, load, name_of
+from simulator.profile.paper_names import RESIZE, kernel
 
 
 def document(
@@ -30,6 +30,10 @@ def document(
     found: dict[str, Any] = {}
     for key, value in every:
         _put(found, key.split("."), value)
+    if isinstance(found.get("resize"), dict):
+        inherited = load(deploy).spec.model_dump(exclude_none=True)["resize"]
+        kept = found["resize"].items()
+        found["resize"] = {k: v for k, v in kept if v is not None or k in inherited}
     whole = {
         "schema": 1,
         "name": name,
@@ -46,7 +50,7 @@ def _put(found: dict[str, Any], key: Sequence[str], value: Any) -> None:
     """Set a dotted key; a resize that is written as a short name becomes its fields."""
     name, *inner = key
     if name == "resize" and not inner and isinstance(value, str):
-        value = {**RESIZE[value], "antialias": None} if value in RESIZE else value
+        value = kernel(value) if value in RESIZE else value
     if not inner:
         old = found.get(name)
         both = isinstance(old, dict) and isinstance(value, dict)

@@ -8,6 +8,7 @@ needs no confirmation on other samples, and there is no search half.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy as np
 from simulator.data.folder import Item
 from simulator.experiments.common import TRAIN
 from simulator.experiments.decision import ALPHA, Decision
+from simulator.experiments.failures import partly
+from simulator.experiments.guessing import doubt
 from simulator.experiments.race import Cheapest
 from simulator.experiments.racing import Raced, lanes_of, run_race
 from simulator.experiments.session import Answers
@@ -29,13 +32,11 @@ from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation
 from simulator.results.shared import Gate as Verdict
 from simulator.results.times import total
-from simulator.statistics.anytime import Evidence, Range
 from simulator.statistics.bootstrap import Resamples
-from simulator.tasks.score import each
 
 RACE = "race"
 """The pass in which all stacks run."""
-METHOD = "betting: for all stacks at once, at any time"
+METHOD = "betting: for all stacks at once, at any time, each end with 95 %"
 OWN_SAMPLES = (
     "stacks were dropped as soon as they could no longer be the answer: each has figures of its "
     "own {unit}s (column n), which are not to be held against those of a stack with another n; "
@@ -77,7 +78,8 @@ def race(
             ran = run_race(session, run, lanes_of(session, stacks), judge, price)
             own = {name: ran.answers(task, TRAIN, name) for name in judge.order}
             finish(run, {name: flips(found, name) for name, found in own.items()})
-        passes.tell_failing(RACE, stacks, _lost(ran))
+        passes.tell_failing(RACE, partly(ran.done, ran.names))
+    session.notes += doubt(session, ran.answers(task, TRAIN).score(TRAIN))
     if judge.dropped:
         unit = session.card.modality.unit
         told = OWN_SAMPLES.format(unit=unit, family=len(by))
@@ -105,15 +107,6 @@ def race(
     return outcome, judge.decision(nearest)
 
 
-def _lost(ran: Raced) -> dict[str, list[Item]]:
-    """The samples that were skipped, by the stacks that were still run; of the pair all of them."""
-    lost: dict[str, list[Item]] = {name: [] for name in ran.names[0]}
-    for at in ran.done.why:
-        for name in {TRAIN, NAME, *ran.names[at]}:
-            lost[name].append(ran.done.items[at])
-    return lost
-
-
 def _nearest_first(judge: Cheapest, own: Mapping[str, Answers]) -> list[str]:
     """The stacks that were not decided, or else all: those that ran longest, with fewest flips."""
     some = [name for name in judge.order if name in judge.alive] or judge.order
@@ -121,28 +114,38 @@ def _nearest_first(judge: Cheapest, own: Mapping[str, Answers]) -> list[str]:
 
 
 def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int) -> Confirmation:
-    """The figures of a stack, with intervals that hold for all stacks at once and at any time."""
-    task, alpha = own.task, ALPHA / len(judge.order)
+    """The figures of a stack at its decision, with ends that hold for all stacks at any time."""
+    decision, alpha = judge.decision(name), ALPHA / len(judge.order)
+    own = _until(own, decision.compared) if decision.done else own
+    task = own.task
     one = finite(confirm.compared(own, name, Resamples(len(own.items), seed, task.resamples)))
-    changed = map(float, each(own.of(name), "changed"))
-    one["flips"]["ci95"] = list(Evidence(Range(0.0, 1.0), changed).interval(alpha))
-    for metric, column in task.means().items():
-        if one["delta"].get(metric):
-            both = zip(*(each(own.of(of), column) for of in (TRAIN, name)), strict=True)
-            moved = (float(b) - float(a) for a, b in both if a is not None and b is not None)
-            ends = Evidence(Range(-1.0, 1.0), moved).interval(alpha)
-            one["delta"][metric] |= {"ci95": list(ends), "p": None, "method": METHOD}
+    ends = decision.bounded(own.of(TRAIN), own.of(name), task, alpha)
+    one["flips"]["ci95"] = ends["flips.rate"]
+    for metric, delta in one["delta"].items():
+        if delta and f"delta.{metric}.value" in ends:
+            told = {"ci95": ends[f"delta.{metric}.value"], "p": None, "method": METHOD}
+            one["delta"][metric] = delta | told
     passed, outcomes = rules.outcomes(one)
-    gate = judge.decision(name).gate(Verdict(passed=passed, rules=outcomes), rules.undecided)
+    gate = decision.gate(Verdict(passed=passed, rules=outcomes), rules.undecided)
     none = dict.fromkeys(("p", "p_holm", "delta_p_holm"))
     return Confirmation.model_validate(one | none | {"passes": gate.passed, "rules": gate.rules})
+
+
+def _until(found: Answers, samples: int) -> Answers:
+    """The first samples of a stack: those that decided it."""
+    return replace(
+        found,
+        items=found.items[:samples],
+        records=tuple(one[:samples] for one in found.records),
+        digests=found.digests[:, :samples],
+    )
 
 
 def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> dict[str, Any]:
     """The fields of a summary that a race gives."""
     return {
         "early": judge.early(samples),
-        "skipped": len(ran.done.why),
+        "skipped": len(ran.done.skipped),
         "skipped_in_search": 0,
         "exact": False,
         "rungs": [],

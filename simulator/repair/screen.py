@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from simulator.report import repairs
+from simulator.report.fitted import Fitted
 from simulator.report.words import dropped, run_on
 from simulator.results.repair import RepairSummary
 
@@ -38,15 +37,15 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
         differs = [
             [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
         ]
-        head = ("axis", "key", summary.deploy.profile, f"{summary.deploy.profile}-repaired")
-        _table("The change", head, differs, console)
+        head = ("axis", "key", "as it is", "repaired")
+        _table(f"The change of {summary.deploy.profile}", head, differs, console)
     out = dropped(summary.early, summary.sample_unit)
     rest = [f"and {len(out) - TOLD:,} more, in the report"] if len(out) > TOLD else []
     for line in [*repairs.work(summary), *repairs.how(summary), *out[:TOLD], *rest]:
         console.print(escape(line), highlight=False)
     if summary.left_out:
         name, why = next(iter(summary.left_out.items()))
-        more = f"{len(summary.left_out):,} combinations cannot run, such as {name}: {why}"
+        more = f"{len(summary.left_out):,} changes cannot run here, such as {name}: {why}"
         console.print(f"[yellow]note[/] {escape(more)}", highlight=False)
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
@@ -57,12 +56,7 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
 def _table(
     title: str, head: Sequence[str], rows: Sequence[Sequence[str]], console: Console
 ) -> None:
-    found = Table(
-        title=escape(title), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
-        pad_edge=False,
-    )  # fmt: skip
-    for name in head:
-        found.add_column(escape(name), overflow="fold")
+    found = Fitted(*map(escape, head), title=escape(title))
     for row in rows:
         found.add_row(*map(escape, row))
     console.print(found, highlight=False)

@@ -39,7 +39,7 @@ def pareto(run: Run) -> Section | None:
         if some:
             traces.append(_dots(word, some, color, symbol))
     drawn = figure(traces, 460, "milliseconds more than the deployment as it is", "answers changed")
-    drawn.update_yaxes(tickformat=".1%", rangemode="tozero")
+    drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
     rows = [[one.name, repairs.price(one.cost), share(one.flip_rate, 2)] for one in front]
     return Section(
         "pareto",

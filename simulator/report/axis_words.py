@@ -28,15 +28,16 @@ _BARE = ("kind", "value")
 """Fields whose values speak for themselves; so does a backend's, which comes first."""
 
 
-def said(values: Mapping[str, Any]) -> str:
+def said(values: Mapping[str, Any], card: Mapping[str, Any]) -> str:
     """Return what a stack says on an axis; empty where it says nothing.
 
     Args:
         values: by dotted key, as :func:`simulator.profile.axes.flat` gives them.
+        card: what the model card says in place of some, or besides.
     """
     groups: dict[str, list[str]] = {}
     backends: dict[str, str] = {}
-    for key, value in values.items():
+    for key, value in {**values, **card}.items():
         if value in ([], {}, ""):
             continue
         section, _, name = key.rpartition(".")

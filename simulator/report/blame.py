@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from simulator.report.fitted import Fitted
 from simulator.report.terminal import NOTHING
-from simulator.report.terminal import heading as titled
-from simulator.report.words import ends, heading, is_significant, points, run_on, title
+from simulator.report.words import (
+    chance,
+    ends,
+    heading,
+    is_significant,
+    moved,
+    points,
+    run_on,
+    title,
+    turned,
+)
 from simulator.results.suites import Blame, ExplainSummary, WorstSummary
 
 
@@ -37,10 +45,9 @@ def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
 
 def _metric(name: str, blame: Blame, summary: ExplainSummary, console: Console) -> None:
     total = blame.total
-    titled(f"{name}, points: {points(total)} in all (95 % interval {ends(total.ci95)})", console)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in ("axis", "alone", "repaired", "in order", "Shapley", "95 % interval", "Holm p"):
-        table.add_column(column, justify="left" if column == "axis" else "right")
+    title = f"{name}, points: {points(total)} in all (95 % interval {ends(total.ci95)})"
+    columns = ("axis", "alone", "repaired", "in order", "Shapley", "95 % interval", "Holm p")
+    table = Fitted(*columns, title=escape(title), right=1)
     for axis in summary.axes:
         share = blame.shapley[axis]
         cells = [points(blame[block][axis]) for block in _BLOCKS]
@@ -70,17 +77,15 @@ _BLOCKS = ("swap_in", "swap_out", "waterfall", "shapley")
 
 def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     """Print the path of ``simulate worst``."""
-    titled(f"Worst case of {summary.suite} for {summary.model}, {run_on(summary)}", console)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    metric = summary.metric
-    for column in ("step", "added", title(summary.task, metric), "lost, points", "n"):
-        table.add_column(column, justify="left" if column == "added" else "right")
+    heading, metric = f"Worst case of {summary.suite} for {summary.model}", summary.metric
+    columns = ("step", "added", title(summary.task, metric), "change, points", "n")
+    table = Fitted(*columns, title=escape(f"{heading}, {run_on(summary)}"), right=2)
     trained = f"{summary[metric]:.2%}"
-    table.add_row("0", "the trained stack", trained, "0.00", f"{summary.samples:,}")
+    table.add_row("0", "the trained stack", trained, moved(0), f"{summary.samples:,}")
     deepest = max(summary.path, key=lambda step: step.drop)
     for number, step in enumerate(summary.path, start=1):
         cells = (
-            escape(step.added), f"{step[metric]:.2%}", f"{step.drop * 100:.2f}",
+            escape(step.added), f"{step[metric]:.2%}", moved(step.drop),
             f"{step.samples or summary.samples:,}",
         )  # fmt: skip
         table.add_row(str(number), *(f"[bold]{c}[/]" if step is deepest else c for c in cells))
@@ -89,7 +94,8 @@ def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     if best:
         console.print(
             f"worst of all {summary.combinations} combinations: "
-            f"{escape(', '.join(best.picks))}: {best[metric]:.2%}",
+            f"{escape(', '.join(best.picks))}: {best[metric]:.2%}, {moved(best.drop)} points"
+            f"{chance(turned(best.drop_ci95), best.p, best.family)}",
             highlight=False,
         )
     else:

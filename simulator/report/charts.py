@@ -14,6 +14,8 @@ import numpy as np
 from pydantic_core import to_json
 
 Trace = dict[str, Any]
+SHARE = "~%"
+"""The ``tickformat`` of shares: as many digits as their distance needs (0.5 %, 1 %, 1.5 %)."""
 _NUMBERS = {"i1", "i2", "i4", "u1", "u2", "u4", "f4", "f8"}
 """The types of numbers that JavaScript has arrays of."""
 

@@ -25,7 +25,7 @@ from simulator.report.sections.head import Head, head
 from simulator.report.sections.provenance import records
 from simulator.report.sections.section import Section, parts_of
 from simulator.report.sections.stacks import overview
-from simulator.report.words import PAGE
+from simulator.report.words import PAGE, failures
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
 from simulator.results.read import DAMAGE
@@ -122,6 +122,7 @@ class Told:
     scenario: str | None = None
     skipped: int = 0
     skipped_samples: Sequence[Skipped] = ()
+    failures: Sequence[str] = ()
     warnings: Sequence[Notice | str] = ()
 
 
@@ -167,6 +168,7 @@ def _told(run: Run) -> Told:
         summary.get("scenario"),
         summary.skipped,
         summary.get("skipped_samples", ()),
+        failures(summary),
         summary.warnings,
     )
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from simulator.report.command import PAIR, Asked
 from simulator.report.verdicts.told import Told
 from simulator.report.words import (
     SIGNIFICANT,
     answered,
+    at_any_time,
     between,
+    chance,
     count,
     figure,
     points,
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from simulator.results.repair import Change, Confirmation, Cost, Judged, RepairSummary, Tried
     from simulator.results.suites import Early
 
+_MORE = "Allow more in options.yaml of the run, and repair again."
 NAME = "deploy"
 """The name of the deployment as it is."""
 
@@ -39,15 +43,14 @@ def told(summary: RepairSummary) -> Told:
         lost.insert(0, f"No finalist of {summary.combinations:,} stacks passes {gate}.")
         remains = ", ".join(summary.remains)
         cause = f"The nearest still differs from training in {remains}." if remains else None
-        return Told(lost, cause, "allow more in options.yaml of the run, and repair again.")
+        return Told([*lost, _MORE], cause)
     lost.append(
         f"It is the cheapest of {len(summary.finalists)} finalists, of {summary.combinations:,} "
         f"stacks, that passes {gate}."
     )
     lost += _doubt(summary)
     words = [sentence(summary, one) for one in summary.changes]
-    run = f"simulate --train {summary.train.profile} --deploy RUN/{summary.profile}."
-    return Told(lost, f"{'; '.join(words)}." if words else None, run)
+    return Told(lost, f"{'; '.join(words)}." if words else None, _next(summary))
 
 
 def _told_early(summary: RepairSummary, early: Early) -> Told:
@@ -63,13 +66,13 @@ def _told_early(summary: RepairSummary, early: Early) -> Told:
     when = answered(early, unit)
     if summary.chosen is None and early.decided:
         remains = ", ".join(summary.remains)
-        lost = [f"Each of {of} fails {gate} for certain.", f"The nearest is {name}: {new}.", when]
+        lost = [f"Each of {of} fails {gate} for certain.", f"The nearest is {name}: {new}."]
         cause = f"It still differs from training in {remains}." if remains else None
-        return Told(lost, cause, "allow more in options.yaml of the run, and repair again.")
+        return Told([*lost, _MORE, when], cause)
     if summary.chosen is None:
         lost = [f"None of {count(len(early.answer), 'stack')} left passes {gate} for certain."]
-        lost += [f"The nearest is {name}: {new}.", when]
-        return Told(lost, None, f"give more {unit}s, or a gate farther from what was measured.")
+        more = f"More {unit}s would decide it, or a gate farther from what was measured."
+        return Told([*lost, f"The nearest is {name}: {new}.", more, when])
     found = next(one for one in summary.finalists if one.name == summary.chosen)
     if not found.passed:
         lost = [f"{name} is the cheapest of {of} that does not fail {gate} for certain: {new}."]
@@ -81,14 +84,28 @@ def _told_early(summary: RepairSummary, early: Early) -> Told:
     if summary.changes:
         lost.append(f"{old[:1].upper()}{old[1:]}.")
     words = "; ".join(sentence(summary, one) for one in summary.changes)
-    run = f"simulate --train {summary.train.profile} --deploy RUN/{summary.profile}."
-    return Told([*lost, when], f"The change: {words}." if words else None, run if words else None)
+    if not words:
+        return Told([*lost, when])
+    return Told([*lost, when], f"The change: {words}.", _next(summary))
+
+
+def _next(summary: RepairSummary) -> Callable[[Asked], str]:
+    """The command that runs the pair with the answer as its deployment."""
+
+    def run(asked: Asked) -> str:
+        given = asked.arguments.get("overrides", ())
+        overrides = [one for one in given if one.startswith("train.")]
+        deploy = str(asked.folder / summary.profile)
+        return asked.line("run", PAIR, deploy=deploy, overrides=overrides)
+
+    return run
 
 
 def _loses(summary: RepairSummary, one: Judged | RepairSummary) -> str:
     """How many answers a stack changes, and by how much it moves the headline metric."""
     units = "answers" if summary.unit == "image" else f"{summary.unit}s"
-    changed = f"changes {share(one.flips.rate, 2)} of {units}{between(one.flips.ci95)}"
+    ends = (at_any_time if summary.early else between)(one.flips.ci95)
+    changed = f"changes {share(one.flips.rate, 2)} of {units}{ends}"
     delta = one.delta.get(summary.metric)
     if delta is None:
         return changed
@@ -139,7 +156,7 @@ def sentence(summary: RepairSummary, change: Change) -> str:
     )
     what = "flips" if figure == "flip_rate" else title(summary.task, figure)
     of = f"{100 * (best.value or 0):.2f} of {100 * (lost or 0):.2f} points of {what}"
-    return f"{whole} {word} {of}"
+    return f"{whole} {word} {of}{chance(best.ci95)}"
 
 
 def how(summary: RepairSummary) -> list[str]:

@@ -7,18 +7,23 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from simulator.report.evidence import UNCLAIMED, known
-from simulator.report.words import title
+from simulator.report.words import count, title
 from simulator.results.shared import RuleOutcome
 from simulator.tasks.figures import Delta
 
 if TYPE_CHECKING:
     from simulator.results.audits import AuditedPair, AuditedStack, PairFlips
 
+_DOUBTS = 3
+"""So many outcomes are told one by one."""
 PASSED, FAILED, ERROR, UNDECIDED = "passed", "FAILED", "ERROR", "undecided"
+NOT_JUDGED = "NOT JUDGED"
 
 
 def verdict(outcome: RuleOutcome) -> str:
     """Return what came of a rule; an error is one that could not be judged, which fails too."""
+    if not outcome.judged:
+        return NOT_JUDGED
     if outcome.undecided:
         return UNDECIDED
     if outcome.reason is not None:
@@ -27,12 +32,50 @@ def verdict(outcome: RuleOutcome) -> str:
 
 
 def got(outcome: RuleOutcome) -> str:
-    """Return the figure, or why there is none."""
+    """Return the figure and how sure its side of the limit is, or why there is no figure."""
     if outcome.reason is not None:
         return str(outcome.reason)
-    chance = ", which chance may explain" if outcome.failed and outcome.chance else ""
+    doubt = f", {sure(outcome)}" if outcome.chance else ""
+    return f"got {number(outcome.value, _unit(outcome))}{doubt}"
+
+
+def doubts(outcomes: Sequence[RuleOutcome]) -> list[str]:
+    """Return a sentence for the first rules whose outcomes may be chance, and how many more are."""
+    doubtful = [one for one in outcomes if one.chance]
+    told = [f"{_where(one)}{one.rule} {_came(one)}, {sure(one)}." for one in doubtful[:_DOUBTS]]
+    more = len(doubtful) - len(told)
+    return [*told, f"So may {count(more, 'more outcome')}."] if more else told
+
+
+def _came(outcome: RuleOutcome) -> str:
+    if outcome.undecided:
+        return "is undecided"
+    return "fails" if outcome.failed else "passes"
+
+
+def _where(outcome: RuleOutcome) -> str:
+    """The pair of an audit, before its rule."""
+    deploy, model = (getattr(outcome, name, None) for name in ("deploy", "model"))
+    return f"{deploy} ({model}): " if deploy and model else ""
+
+
+def sure(outcome: RuleOutcome) -> str:
+    """Return what cannot be excluded of a rule that chance may turn, and what would decide it."""
+    low, high = outcome.ci95 or (None, None)
+    value = outcome.value or 0.0
+    above = value > outcome.limit or (value == outcome.limit and outcome.failed)
+    doubted = outcome.failed and not outcome.undecided
+    words = "which chance may explain:" if doubted else "but"
+    words += f" {number(low if above else high, _unit(outcome))} cannot be excluded"
+    if not outcome.more:
+        return words
+    more = count(outcome.more, f"more {outcome.more_of}")
+    return f"{words}; {more} would decide it if the figure stays"
+
+
+def _unit(outcome: RuleOutcome) -> str:
     points = outcome.unit == "fraction" and "delta" in re.split("[<>]", outcome.rule)[0]
-    return f"got {number(outcome.value, 'points' if points else outcome.unit)}{chance}"
+    return "points" if points else outcome.unit
 
 
 def number(value: float | None, unit: str) -> str:
@@ -90,7 +133,8 @@ def cells(pair: AuditedPair, stack: AuditedStack) -> list[str]:
         pair: of an audit's summary.
         stack: its deployment stack, of the same.
     """
-    skipped = f", {pair.skipped:,} skipped" if pair.skipped else ""
+    failed = [f", {side} fails on {one.count:,}" for side, one in pair.failed.items() if one.count]
+    skipped = "".join([*failed, f", {pair.skipped:,} skipped" if pair.skipped else ""])
     delta = points(pair.delta)
     return [
         f"{pair.samples:,}{skipped}",

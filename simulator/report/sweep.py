@@ -6,14 +6,12 @@ import csv
 import io
 from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from simulator.report import cells
-from simulator.report.terminal import heading
-from simulator.report.words import dropped, title
+from simulator.report.fitted import Fitted
+from simulator.report.words import dropped, ends, moved, title, turned
 from simulator.results.suites import SweepSummary
 from simulator.tasks.task import TASKS
 
@@ -43,14 +41,14 @@ def render(summaries: Sequence[SweepSummary], form: str, console: Console) -> No
 def header(summaries: Sequence[SweepSummary]) -> list[str]:
     """Return the columns: the model, its accuracy, then those of the suite."""
     titles = [
-        f"{name} mean (max)" if any(_many(s, name) for s in summaries) else name
+        f"{name} mean (worst)" if any(_many(s, name) for s in summaries) else name
         for name in _columns(summaries)
     ]
     return ["model", "trained", *titles]
 
 
 def lines(summaries: Sequence[SweepSummary]) -> list[list[str]]:
-    """Return the cells: the trained metric in %, then the loss in points and the flips in %."""
+    """Return the cells: the trained metric in %, then the change in points and the flips in %."""
     columns = _columns(summaries)
     return [
         [s.model, f"{s[s.metric] * 100:.2f}", *(_cell(s, name) for name in columns)]
@@ -75,23 +73,20 @@ def _cell(summary: SweepSummary, name: str) -> str:
     column = summary.columns.get(name)
     if column is None:
         return NOTHING
-    loss, flips = f"{column.mean_drop * 100:.2f}", f"{column.mean_flip_rate * 100:.1f}"
+    change, flips = moved(column.mean_drop), f"{column.mean_flip_rate * 100:.1f}"
     if len(column.options) > 1:
-        loss += f" ({column.max_drop * 100:.2f})"
+        change += f" ({moved(column.max_drop)})"
         flips += f" ({column.max_flip_rate * 100:.1f})"
-    return f"{loss} / {flips} %"
+    return f"{change} / {flips} %"
 
 
 def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
     first = summaries[0]
-    heading(
-        f"{first.suite}: points of {title(first.task, first.metric)} lost / {_answers(first)} "
-        f"flipped, {first.samples:,} {first.sample_unit}s, trained on {first.train.profile}",
-        console,
+    heading = (
+        f"{first.suite}: change of {title(first.task, first.metric)}, points / {_answers(first)} "
+        f"flipped, {first.samples:,} {first.sample_unit}s, trained on {first.train.profile}"
     )
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(header(summaries)):
-        table.add_column(column, justify="left" if not index else "right", no_wrap=not index)
+    table = Fitted(*map(escape, header(summaries)), title=escape(heading), right=1)
     for line in lines(summaries):
         table.add_row(*(escape(cell).replace(" / ", "\n") for cell in line))
     console.print(table, highlight=False)
@@ -143,29 +138,35 @@ def options(summaries: Sequence[SweepSummary]) -> str:
             *kinds.values(),
             "p",
             *(["n"] if summary.early else []),
+            *(["fails on"] if any(one.count for one in summary.failed.values()) else []),
         ]
         trained = ["trained", f"{summary[metric] * 100:.2f}"]
         rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]
         for name, column in summary.columns.items():
             for option, entry in column.options.items():
-                low, high = (
-                    0 - bound * 100 for bound in reversed(entry.drop_ci95) if bound is not None
-                )
                 rows.append(
                     [
                         f"{name}: {option}" if option != name else name,
                         f"{entry[metric] * 100:.2f}",
-                        f"{0 - entry.drop * 100:+.2f}",
-                        f"{low:+.2f} to {high:+.2f}",
+                        moved(entry.drop),
+                        ends(turned(entry.drop_ci95)),
                         f"{entry.flips} ({entry.flip_rate * 100:.1f} %)",
                         *(str(entry[kind]) for kind in kinds),
                         f"{entry.p:.2g}",
                         *([str(entry.samples)] if summary.early else []),
+                        *_failing(summary, f"{name}/{option}"),
                     ]
                 )
         name = cells.markdown(summary.model)
         text += f"{name}, {summary.samples} {summary.sample_unit}s\n\n{_table(rows)}\n"
     return text
+
+
+def _failing(summary: SweepSummary, option: str) -> list[str]:
+    """The cell that says on how many samples an option fails; none where no stack does."""
+    if not any(one.count for one in summary.failed.values()):
+        return []
+    return [f"{summary.failed[option].count:,}" if option in summary.failed else NOTHING]
 
 
 def latex(summaries: Sequence[SweepSummary]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -13,7 +12,8 @@ from rich.table import Table
 from simulator.report import rules
 from simulator.report.axis_words import folded, said
 from simulator.report.evidence import known
-from simulator.report.words import differences, ends, named, no_effect, points, run_on
+from simulator.report.fitted import Fitted
+from simulator.report.words import at_any_time, differences, ends, named, no_effect, points, run_on
 from simulator.results.pair import Alone, AxisEffect, AxisSide, PairSummary
 from simulator.results.shared import Summary
 from simulator.tasks.task import TASKS
@@ -54,20 +54,12 @@ def heading(words: str, console: Console) -> None:
     console.print(f"[bold]{escape(words)}[/]", highlight=False)
 
 
-def table(*columns: str, right: int = 99) -> Table:
-    """Return an empty table; columns from the *right*-th on are numbers."""
-    found = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(columns):
-        found.add_column(column, justify="right" if index >= right else "left", overflow="fold")
-    return found
-
-
 def _axes(summary: PairSummary, console: Console) -> None:
     if not summary.axes:
         console.print("\nThe two profiles describe the same stack.", highlight=False)
         return
     heading("What differs", console)
-    shown = table("axis", "stack", "what it does")
+    shown = Fitted("axis", "stack", "what it does")
     alone = {axis: one for one in summary.alone for axis in one.axes}
     for entry in summary.axes:
         shown.add_row(f"[bold]{entry.axis}[/]", "train", _side(entry.train))
@@ -88,7 +80,7 @@ def _answered(alone: Alone | None, effect: str) -> str:
 
 
 def _side(side: AxisSide, same: str = "") -> str:
-    words = " ".join(filter(None, (said(side.values) or NOTHING, same)))
+    words = " ".join(filter(None, (said(side.values, side.card) or NOTHING, same)))
     return f"{escape(words)} [dim]({known(side.evidence, side.claimed)})[/]"
 
 
@@ -113,6 +105,8 @@ def _answer(summary: PairSummary, console: Console) -> None:
         if flips.ci95:
             low, high = flips.ci95
             rate += f"   95 % interval {low:.2%} to {high:.2%}"
+            if summary.decided:
+                rate = f" = {flips.rate:.2%}  {at_any_time(flips.ci95)}"
     table.add_row("[bold]flips[/]", of + rate)
     kinds, *rest = [*TASKS[summary.task].view().lines(plain(summary)), None]
     if kinds:
@@ -140,14 +134,15 @@ def _metrics(summary: PairSummary, table: Table) -> None:
         table.add_row(f"[bold]{title(metric)}[/]", words)
         table.add_row(
             "[bold]delta[/]",
-            f"[bold]{moved}[/]   95 % interval {ends(delta.ci95)} ({delta.method})",
+            f"[bold]{moved}[/]   {'' if summary.decided else '95 % interval '}{ends(delta.ci95)} "
+            f"({delta.method})",
         )
 
 
 def _worst(summary: PairSummary, console: Console) -> None:
     view = TASKS[summary.task].view()
     heading("Worst flips", console)
-    shown = table(summary.sample_unit, *view.titles)
+    shown = Fitted(summary.sample_unit, *view.titles)
     for flip in summary.worst_flips:
         shown.add_row(escape(flip.sample), *map(escape, view.words(plain(flip))))
     console.print(shown)
@@ -163,7 +158,7 @@ def _latency(summary: PairSummary, console: Console) -> None:
     if not stages:
         return
     heading(f"Latency, ms p50 / p90, {summary.workers} in flight", console)
-    shown = table("", *latency, right=1)
+    shown = Fitted("", *latency, right=1)
     for stage in stages:
         cells = [f"{_ms(rows[stage].p50)} / {_ms(rows[stage].p90)}" for rows in latency.values()]
         shown.add_row(stage, *cells)

@@ -2,49 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from simulator.report import repairs
+from simulator.analysis.gate import at_chance
+from simulator.notices import Kind, Notice
+from simulator.report import repairs, rules
+from simulator.report.command import Asked, checked
 from simulator.report.verdicts import audits, conditions, faults, identified, pairs, suites, timed
 from simulator.report.verdicts.told import Told
-from simulator.results.shared import Summary, Verdict
+from simulator.report.words import failing, unanswered
+from simulator.results.shared import ModelSummary, Summary, Verdict
 
 if TYPE_CHECKING:
-    from simulator.results.audits import ReplaySummary
+    from simulator.results.audits import AuditSummary, ReplaySummary
 
 S = TypeVar("S", bound=Summary)
-WORDS = {"ok": "OK", "not ok": "NOT OK", "undecided": "UNDECIDED"}
-STYLES = {"ok": "bold green", "not ok": "bold red", "undecided": "bold yellow", None: "bold"}
+Decision = Literal["ok", "not ok", "undecided", "not judged"]
+WORDS: Mapping[Decision, str] = {
+    "ok": "OK", "not ok": "NOT OK", "undecided": "UNDECIDED", "not judged": "NOT JUDGED",
+}  # fmt: skip
+STYLES = {
+    "ok": "bold green", "not ok": "bold red", "undecided": "bold yellow", "not judged": "bold red",
+    None: "bold",
+}  # fmt: skip
 """Of the line on a terminal, by decision."""
 
 
-def concluded(summary: S) -> S:
-    """Return a summary with its verdict."""
-    return summary.model_copy(update={"verdict": verdict(summary)})
+def concluded(summary: S, asked: Asked | None = None) -> S:
+    """Return a summary with its verdict.
+
+    Args:
+        summary: of a finished run.
+        asked: what it was asked; None where no command follows from it.
+    """
+    return summary.model_copy(update={"verdict": verdict(summary, asked)})
 
 
-def verdict(summary: Summary) -> Verdict:
-    """Return the verdict of a finished run; it follows from the other fields of its summary."""
-    told = _COMMANDS[summary.command](summary)
-    return Verdict(
-        decision=_decision(summary), lost=list(told.lost), cause=told.cause, next=told.next
-    )
+def verdict(summary: Summary, asked: Asked | None = None) -> Verdict:
+    """Return the verdict of a finished run; it follows from the other fields of its summary.
+
+    Where the training stack is no better than guessing, nothing is said of causes.
+
+    Args:
+        summary: with a verdict before, whose next command then is that of this one.
+        asked: what the run was asked.
+    """
+    told, decision = _COMMANDS[summary.command](summary), _decision(summary)
+    failed, skipped = _left_out(summary)
+    notices = _notices(summary)
+    changed = [one.text for one in notices if one.kind is Kind.CHANGED]
+    doubts = [f"{_capital(str(one))}." for one in at_chance(notices)]
+    after, then = summary.verdict.next if summary.verdict else None, told.next
+    if decision == "not judged":
+        then = checked
+    if asked is not None:
+        after = then(asked) if then else None
+    if decision == "not judged":
+        lost = [*doubts, *changed, *failed, *told.lost, *skipped]
+        return Verdict(decision=decision, lost=lost, next=after)
+    lost = [*changed, *failed, *told.lost, *skipped, *doubts, *rules.doubts(summary.gate.rules)]
+    return Verdict(decision=decision, lost=lost, cause=told.cause, next=after)
+
+
+def _left_out(summary: Summary) -> tuple[list[str], list[str]]:
+    """What is said of samples that a stack, and that none could answer; an audit says it itself."""
+    if not isinstance(summary, ModelSummary):
+        return [], []
+    return failing(summary), unanswered(summary)
+
+
+def _notices(summary: Summary) -> list[Notice]:
+    """The notices of a run; of an audit those that its pairs share are told once."""
+    if summary.command == "audit":
+        pairs = cast("AuditSummary", summary).pairs
+        return list(dict.fromkeys(one for pair in pairs for one in pair.warnings))
+    return list(summary.get("warnings", ()))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def line(found: Verdict) -> str:
-    """Return a verdict as one line of text."""
+    """Return a verdict as one line of text, without the next command."""
     word = f"{WORDS[found.decision]}: " if found.decision else ""
-    after = f" Next: {found.next}" if found.next else ""
-    return word + " ".join([*found.lost, *filter(None, [found.cause])]) + after
+    return word + " ".join([*found.lost, *filter(None, [found.cause])])
 
 
-def _decision(summary: Summary) -> Literal["ok", "not ok", "undecided"] | None:
+def _decision(summary: Summary) -> Decision | None:
     if summary.command == "replay":
         return _reproduced(cast("ReplaySummary", summary))
+    judged = [rule for rule in summary.gate.rules if rule.judged]
+    failed = any(rule.failed and not rule.undecided for rule in judged)
+    if not failed and at_chance(_notices(summary)):
+        return "not judged"
     if not summary.gate.rules:
         return None
-    failed = any(rule.failed and not rule.undecided for rule in summary.gate.rules)
     if not failed and any(rule.undecided for rule in summary.gate.rules):
         return "undecided"
     return "not ok" if failed else "ok"

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
 from simulator.tasks.task import TASKS
 
 if TYPE_CHECKING:  # building all of them takes longer than many a run
+    from simulator.results.audits import AuditedPair
     from simulator.results.pair import AxisEffect
-    from simulator.results.shared import ConditionDescription, Decided, ModelSummary, Profile
+    from simulator.results.shared import (
+        ConditionDescription,
+        Decided,
+        ModelSummary,
+        Profile,
+        Summary,
+    )
     from simulator.results.suites import AdjustedEffect, Early, Effect
     from simulator.results.timed import Better, TailSummary
     from simulator.tasks.figures import Delta
@@ -23,7 +30,9 @@ PAGE = "report.html"
 _ANSWERS = 8
 """Options that an answer names at most; the results have all."""
 _NAMED = 4
-"""Describe at most this many stretches of deadlines with a better stack."""
+"""Describe at most this many stretches of deadlines with a better stack, or stacks that fail."""
+MANY = 0.01
+"""A share of skipped samples above which they are part of the verdict."""
 
 
 def title(task: str, metric: str) -> str:
@@ -56,6 +65,48 @@ def run_on(summary: ModelSummary) -> str:
     """Return how many samples there were of what, and how many were skipped."""
     left_out = f", {summary.skipped:,} skipped" if summary.skipped else ""
     return f"{summary.samples:,} {summary.sample_unit}s{left_out}"
+
+
+def failing(
+    summary: ModelSummary | AuditedPair, names: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return a sentence for each stack that fails where others answer, the worst one first.
+
+    Args:
+        summary: of a run, or of a pair.
+        names: of stacks, where they are told by other ones.
+    """
+    unit, found = summary.sample_unit, []
+    most = sorted(summary.failed.items(), key=lambda entry: -(entry[1].rate or 0))
+    for stack, one in most[:_NAMED]:
+        if one.count:
+            reasons = [each for each in summary.failures if each.stack == stack]
+            more = f" and {len(reasons) - 1:,} more reasons" if len(reasons) > 1 else ""
+            why = f" ({reasons[0].why}{more})" if reasons else ""
+            name = (names or {}).get(stack, stack)
+            found.append(f"{name} fails on {one.count:,} of {count(one.of, unit)}{why}.")
+    if others := sum(bool(one.count) for _, one in most[_NAMED:]):
+        found.append(f"{others:,} more stacks fail on some.")
+    return found
+
+
+def unanswered(summary: ModelSummary | AuditedPair) -> list[str]:
+    """Return how many samples no stack can answer, where they are more than :data:`MANY`."""
+    every = summary.skipped + max([summary.samples, *(one.of for one in summary.failed.values())])
+    if summary.skipped <= MANY * every:
+        return []
+    of = count(every, summary.sample_unit)
+    return [f"{summary.skipped:,} of {of} were skipped: no stack can answer them."]
+
+
+def failures(summary: Summary) -> list[str]:
+    """Return a line for each reason why a stack fails where others answer."""
+    unit = summary.get("sample_unit", "sample")
+    return [
+        f"{one.stack} on {count(one.count, unit)}: {one.why}; "
+        f"{'the first: ' if one.count > len(one.samples) else ''}{', '.join(one.samples)}"
+        for one in summary.get("failures", ())
+    ]
 
 
 def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:
@@ -92,10 +143,28 @@ def between(ci95: Sequence[float | None] | None) -> str:
     return f" (95 % interval {share(ci95[0], 2)} to {share(ci95[1], 2)})"
 
 
+def at_any_time(ci95: Sequence[float | None] | None, signed: bool = False) -> str:
+    """Return ends that hold however often somebody looks, in brackets; *signed*: in points."""
+    if not ci95 or None in ci95:
+        return ""
+    words = ends(ci95) if signed else f"{share(ci95[0], 2)} to {share(ci95[1], 2)}"
+    return f" ({words} at any time, each end with 95 %)"
+
+
 def points(effect: Effect | Delta | None) -> str:
     """Return an effect's value in points, with its sign; a dash where it is not known."""
     value = None if effect is None else effect.value
     return "–" if value is None or isnan(value) else f"{round(100 * value, 2) + 0.0:+.2f}"
+
+
+def moved(drop: float | None) -> str:
+    """Return what a drop does to a metric, in points with its sign: a loss is below 0."""
+    return "–" if drop is None or isnan(drop) else f"{round(-100 * drop, 2) + 0.0:+.2f}"
+
+
+def turned(ci95: Sequence[float | None] | None) -> list[float | None]:
+    """Return the interval of a change from that of a drop."""
+    return [None if end is None else 0.0 - end for end in reversed(ci95 or ())]
 
 
 def decided(found: Decided, unit: str) -> str:
@@ -172,14 +241,21 @@ def interval(ci95: Sequence[float | None] | None) -> str:
     return "" if words == "–" else f" (95 % interval {words})"
 
 
-def chance(ci95: Sequence[float | None] | None) -> str:
-    """Return an interval in points, and whether chance may explain the effect."""
+def chance(ci95: Sequence[float | None] | None, p: float | None = None, family: int = 1) -> str:
+    """Return an interval in points, and whether chance may explain the effect.
+
+    Args:
+        ci95: of the effect.
+        p: of the effect, where it was picked from several as the largest.
+        family: how many it was picked from.
+    """
     known = [end for end in ci95 or () if end is not None]
     if len(known) < 2:
         return ""
     low, high = known
-    words = "which chance may explain" if low <= 0 <= high else "more than chance explains"
-    return f"{interval(ci95)}, {words}"
+    open_ = low <= 0 <= high or (family > 1 and p is not None and p * family >= SIGNIFICANT)
+    words = "which chance may explain" if open_ else "more than chance explains"
+    return f"{interval(ci95)}, {words}" + (f" (the largest of {family:,})" if family > 1 else "")
 
 
 def given_deadlines(summary: TailSummary) -> list[str]:

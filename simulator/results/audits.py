@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from simulator.notices import Notice
-from simulator.results.shared import Profile, RuleOutcome, Summary
+from simulator.results.shared import Failed, Failure, Profile, RuleOutcome, Summary
 from simulator.tasks.figures import Delta
 from simulator.typed import Interval, Typed
 
@@ -57,6 +57,10 @@ class AuditedPair(Typed):
     metric: str
     samples: int
     skipped: int
+    failed: dict[str, Failed] = Field(
+        default_factory=dict, description="samples that a stack alone cannot answer, by side"
+    )
+    failures: list[Failure] = Field(default_factory=list, description="their reasons")
     train: float | None = Field(description="headline metric of the training stack")
     value: float | None = Field(description="headline metric of the deployment stack")
     delta: Delta | None

@@ -11,7 +11,7 @@ from simulator.typed import Interval, Typed
 
 
 class Share(Typed):
-    """A figure with its interval from the bootstrap over samples."""
+    """A figure with its interval: exact where it counts samples, else of the bootstrap."""
 
     value: float
     ci95: Interval = Field(description="95 % interval, of these checkpoints")

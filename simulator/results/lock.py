@@ -19,6 +19,12 @@ from simulator.errors import RunError
 LOCK = "run.lock"
 _MOST = 4096
 """Bytes that are read of a lock."""
+ENDING = 10.0
+"""Seconds that a holder may take to end, once the process that the user started has."""
+Tell = Callable[[Path, bool], None]
+folders: list[Path] = []
+"""What this process holds, the folder of an outer run first."""
+_supervisors: dict[int, Tell] = {}
 
 
 class Lock(Closing):
@@ -43,7 +49,7 @@ class Lock(Closing):
             before = _read(self._file)
             if before and before.get("host") not in (None, platform.node()):
                 raise _held(self._place, before, f"; if it is gone: rm {self._place}")
-            if before and before.get("pid") != os.getpid():
+            if before and before.get("pid") != _pid():
                 note(
                     f"{folder}: process {before.get('pid')}, which has written here since "
                     f"{before.get('since')}, is gone; this run goes on in its place"
@@ -53,6 +59,7 @@ class Lock(Closing):
         except BaseException:
             os.close(self._file)
             raise
+        self._tell(True)
 
     def close(self) -> None:
         """Let others write; nothing happens the second time."""
@@ -61,6 +68,22 @@ class Lock(Closing):
         self._place.unlink(missing_ok=True)
         os.close(self._file)
         self._file = None
+        self._tell(False)
+
+    def _tell(self, held: bool) -> None:
+        (folders.append if held else folders.remove)(self._place.parent)
+        for tell in _supervisors.values():
+            tell(self._place.parent, held)
+
+
+def supervised(by: int, tell: Tell) -> None:
+    """Hold locks in the name of the process that the user started, which ends before this one.
+
+    Args:
+        by: its identifier.
+        tell: told of each folder that this process begins to hold, and holds no more.
+    """
+    _supervisors[by] = tell
 
 
 @contextmanager
@@ -101,9 +124,7 @@ def refuse_held(folder: Path) -> None:
     except OSError:
         return
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _held(place, _read(file)) from None
+        _flock(place, file, fcntl.LOCK_SH)
     finally:
         os.close(file)
 
@@ -114,22 +135,54 @@ def _opened(place: Path) -> int:
     while True:
         file = os.open(place, flags, 0o644)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _flock(place, file, fcntl.LOCK_EX)
             if place.exists() and os.path.samestat(os.fstat(file), place.stat()):
                 return file
-        except BlockingIOError:
-            held = _held(place, _read(file))
-            os.close(file)
-            raise held from None
         except BaseException:
             os.close(file)
             raise
         os.close(file)
 
 
+def _flock(place: Path, file: int, kind: int) -> None:
+    """Lock a file; a holder whose supervisor has ended is ending too, and waited for.
+
+    Raises:
+        RunError: another process holds it.
+    """
+    until = time.monotonic() + ENDING
+    while True:
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = _read(file)
+            if _lives(who) or time.monotonic() > until:
+                raise _held(place, who) from None
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _lives(who: dict[str, Any]) -> bool:
+    """Whether a process is there; True where that cannot be known."""
+    if who.get("host") != platform.node() or not isinstance(who.get("pid"), int):
+        return True
+    try:
+        os.kill(who["pid"], 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is another user's
+        pass
+    return True
+
+
+def _pid() -> int:
+    return next(iter(_supervisors), os.getpid())
+
+
 def _own() -> dict[str, Any]:
     since = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    return {"pid": os.getpid(), "host": platform.node(), "since": since}
+    return {"pid": _pid(), "host": platform.node(), "since": since}
 
 
 def _read(file: int) -> dict[str, Any]:

@@ -30,6 +30,10 @@ class AxisSide(Typed):
     """What one stack says on an axis."""
 
     values: dict[str, Any] = Field(description="fields that the other stack says differently")
+    card: dict[str, Any] = Field(
+        default_factory=dict,
+        description="what the model card says where the profile leaves it to the model",
+    )
     evidence: str = Field(description="kind of evidence")
     source: str = Field(description="where that is known from")
     claimed: bool = Field(description="whether the profile itself claims it")

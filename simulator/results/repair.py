@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializeAsAny, create_model
 
-from simulator.results.shared import Metrics, ModelSummary, Profile, RuleOutcome
+from simulator.results.shared import Failed, Metrics, ModelSummary, Profile, RuleOutcome
 from simulator.results.suites import Early, Effect
 from simulator.tasks.figures import Delta, Flips
 from simulator.typed import Keys, Typed
@@ -62,6 +62,9 @@ class Judged(Typed):
     )
     flips: SerializeAsAny[Flips] = Field(
         description="ci95: simultaneous for all of the family, 1 - 0.05 / family"
+    )
+    failed: Annotated[dict[str, Failed], Keys("stack")] = Field(
+        default_factory=dict, description="samples that this stack, or training, alone cannot do"
     )
 
 

@@ -12,7 +12,7 @@ from simulator.typed import Interval, Keys, Typed
 
 
 class Figure(Typed):
-    """A figure with its interval from the bootstrap over samples."""
+    """A figure with its interval: exact where it counts samples, else of the bootstrap."""
 
     value: float
     ci95: Interval = Field(description="95 % interval")
@@ -72,17 +72,23 @@ ByBudget = Annotated[dict[str, Budgets], Keys("condition")]
 
 
 class AttackedStack(Typed):
-    """One stack under attacks."""
+    """One stack under attacks, against the same file without the attack.
 
+    A budget that 8 bits cannot carry has no figures: see ``not_carried``.
+    """
+
+    unattacked: Annotated[dict[str, Figure | None], Keys("condition")] = Field(
+        description="accuracy on the file without the attack: resized and saved as the attacked one"
+    )
     ar: ByBudget = Field(alias="AR", description="accuracy under the attack, over all samples")
     ar_clean_correct: ByBudget = Field(
         alias="AR_clean_correct",
-        description="likewise, over the samples that the stack answers correctly without it",
+        description="likewise, over the samples that the stack answers correctly unattacked",
     )
-    aai: ByBudget = Field(alias="AAI", description="(clean - AR) / clean")
+    aai: ByBudget = Field(alias="AAI", description="(unattacked - AR) / unattacked")
     wcar: Annotated[dict[str, Budgets], Keys("category")] = Field(
         alias="WCAR",
-        description="for each budget, the share that is correct clean and under every attack",
+        description="for each budget, the share that is correct unattacked and under every attack",
     )
 
 
@@ -100,9 +106,30 @@ class Attacks(Typed):
     gradient: str = Field(description="the file whose gradient was followed, and by what")
     stacks: Annotated[dict[str, AttackedStack], Keys("stack")]
     model: Annotated[dict[str, AttackedModel], Keys("condition")]
+    not_carried: list[str] = Field(
+        description="attacks whose budget is below one level of 8 bits: in no figure and no mean"
+    )
 
 
 Interactions = Annotated[dict[str, AdjustedEffect], Keys("condition")]
+
+
+class AgainstModel(Typed):
+    """A model held against the reference model, on the samples that went through both.
+
+    Each stack is compared with the same stack of the reference. ``clean`` is among the conditions:
+    the metric without one, less the reference's.
+    """
+
+    model: str = Field(description="the reference model")
+    samples: int = Field(description="that went through both")
+    interaction: Annotated[
+        dict[str, Annotated[dict[str, AdjustedEffect], Keys("clean or condition")]], Keys("stack")
+    ] = Field(description="how much more a condition moves the metric than the reference's")
+    mean_interaction: Annotated[dict[str, AdjustedEffect], Keys("stack")] = Field(
+        description="the mean of it over conditions"
+    )
+    family: int = Field(description="conditions, clean among them, times stacks: Holm's family")
 
 
 class SequenceRow(Typed):
@@ -138,7 +165,7 @@ class StackSequences(Typed):
 
 
 class Sequences(Typed):
-    """Several stacks on perturbation sequences; intervals are of the bootstrap over samples."""
+    """Several stacks on perturbation sequences; intervals are as in ``Figure``."""
 
     reference: str = Field(description="what FR and T5D are relative to: a stack or a model")
     rows: Annotated[dict[str, SequenceRow], Keys("sequence")]
@@ -166,7 +193,7 @@ class StackNoise(Typed):
 
 
 class SystemNoise(Typed):
-    """System noise; intervals are of the bootstrap over samples."""
+    """System noise; intervals are as in ``Figure``."""
 
     suite: str = Field(description="of the options")
     stacks: Annotated[dict[str, StackNoise], Keys("stack")]
@@ -197,6 +224,9 @@ class RobustnessSummary(ModelSummary):
     ] = Field(description="share of answers under a condition that differ from the first stack's")
     attacks: Attacks | None = Field(default=None, description="None: the suite has no attacks")
     family: int = Field(description="conditions times stacks that Holm's correction is over")
+    against: AgainstModel | None = Field(
+        default=None, description="None: this is the reference model, or the run has none"
+    )
     sequences: Sequences | None = Field(default=None, description="None: the suite has none")
     system_noise: SystemNoise | None = Field(default=None, description="None: the suite has none")
     nc: dict[str, str] = Field(

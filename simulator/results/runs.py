@@ -16,6 +16,8 @@ class StackAgain(Typed):
     ci95: Interval = Field(description="95 % interval of their share")
     equal_outputs: int = Field(description="samples whose outputs have the same bits")
     first: list[str] = Field(description="the first samples with another answer")
+    fails: int = Field(default=0, description="samples that only the later run cannot answer")
+    answers: int = Field(default=0, description="samples that only the earlier run cannot answer")
     delta: dict[str, Delta | None] = Field(
         description="new less old, of metrics that are means over samples"
     )

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simulator.notices import Notice
-from simulator.typed import Keys, Typed
+from simulator.typed import Interval, Keys, Typed
 
 SCHEMA: Literal[2] = 2
 """Version of the shape of every ``summary.json``; 1 had warnings as plain text."""
@@ -30,10 +30,22 @@ class RuleOutcome(Typed):
     failed: bool = Field(description="true where the condition holds, or cannot be judged")
     reason: str | None = Field(description="why there is no figure; None where there is one")
     undecided: bool = Field(default=False, description="whether the samples do not give the figure")
+    judged: bool = Field(
+        default=True,
+        description="false: the training stack is no better than guessing, so that no rule can say "
+        "anything of the deployment",
+    )
     chance: bool | None = Field(
         default=None,
         description="whether the limit lies in the figure's 95 % interval; None: it has none",
     )
+    ci95: Interval | None = Field(default=None, description="of the figure; None: it has none")
+    more: int | None = Field(
+        default=None,
+        description="how many more samples would decide it, if the figure stays as it is; "
+        "None: it is decided, or no number would",
+    )
+    more_of: str = Field(default="sample", description="what these are: image, question, fault")
 
 
 class Gate(Typed):
@@ -53,8 +65,8 @@ class Bound(Typed):
 
 
 STOPPED = (
-    "the run stopped when its gate was decided: but for the gate's bounds, intervals and p-values "
-    "are those of a fixed number of samples, and too short"
+    "the run stopped when its gate was decided: but for those of flips and deltas, intervals and "
+    "p-values are those of a fixed number of samples, and too short"
 )
 """What is said of figures of a run that was stopped by its gate."""
 
@@ -74,8 +86,9 @@ class Decided(Typed):
 class Verdict(Typed):
     """The answer of a run in a few sentences: may I ship, what do I lose, because of what."""
 
-    decision: Literal["ok", "not ok", "undecided"] | None = Field(
-        description="of the gate; None where no rule was given"
+    decision: Literal["ok", "not ok", "undecided", "not judged"] | None = Field(
+        description="of the gate; None where no rule was given. not judged, with rules or without: "
+        "the training stack is no better than guessing"
     )
     lost: list[str] = Field(description="what changes, a sentence each, the answer first")
     cause: str | None = Field(default=None, description="which step costs most; None: not known")
@@ -87,6 +100,27 @@ class Skipped(Typed):
 
     sample: str
     why: str
+
+
+class Failed(Typed):
+    """Samples that a stack cannot answer, while what it is compared with can."""
+
+    count: int = Field(description="samples that it cannot answer")
+    of: int = Field(description="samples that it, or what it is compared with, has answered")
+    rate: float | None = Field(description="count by of, a fraction; None of no samples")
+    ci95: Interval | None = Field(description="95 % interval of the rate (Clopper-Pearson)")
+    reference: bool = Field(
+        description="whether the others are compared with it; its failures fail no gate"
+    )
+
+
+class Failure(Typed):
+    """Why a stack failed on some samples."""
+
+    stack: str
+    why: str = Field(description="the stage, and what it said")
+    count: int = Field(description="samples")
+    samples: list[str] = Field(description="the names of the first ones")
 
 
 class Profile(Typed):
@@ -156,7 +190,15 @@ class ModelSummary(Summary):
     metric: str = Field(description="the task's headline metric")
     samples: int = Field(description="that went through every stack")
     sample_unit: str = Field(default="image", description="one sample, in the singular")
-    skipped: int = Field(description="samples that did not")
+    skipped: int = Field(description="samples that no stack could answer")
+    failed: Annotated[dict[str, Failed], Keys("stack")] = Field(
+        default_factory=dict,
+        description="by stack: samples that it cannot answer while others can; they are in no "
+        "other figure",
+    )
+    failures: list[Failure] = Field(
+        default_factory=list, description="their reasons, that of most samples first"
+    )
     warnings: list[Notice] = Field(
         default_factory=list, description="what the person should know, with kinds"
     )

@@ -44,8 +44,10 @@ def schema(columns: Sequence[pa.Field]) -> pa.Schema:
     """Return the schema of the records: one row per cell: a sample, a stack, a condition, a trial.
 
     ``condition`` is as it was asked for, null where there was none, and ``trial`` is which draw of
-    it. ``skipped`` holds the reason, else null. ``ns`` has the wall-clock nanoseconds of every
-    timed stage that the stack has, null where the run was not timed.
+    it. ``skipped`` holds the reason why the sample was left out, else null; ``failed`` is then
+    whether this stack failed on it, else null: where all have failed, no stack could answer. ``ns``
+    has the wall-clock nanoseconds of every timed stage that the stack has, null where the run was
+    not timed.
 
     Args:
         columns: those of the task.
@@ -59,6 +61,7 @@ def schema(columns: Sequence[pa.Field]) -> pa.Schema:
             *columns,
             pa.field("digest", pa.string()),
             pa.field("skipped", pa.string()),
+            pa.field("failed", pa.bool_()),
             pa.field("ns", MAP),
         ]
     )

@@ -15,7 +15,7 @@ class Effect(Typed):
 
     value: float | None
     ci95: Interval = Field(description="95 % interval")
-    p: float | None = Field(description="two-sided bootstrap p-value against zero")
+    p: float | None = Field(description="two-sided p-value against zero")
 
 
 class AdjustedEffect(Effect):
@@ -172,6 +172,9 @@ class PathStep(Typed):
 
     added: str = Field(description="the option that was added last, as COLUMN/OPTION")
     drop: float = Field(description="of the headline metric: trained less this combination")
+    drop_ci95: Interval | None = Field(default=None, description="95 % interval of the drop")
+    p: float | None = Field(default=None, description="two-sided p-value against no drop")
+    family: int = Field(default=1, description="of how many combinations it was the worst")
     samples: int | None = Field(
         default=None, description="that the figures are of; None: all that the run has"
     )

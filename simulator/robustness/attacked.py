@@ -1,9 +1,13 @@
-"""The figures of attacks: AR, AAI and WCAR of every stack, and what the attacked model answers."""
+"""The figures of attacks: AR, AAI and WCAR of every stack, and what the attacked model answers.
+
+They are held against the unattacked file, which was resized and saved as the attacked one. Budgets
+that 8 bits cannot carry have no figures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +16,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.analysis.robustness import impact, worst_case
-from simulator.conditions.attacks.attack import Attack
+from simulator.conditions.attacks.attack import FLOAT, SAVED, Attack
 from simulator.conditions.attacks.record import record_of
+from simulator.conditions.attacks.unattacked import Unattacked
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.pipeline.inference import Answered
 from simulator.robustness.document import Series, attacks
-from simulator.statistics.bootstrap import Floats, Resamples, interval, ratio
+from simulator.robustness.figures import figured
+from simulator.statistics.bootstrap import RATE, Bounds, Floats, Ratio, Resamples
 from simulator.tasks.task import Task
 
 CLEAN, EXACT, ROUNDED = "attacked model", "attacked model in float", "attacked model in 8 bits"
@@ -62,9 +68,25 @@ def own_chains(under: Under, task: Task) -> dict[str, Chain]:
     """Return the chains to the attacked model's own answers, by the names of their arms."""
     if not isinstance(under.condition, Attack):
         return {}
+    if under.condition.saved == FLOAT:  # its record is in the file of the same attack
+        under = replace(under, condition=replace(under.condition, saved=SAVED[0]))
     return {
         name: under.disturbed(Chain((OwnAnswer(task, field),))) for name, field in _FIELDS.items()
     }
+
+
+def baselines(series: Sequence[Series]) -> list[Under]:
+    """Return the conditions that attacks are held against, each once."""
+    rows = [row for group in attacks(series).values() for row in group]
+    return list({
+        (one := baseline(level)).condition.text: one for row in rows for level in row.levels
+    }.values())  # fmt: skip
+
+
+def baseline(level: Under) -> Under:
+    """Return the file of an attack without the attack."""
+    assert isinstance(level.condition, Attack)
+    return Under(Unattacked.of(level.condition))
 
 
 def right(records: pa.Table, arms: Sequence[tuple[str, str]]) -> Right:
@@ -96,6 +118,7 @@ def figures(
         return None
     rows = [row for group in groups.values() for row in group]
     conditions = [level.condition for row in rows for level in row.levels]
+    erased = [one.text for one in conditions if one.erased]
     models = [one.bound_to.target for one in conditions if isinstance(one, Attack) and one.bound_to]
     samples = len(next(iter(found.values())))
     draws = Resamples(samples, seed, resamples)
@@ -103,30 +126,49 @@ def figures(
         "gradient": "; ".join(dict.fromkeys(model.words() for model in models)),
         "stacks": {side: _stack(found, groups, side, draws) for side in stacks},
         "model": {row.name: _model(found, row) for row in rows},
+        "not_carried": list(dict.fromkeys(erased)),
     }
 
 
 def _stack(
     found: Right, groups: Mapping[str, Sequence[Series]], side: str, draws: Resamples
 ) -> dict[str, Any]:
-    clean, every = found[side, ""], np.ones(draws.images)
-    base = draws.of(ratio(clean, every))
-    ar, right_before, aai = {}, {}, {}
+    every = np.ones(draws.images)
+    ar, right_before, aai, unattacked = {}, {}, {}, {}
     for row in (row for group in groups.values() for row in group):
-        under = [found[side, level.condition.text] for level in row.levels]
-        over = [draws.of(ratio(one, every)) for one in under]
-        both = [draws.of(ratio(one * clean, clean)) for one in under]
-        ar[row.name], right_before[row.name] = _numbered(over), _numbered(both)
-        aai[row.name] = _numbered([impact(base, one) for one in over])
+        clean = found[side, baseline(row.levels[0]).condition.text]
+        base = draws.of(Ratio(clean, every))
+        under = [_reached(found, side, level) for level in row.levels]
+        over = [None if one is None else draws.of(Ratio(one, every)) for one in under]
+        both = [None if one is None else draws.of(Ratio(one * clean, clean)) for one in under]
+        ar[row.name], right_before[row.name] = _numbered(over, draws), _numbered(both, draws)
+        lost = [None if one is None else impact(base, one) for one in over]
+        aai[row.name] = _numbered(lost, draws, None)
+        unattacked[row.name] = figured(base, draws.number, RATE)
     wcar = {}
     for name, group in groups.items():
-        budgets = zip(*(row.levels for row in group), strict=True)
-        texts = [[level.condition.text for level in levels] for levels in budgets]
         worst = [
-            worst_case(np.stack([clean, *(found[side, text] for text in one)])) for one in texts
+            _worst(found, side, levels)
+            for levels in zip(*(row.levels for row in group), strict=True)
         ]
-        wcar[name] = _numbered([draws.of(ratio(one, every)) for one in worst])
-    return {"AR": ar, "AR_clean_correct": right_before, "AAI": aai, "WCAR": wcar}
+        shares = [None if one is None else draws.of(Ratio(one, every)) for one in worst]
+        wcar[name] = _numbered(shares, draws)
+    return {
+        "unattacked": unattacked, "AR": ar, "AR_clean_correct": right_before, "AAI": aai,
+        "WCAR": wcar,
+    }  # fmt: skip
+
+
+def _reached(found: Right, side: str, level: Under) -> NDArray[np.float64] | None:
+    """(n,), whether each sample is answered correctly; None where nothing reached the stack."""
+    return None if level.condition.erased else found[side, level.condition.text]
+
+
+def _worst(found: Right, side: str, levels: Sequence[Under]) -> NDArray[np.float64] | None:
+    """(n,), under the worst of the attacks of one budget and without; None without any."""
+    under = [one for level in levels if (one := _reached(found, side, level)) is not None]
+    clean = [found[side, baseline(level).condition.text] for level in levels]
+    return worst_case(np.stack([*clean, *under])) if under else None
 
 
 def _model(found: Right, row: Series) -> dict[str, list[float]]:
@@ -137,12 +179,10 @@ def _model(found: Right, row: Series) -> dict[str, list[float]]:
     }
 
 
-def _numbered(budgets: Sequence[Floats]) -> dict[str, Any]:
-    return {str(number): _figure(one) for number, one in enumerate(budgets, 1)}
-
-
-def _figure(resampled: Floats) -> dict[str, Any] | None:
-    if np.isnan(resampled[0]):
-        return None
-    ends = [None if np.isnan(end) else end for end in interval(resampled)]
-    return {"value": float(resampled[0]), "ci95": ends}
+def _numbered(
+    budgets: Sequence[Floats | None], draws: Resamples, bounds: Bounds | None = RATE
+) -> dict[str, Any]:
+    return {
+        str(number): None if one is None else figured(one, draws.number, bounds)
+        for number, one in enumerate(budgets, 1)
+    }

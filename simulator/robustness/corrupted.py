@@ -107,6 +107,8 @@ def _refuse(under: Under, in_pixels: bool) -> None:
     text, acts_on = under.condition.text, under.condition.acts_on
     if in_pixels and under.warp is not None:
         raise UserError(f"--under {text}: it moves boxes and masks, which are not written anew")
+    if under.condition.erased:
+        raise UserError(f"--under {under.condition.erased}")
     if acts_on not in (Boundary.SOURCE, Boundary.FRAME):
         raise UserError(f"--under {text}: it acts on the {acts_on}, not on an image to be written")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.conditions.attacks.attack import Attack
@@ -16,6 +17,7 @@ from simulator.profile.document import Document
 from simulator.profile.load import shipped_folder
 from simulator.profile.suite import Suite, read_suite
 from simulator.profile.suite import load_suite as load_options
+from simulator.statistics.bootstrap import Floats
 
 FOLDER = "conditions"
 """Below the folder of the built-in suites."""
@@ -92,6 +94,20 @@ class Series:
     name: str
     category: str
     levels: tuple[Under, ...]
+
+    @property
+    def counted(self) -> tuple[Under, ...]:
+        """The levels that reach a stack: the others are in no mean."""
+        return tuple(level for level in self.levels if level.condition.erased is None)
+
+    def over(self, metrics: Mapping[tuple[str, str], Floats], side: str) -> Floats:
+        """Return (severities, 1 + R + n): a stack's metric at each severity that counts.
+
+        Args:
+            metrics: by stack and condition.
+            side: the stack.
+        """
+        return np.stack([metrics[side, level.condition.text] for level in self.counted])
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +227,11 @@ def _series(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -
                     levels += [_placed(spec, text)]
                 except UserError as error:
                     problems.append(f"{document.where(key)}: {name}: {text}: {error}")
-            yield Series(name, category, tuple(levels))
+            made = Series(name, category, tuple(levels))
+            if levels and not made.counted:
+                where = document.where(("conditions", category, name))
+                problems.append(f"{where}: {name}: {levels[-1].condition.erased}; none is left")
+            yield made
 
 
 def _sequences(

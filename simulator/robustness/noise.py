@@ -16,8 +16,9 @@ from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite
-from simulator.robustness.figures import CLEAN, Metrics, figured
+from simulator.robustness.figures import CLEAN, Measured, figured
 from simulator.robustness.nc import blanked
+from simulator.statistics.bootstrap import RATE
 
 Key = tuple[str, str]
 """The column and the name of an option."""
@@ -116,28 +117,29 @@ def arm(side: str, option: str) -> str:
 
 
 def figures(
-    suite: Suite, options: Mapping[str, Options], metrics: Metrics, nc: Mapping[str, str]
+    suite: Suite, options: Mapping[str, Options], found: Measured, nc: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the ``system_noise`` of the summary.
 
     Args:
         suite: of the options.
         options: by stack.
-        metrics: of the arms of all options, and of the stacks themselves.
+        found: the metrics of the arms of all options, and of the stacks themselves.
         nc: stacks that did not converge; they have no figures.
     """
-    stacks = {side: _stack(side, own, metrics) for side, own in options.items()}
+    stacks = {side: _stack(side, own, found) for side, own in options.items()}
     return {"suite": suite.spec.name, "stacks": blanked(stacks, nc)}
 
 
-def _stack(side: str, own: Options, metrics: Metrics) -> dict[str, Any]:
+def _stack(side: str, own: Options, found: Measured) -> dict[str, Any]:
+    metrics, number = found.metrics, found.resamples
     by = {name: metrics[arm(side, name), CLEAN] for name in own.stacks}
     mean = analysis.mean_over(by)
     return {
-        "SR": {name: figured(one) for name, one in by.items()},
-        "mean_SR": figured(mean),
-        "SNI": figured(analysis.impact(metrics[side, CLEAN], mean)),
-        "std": figured(analysis.sample_deviation(np.stack(list(by.values())))),
+        "SR": {name: figured(one, number, RATE) for name, one in by.items()},
+        "mean_SR": figured(mean, number, RATE),
+        "SNI": figured(analysis.impact(metrics[side, CLEAN], mean), number, None),
+        "std": figured(analysis.sample_deviation(np.stack(list(by.values()))), number, None),
         "same": own.same,
         "left_out": own.left_out,
     }

@@ -43,7 +43,7 @@ class Grid:
         """Return the chains by their names in the plan."""
         return {_name(*key): chain for key, chain in self.chains.items()}
 
-    def see(self, walk: Walk, _: Sequence[Any]) -> dict[tuple[str, str], Array | str] | None:
+    def see(self, walk: Walk, _: Mapping[int, Any]) -> dict[tuple[str, str], Array | str] | None:
         """Return the tensors of the sample that is shown; a text says why there is none."""
         if walk.context.sample != self.sample:
             return None

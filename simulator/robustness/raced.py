@@ -12,6 +12,7 @@ from dataclasses import replace
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.errors import UserError
+from simulator.experiments.guessing import doubt
 from simulator.experiments.racing import Lane, Lanes, Raced, per_option
 from simulator.experiments.session import Answers, Session, arm_of
 from simulator.experiments.sweep import option_figures
@@ -79,7 +80,7 @@ def lanes(
     return found
 
 
-def measured(session: Session, raced: Raced, stacks: Sequence[str]) -> Measured:
+def measured(session: Session, raced: Raced, lanes: Lanes, stacks: Sequence[str]) -> Measured:
     """Return the metric of each stack without a condition, and which samples were skipped.
 
     Raises:
@@ -89,9 +90,13 @@ def measured(session: Session, raced: Raced, stacks: Sequence[str]) -> Measured:
     first, metrics = f"{stacks[0]}/{WITHOUT}", {}
     for side in stacks:
         name = f"{side}/{WITHOUT}"
-        metrics[side, CLEAN] = _metric(session, raced.answers(task, first, name), name)
+        found = raced.answers(task, first, name)
+        metrics[side, CLEAN] = _metric(session, found, name)
+        if side == stacks[0]:
+            session.notes += doubt(session, found.score(name))
     skipped = {item.name: why for item, why in raced.done.skipped}
-    return Measured(metrics, {}, len(raced.done) - len(skipped), skipped)
+    failed = raced.failures(lanes)
+    return Measured(metrics, {}, len(raced.done.ran), task.resamples, skipped, failed)
 
 
 def figures(

@@ -23,15 +23,19 @@ from simulator.experiments.common import (
     stacks_of,
     variants,
 )
-from simulator.experiments.job import Job, Options, Result, judged, safe_name
+from simulator.experiments.guessing import doubt
+from simulator.experiments.job import Job, Options, Result, borne_as_asked, judged, safe_name
 from simulator.experiments.keywords import explicit
 from simulator.experiments.race import race, rules_of
 from simulator.experiments.racing import ended, run_race
 from simulator.experiments.session import Session, arm_of
+from simulator.experiments.several import checked
+from simulator.model.card import Card
 from simulator.notices import Notice, merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
+from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.robustness import Attacks, RobustnessSummary
 from simulator.results.store import RunWriter
@@ -44,6 +48,9 @@ from simulator.robustness.noise import Options as NoiseOptions
 from simulator.robustness.noise import SystemNoise
 from simulator.robustness.noise import figures as noise_figures
 from simulator.robustness.pictures import Grid, grid
+from simulator.robustness.reference import ordered
+from simulator.robustness.reference import reference as held_against
+from simulator.tasks.score import Score
 from simulator.tasks.task import Task
 
 LISTED = 20
@@ -59,9 +66,11 @@ def robustness(
     train: str | None = None,
     deploy: str | None = None,
     models: Sequence[str | Path | None] = (None,),
+    reference: str | Path | None = None,
     overrides: Sequence[str] = (),
     fail_on: Sequence[str] = (),
     undecided: str = "fail",
+    allow_failed: str | None = None,
     until_decided: str | None = None,
     **options: Unpack[Options],
 ) -> list[Result[RobustnessSummary]]:
@@ -76,9 +85,14 @@ def robustness(
         train: instead of *profiles*, a pair.
         deploy: likewise.
         models: model cards; None is the built-in model.
+        reference: the model that the others are held against: one of *models* or another card,
+            which is then run too; or the folder of a finished run of it. The first model by
+            default.
         overrides: ``STACK.KEY=VALUE``.
         fail_on: gate rules, for example ``deploy.NCI.fog > 20%``.
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
+        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
+            by default, so that one such sample fails the gate.
         until_decided: the question that is asked, by which a stack under a condition is dropped
             early: ``gate`` (*fail_on* then judges each of them, for example ``flip_rate > 2%``),
             ``worst-flips`` or ``worst-drop``, see :mod:`simulator.experiments.race`; None: every
@@ -87,7 +101,7 @@ def robustness(
             folder per model, but with *resume* it is the run of one model.
 
     Returns:
-        One result per model.
+        One result per model, that of a reference which is run here first.
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
@@ -98,7 +112,7 @@ def robustness(
     loaded = load_suite(suite)
     named = named_profiles(profiles, train, deploy)
     sides = stacks_of(named, overrides)
-    rules = rules_of(fail_on, until_decided)
+    rules = rules_of(fail_on, until_decided, allow_failed)
     notices: list[Notice] = []
     if until_decided:
         loaded, notices = raced.asked_of(loaded, list(named))
@@ -109,36 +123,48 @@ def robustness(
         "profiles": list(profiles), "train": train, "deploy": deploy,
         "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
     }  # fmt: skip
+    asked |= borne_as_asked(allow_failed)
     if until_decided:
         asked["until_decided"] = until_decided
+    order, base = ordered(models, reference, until_decided)
+    alone = [rule for rule in rules if not rule.path.startswith("against.")]
+    if base is None and len(order) == 1 and alone != rules:
+        raise UserError("a rule on against wants a reference model: give a second --model, or "
+                        "--reference")  # fmt: skip
+
+    def look(card: Card) -> None:
+        _require_answers(loaded, card.task)
+        if until_decided is None:
+            gate.check(rules, RobustnessSummary, vocabulary(card.task, list(sides), loaded))
+        for under in loaded.conditions():
+            under.check(card.modality.name, in_pixels=card.task.in_pixels)
+
+    checked("robustness", order, options, sides, look)
     results: list[Result[RobustnessSummary]] = []
-    for number, model in enumerate(models, 1):
+    for number, model in enumerate(order, 1):
         job = Job("robustness", model, options)
         with job.session() as session:
-            session.show.stage(number, len(models), session.card.spec.name)
+            session.show.stage(number, len(order), session.card.spec.name)
             folder = job.folder(loaded.spec.name, sides, below=safe_name(session.card.spec.name))
-            if folder in (result.folder for result in results):
-                raise UserError(
-                    f"two model cards are called {session.card.spec.name!r}; rename one"
-                )
             job.refuse_taken(folder)
             session.require_truth()
-            _require_answers(loaded, session.card.task)
             session.notes += notices
-            card = session.card
-            if until_decided is None:
-                known = vocabulary(card.task, list(sides), loaded)
-                gate.check(rules, RobustnessSummary, known)
-            for under in loaded.conditions():
-                under.check(card.modality.name, in_pixels=card.task.in_pixels)
             suited = loaded.bound(session.bound)
-            own = _Robustness(job, session, suited, sides, noise, overrides, rules, undecided)
-            request = job.request(model=model, **asked)
+            judging = rules if base else alone
+            own = _Robustness(
+                job, session, suited, sides, noise, overrides, judging, undecided, base
+            )
+            known = {rule.text for rule in judging}
+            asked["fail_on"] = [text for text in fail_on if text in known]
+            held = {"reference": str(base.resolve())} if base else {}
+            request = job.request(model=model, **asked, **held)
             results.append(
                 own.race(folder, request, until_decided)
                 if until_decided
                 else own.run(folder, request)
             )
+        if base is None and until_decided is None:
+            base = folder
     return results
 
 
@@ -158,6 +184,7 @@ def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[
         "stack": sides,
         "other stack": sides[1:],
         "condition": [one.name for one in suite.series],
+        "clean or condition": ["clean", *(one.name for one in suite.series)],
         "sequence": [one.name for one in suite.sequences],
         "option": [".".join(one[:2]) for one in suite.noise.options()] if suite.noise else (),
         "category": list(attacks(suite.series)),
@@ -177,6 +204,7 @@ class _Robustness:
     overrides: Sequence[str]
     rules: Sequence[gate.Rule]
     undecided: str
+    base: Path | None
 
     def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
         stacks = self.session.stacks(variants(self.sides).values())
@@ -193,7 +221,8 @@ class _Robustness:
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
             figures["pictures"] = shown
             summary = self._summary(stacks, len(whole.nodes), found, figures)
-            summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided)
+            summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided,
+                             asked=Asked(request["arguments"], folder))  # fmt: skip
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
@@ -211,12 +240,12 @@ class _Robustness:
         with self.job.writer(folder, self._start(stacks, request), session) as run:
             ran = run_race(session, run, lanes, asked)
             session.show.say("computing the figures")
-            found = raced.measured(session, ran, sides)
+            found = raced.measured(session, ran, lanes, sides)
             profiles = {side: profile for side, (profile, _) in self.sides.items()}
             nc = not_converged(session, found.metrics, profiles)
             figures = table(found, self.suite, sides, nc=sides) | {"nc": nc}
             figures["cells"] = raced.figures(session, ran, against, list(nc))
-            figures |= ended(asked, len(session.dataset.items), self.undecided)
+            figures |= ended(asked, len(session.dataset.items), self.undecided, session.notes)
             summary = self._summary(stacks, unique, found, figures)
             took = {"seconds": self.job.seconds(), "workers": session.workers}
             summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
@@ -259,6 +288,9 @@ class _Robustness:
                 arms[arm_of(stack.side, under)] = self._chain(stack, under)
         count = len(stacks)
         groups = [tuple(range(first, first + count)) for first in range(0, len(arms), count)]
+        for under in attacked.baselines(self.suite.series):
+            groups.append(tuple(range(len(arms), len(arms) + count)))
+            arms |= {arm_of(stack.side, under): self._chain(stack, under) for stack in stacks}
         for under in self.suite.conditions():
             for name, chain in attacked.own_chains(under, self.session.card.task).items():
                 groups.append((len(arms),))
@@ -299,7 +331,20 @@ class _Robustness:
         if not pc.any(pc.is_null(records["skipped"])).as_py():
             first = (records[name][0].as_py() for name in _REASON)
             raise self.session.nothing_ran(len(self.session.dataset.items), *first)
+        if pictures and shown is None:
+            shown = self._drawn(whole, run, pictures, records)
         return records, shown
+
+    def _drawn(
+        self, whole: Plan, run: RunWriter, pictures: Grid, records: pa.Table
+    ) -> dict[str, Any] | None:
+        """Return the ``pictures`` of a sample that an earlier attempt has finished."""
+        of_it = records.filter(pc.equal(records["sample"], pictures.sample))
+        if pc.any(pc.is_valid(of_it["skipped"])).as_py():
+            return None
+        (item,) = (one for one in self.session.dataset.items if one.name == pictures.sample)
+        seen = pictures.see(self.session.executor.walks(whole)(item), {})
+        return pictures.write(seen, run) if seen else None
 
     def _figures(
         self, records: pa.Table, whole: Plan, options: Mapping[str, NoiseOptions]
@@ -307,18 +352,32 @@ class _Robustness:
         """Return what the records say, and the figures of the summary."""
         arms = [(arm.stack, arm.condition) for arm in whole.arms]
         task, seed = self.session.card.task, self.session.seed
-        found = measured(records, arms, self._items, task, seed, self.suite.only_frames())
         sides = list(self.sides)
+        found = measured(
+            records, arms, sides, self._items, task, seed, self.suite.only_frames(), self._doubt
+        )
         profiles = {side: profile for side, (profile, _) in self.sides.items()}
         nc = not_converged(self.session, found.metrics, profiles)
-        figures = table(found, self.suite, sides, nc) | {"nc": nc}
+        against = None
+        if self.base is not None:
+            against = held_against(
+                self.base, records, arms, self.suite, sides, self._items, task, seed, found
+            )
+        figures = table(found, self.suite, sides, nc, against) | {"nc": nc}
+        if against is not None:
+            own = [side for side in sides if side not in nc]
+            figures["against"] = against.table(self.suite, own)
         if self.suite.sequences:
             moved = sequences.measured(records, arms, sides, self.suite, task, seed)
-            figures["sequences"] = sequences.table(moved, self.suite, found.samples, nc)
+            shown = sequences.table(moved, self.suite, found.resamples, nc, against)
+            figures["sequences"] = shown
         if self.noise is not None:
-            figures["system_noise"] = noise_figures(self.noise.suite, options, found.metrics, nc)
+            figures["system_noise"] = noise_figures(self.noise.suite, options, found, nc)
         figures["attacks"] = self._attacks(records, arms, nc)
         return found, figures
+
+    def _doubt(self, score: Score) -> None:
+        self.session.notes += doubt(self.session, score)
 
     def _summary(
         self, stacks: Sequence[Stack], unique: int, found: Measured, figures: dict[str, Any]
@@ -336,8 +395,9 @@ class _Robustness:
             for stack in stacks
         }
         skipped = [{"sample": name, "why": why} for name, why in found.skipped.items()]
+        self.session.note_changed(found.skipped.values(), len(self.session.dataset.items))
         return RobustnessSummary(
-            **{**figures, "stacks": running},
+            **{**figures, "stacks": running, **found.failed},
             suite=self.suite.spec.name,
             where=self.suite.spec.where,
             model=card.spec.name,

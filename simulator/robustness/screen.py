@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from simulator.report.fitted import Fitted
 from simulator.report.words import (
     dropped,
     ends,
@@ -21,6 +20,7 @@ from simulator.report.words import (
     title,
 )
 from simulator.results.robustness import (
+    AgainstModel,
     Attacks,
     Figure,
     RobustnessSummary,
@@ -28,11 +28,11 @@ from simulator.results.robustness import (
     SystemNoise,
 )
 from simulator.results.suites import AdjustedEffect
-from simulator.robustness.words import NC, cells, not_converged, own_pipeline
+from simulator.robustness.words import NC, cells, not_carried, not_converged, own_pipeline
 
 
 def show(summary: RobustnessSummary, console: Console) -> None:
-    """Print the metric under each condition, and what the others lose more than the first."""
+    """Print the metric under each condition, and how much further it moves on the others."""
     if summary.early is not None:
         _cells(summary, console)
     elif summary.rows:
@@ -42,6 +42,8 @@ def show(summary: RobustnessSummary, console: Console) -> None:
     if summary.attacks:
         console.print(_attacked(summary, summary.attacks), highlight=False)
         console.print(escape(f"Attacks follow the gradient of {summary.attacks.gradient}."))
+        for line in not_carried(summary.attacks):
+            console.print(escape(line), highlight=False)
     if summary.system_noise:
         console.print(_noise(summary, summary.system_noise), highlight=False)
         console.print(escape(own_pipeline(summary.system_noise)), highlight=False)
@@ -52,9 +54,7 @@ def _cells(summary: RobustnessSummary, console: Console) -> None:
     """Print each stack under each condition, and which were dropped."""
     first, (head, *rows) = next(iter(summary.stacks)), cells(summary)
     against = f"{summary.suite}: against {first} under the same condition; {run_on(summary)}"
-    table = _table(against, head[0])
-    for column in head[1:]:
-        table.add_column(escape(column), justify="right", overflow="fold")
+    table = _table(against, head[1:], head[0])
     for row in rows:
         table.add_row(*map(escape, row))
     console.print(table, highlight=False)
@@ -64,35 +64,51 @@ def _cells(summary: RobustnessSummary, console: Console) -> None:
 
 def _conditions(summary: RobustnessSummary, console: Console) -> None:
     metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
-    table = _table(f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}")
-    for side in summary.stacks:
-        table.add_column(escape(side), justify="right", overflow="fold")
+    table = _table(
+        f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}", summary.stacks
+    )
     table.add_row("clean", *clean(summary))
     _fill(table, summary, {side: one.nr for side, one in summary.stacks.items()}, _percent)
     table.add_row("mean", *(_percent(one.mnr) for one in summary.stacks.values()))
     for name, values in means(summary):
         table.add_row(name, *values)
     console.print(table, highlight=False)
+    less = f"Change of {metric} less that of"
     if summary.interaction:
-        single = len(summary.interaction) == 1
-        table = _table(f"Points of {metric} lost more than by {first} (negative: more is lost)")
-        for side in summary.interaction:
-            table.add_column(escape(side), justify="right", overflow="fold")
-        if single:
-            table.add_column("95 % interval", justify="right")
-        _fill(table, summary, summary.interaction, _more, single)
-        averages = summary.mean_interaction.values()
-        table.add_row(
-            "mean", *map(_more, averages), *(ends(one.ci95) for one in averages if single)
-        )
-        console.print(table, highlight=False)
+        _differences(summary, f"{less} {first}, points", summary, console)
+    if summary.against:
+        heading = f"{less} {summary.against.model} on the same stack, points"
+        _differences(summary, heading, summary.against, console)
 
 
-def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Table:
+def _differences(
+    summary: RobustnessSummary,
+    heading: str,
+    found: RobustnessSummary | AgainstModel,
+    console: Console,
+) -> None:
+    """Print how much more each condition costs than what the stacks are compared with."""
+    by = found.interaction
+    single = len(by) == 1
+    table = _table(heading, by)
+    if single:
+        table.add_column("95 % interval", justify="right")
+    if isinstance(found, AgainstModel):
+        own = [one["clean"] for one in by.values()]
+        table.add_row("clean, difference", *map(_more, own),
+                      *(ends(one.ci95) for one in own if single))  # fmt: skip
+    _fill(table, summary, by, _more, single)
+    averages = found.mean_interaction.values()
+    table.add_row("mean", *map(_more, averages), *(ends(one.ci95) for one in averages if single))
+    console.print(table, highlight=False)
+
+
+def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Fitted:
     """What each budget leaves: of the attacked model itself, and of each stack."""
-    table = _table("Under attack, right in % for each budget; model: in float > after rounding")
-    for side in ("model", *attacks.stacks):
-        table.add_column(escape(side), justify="right", overflow="fold")
+    table = _table(
+        "Under attack, right in % for each budget; model: in float > after rounding",
+        ("model", *attacks.stacks),
+    )
     for name, own in attacks.model.items():
         for at, level in enumerate(summary.rows[name].levels):
             values = (one.ar[name][str(at + 1)] for one in attacks.stacks.values())
@@ -100,6 +116,9 @@ def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Table:
                 share(one[at], 1).removesuffix("%") for one in (own.exact, own.rounded)
             )
             table.add_row(escape(level.text), f"{before} > {after}", *map(_percent, values))
+    for name in attacks.model:
+        clean = (one.unattacked[name] for one in attacks.stacks.values())
+        table.add_row(f"{escape(name)} unattacked", "", *map(_percent, clean))
     table.add_section()
     for name, budgets in next(iter(attacks.stacks.values())).wcar.items():
         for number in budgets:
@@ -108,12 +127,10 @@ def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Table:
     return table
 
 
-def _noise(summary: RobustnessSummary, found: SystemNoise) -> Table:
+def _noise(summary: RobustnessSummary, found: SystemNoise) -> Fitted:
     """SR of each option, then RobustMQ's figures over all options."""
     metric = title(summary.task, summary.metric)
-    table = _table(f"System noise ({found.suite}): {metric} in %, clean", "option")
-    for side in found.stacks:
-        table.add_column(escape(side), justify="right", overflow="fold")
+    table = _table(f"System noise ({found.suite}): {metric} in %, clean", found.stacks, "option")
     stacks = list(found.stacks.values())
     for name in dict.fromkeys(name for one in stacks for name in one.sr):
         table.add_row(escape(name), *(_percent(one.sr.get(name)) for one in stacks))
@@ -127,9 +144,11 @@ def _noise(summary: RobustnessSummary, found: SystemNoise) -> Table:
 def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -> None:
     """Print how often answers flip from frame to frame, and how much more than the first's."""
     run = "" if summary.rows else f"; {run_on(summary)}"
-    table = _table(f"{summary.suite}: answers that flip from frame to frame, in %{run}", "sequence")
-    for side in found.stacks:
-        table.add_column(escape(side), justify="right", overflow="fold")
+    table = _table(
+        f"{summary.suite}: answers that flip from frame to frame, in %{run}",
+        found.stacks,
+        "sequence",
+    )
     for name in found.rows:
         table.add_row(escape(name), *(_percent(one.fp[name]) for one in found.stacks.values()))
     table.add_section()
@@ -144,9 +163,11 @@ def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -
     if not found.interaction:
         return
     first, single = next(iter(found.stacks)), len(found.interaction) == 1
-    table = _table(f"Points of answers that flip more than {first}'s (positive: more)", "sequence")
-    for side in found.interaction:
-        table.add_column(escape(side), justify="right", overflow="fold")
+    table = _table(
+        f"Points of answers that flip more than {first}'s (positive: more)",
+        found.interaction,
+        "sequence",
+    )
     if single:
         table.add_column("95 % interval", justify="right")
     for name in found.rows:
@@ -160,11 +181,11 @@ def _sequences(summary: RobustnessSummary, found: Sequences, console: Console) -
     console.print(table, highlight=False)
 
 
-def _distances(found: Sequences) -> Table:
+def _distances(found: Sequences) -> Fitted:
     """How far the five best classes move, between the frames of which FP is told."""
-    table = _table("uT5D: how far the five best classes move (0: none, 15: all go)", "sequence")
-    for side in found.stacks:
-        table.add_column(escape(side), justify="right", overflow="fold")
+    table = _table(
+        "uT5D: how far the five best classes move (0: none, 15: all go)", found.stacks, "sequence"
+    )
     for name in found.rows:
         table.add_row(escape(name), *(number(one.ut5d[name]) for one in found.stacks.values()))
     table.add_section()
@@ -173,17 +194,12 @@ def _distances(found: Sequences) -> Table:
     return table
 
 
-def _table(heading: str, rows: str = "condition") -> Table:
-    found = Table(
-        title=escape(heading), title_justify="left", title_style="bold", box=SIMPLE_HEAD,
-        pad_edge=False,
-    )  # fmt: skip
-    found.add_column(rows, overflow="fold")
-    return found
+def _table(heading: str, sides: Iterable[str], rows: str = "condition") -> Fitted:
+    return Fitted(rows, *map(escape, sides), title=escape(heading), right=1)
 
 
 def _fill(
-    table: Table,
+    table: Fitted,
     summary: RobustnessSummary,
     figures: Mapping[str, Mapping[str, Any]],
     words: Callable[[Any], str],
@@ -228,7 +244,9 @@ def notes(summary: RobustnessSummary, console: Console) -> None:
         lines[0] = f"mCE is relative to {summary.reference}; conditions act at: {summary.where}."
     if summary.sequences:
         lines.append(f"mFR and mT5D are relative to {summary.sequences.reference}.")
-    families = [summary.family, summary.sequences.family if summary.sequences else 0]
+    families = [
+        one.family for one in (summary, summary.sequences, summary.against) if one is not None
+    ]
     if any(families):
         tests = " and ".join(str(one) for one in families if one)
         lines.append(f"* more than chance, Holm over {tests} tests.")

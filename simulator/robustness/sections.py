@@ -53,7 +53,7 @@ def interactions(run: Run) -> Section | None:
         for side, by in summary.interaction.items()
     ]
     drawn = figure(
-        traces, 130 + 26 * len(names), f"{metric} more than {text(first)}, points", "",
+        traces, 130 + 26 * len(names), f"change of {metric} less that of {text(first)}, points", "",
         showlegend=len(traces) > 1,
     )  # fmt: skip
     drawn.update_yaxes(type="category", autorange="reversed")
@@ -68,7 +68,7 @@ def interactions(run: Run) -> Section | None:
     head = ["stack", "condition", "points", "95 % interval", "beyond chance", "answers differ"]
     return Section(
         "interactions",
-        f"Condition and stack: {metric} lost more than {first} loses, points",
+        f"Condition and stack: change of {metric} less that of {first}, points",
         f"Does a condition cost another stack more than it costs {first}?",
         [
             f"Left of 0: more is lost than on {first}. Beyond chance: p below 0.05 after Holm's "
@@ -77,6 +77,33 @@ def interactions(run: Run) -> Section | None:
         panels=[Panel(drawn)],
         tables=[Table(head, rows, "How much more each condition moves the metric", 2)],
     )
+
+
+@part(order=22)
+def against(run: Run) -> Section | None:
+    """Show how much more each condition costs a model than the reference model."""
+    summary = run.summary
+    if not isinstance(summary, RobustnessSummary) or summary.against is None:
+        return None
+    metric, found = title(summary.task, summary.metric), summary.against
+    rows = [
+        [side, name, points(one), ends(one.ci95), "yes" if is_significant(one) else "no"]
+        for side, by in found.interaction.items()
+        for name, one in (*by.items(), ("mean over conditions", found.mean_interaction[side]))
+    ]  # fmt: skip
+    return Section(
+        "against",
+        f"{summary.model} and {found.model}",
+        f"Does a condition cost {summary.model} more than it costs {found.model}?",
+        [
+            f"Points of {metric} more than of {found.model} on the same stack, on the "
+            f"{found.samples:,} {summary.sample_unit}s that both answered. Clean: without a "
+            "condition. Below 0: more is lost. Beyond chance: p below 0.05 after Holm's correction "
+            f"over {found.family} tests, the means by themselves."
+        ],
+        tables=[Table(["stack", "condition", "points", "95 % interval", "beyond chance"], rows,
+                      "Each condition against the reference model", 2)],
+    )  # fmt: skip
 
 
 @part(order=23)
@@ -156,7 +183,7 @@ def curves(run: Run) -> Section | None:
                 )
             )  # fmt: skip
         drawn = figure(traces, 240, "severity (0: clean)", metric, showlegend=len(traces) > 1)
-        drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
+        drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
         drawn.update_xaxes(dtick=1)
         panels.append(Panel(drawn, f"{name} ({row.category})"))
     rows = [
@@ -190,7 +217,8 @@ def attacked(run: Run) -> Section | None:
     attacks = summary.attacks
     rows = [
         [
-            side, level.text, *(_share(stack[kind][name][str(at + 1)]) for kind in kinds),
+            side, level.text, _share(stack.unattacked[name]),
+            *(_share(stack[kind][name][str(at + 1)]) for kind in kinds),
             *(share(own[field][at], 1) for field in ("exact", "rounded")),
         ]
         for side, stack in attacks.stacks.items()
@@ -206,7 +234,16 @@ def attacked(run: Run) -> Section | None:
         for name, budgets in stack.wcar.items()
         for at, one in budgets.items()
     ]
-    head = ["stack", "attack", "AR", "AR of clean correct", "AAI", "model, float", "model, rounded"]
+    head = [
+        "stack",
+        "attack",
+        "unattacked",
+        "AR",
+        "AR of clean correct",
+        "AAI",
+        "model, float",
+        "model, rounded",
+    ]
     return Section(
         "attacked",
         "What attacks leave",
@@ -214,8 +251,10 @@ def attacked(run: Run) -> Section | None:
         [
             f"The gradient is that of {attacks.gradient}. AR is over all images; AR of clean "
             "correct over those that the stack answers correctly without the attack. WCAR counts "
-            "an image that is correct clean and under every attack of one budget."
+            "an image that is correct unattacked and under every attack of one budget. Unattacked: "
+            "the same file, resized and saved likewise, with the clean pixels."
         ],
+        notes=list(words.not_carried(attacks)),
         tables=[
             Table(head, rows, "Every attack on every stack", 2),
             Table(["stack", "category", "budget", "WCAR"], worst, "The worst case", 2),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +15,20 @@ from simulator.analysis import robustness as analysis
 from simulator.robustness.document import ConditionSuite
 from simulator.robustness.figures import compared, converged, figured, went_through
 from simulator.robustness.nc import blanked
-from simulator.statistics.bootstrap import Floats, Resamples
+from simulator.statistics.bootstrap import DIFFERENCE, RATE, Floats, Resamples
 from simulator.tasks.task import Task
+
+if TYPE_CHECKING:
+    from simulator.robustness.reference import Reference
 
 ANSWER, BEST = "prediction", "best"
 """Columns of records with one class, and with the best classes; a task without the first has no
 flips from frame to frame, one without the second no distances of lists."""
 FIVE = 5
 """How many classes a list has; T5D is defined for five."""
+_BOUNDS = {"FP": RATE, "uT5D": (0.0, 15.0)}
 BySequence = Mapping[str, Floats]
-"""A figure on all samples and on each resample, (1 + R,), by sequence."""
+"""A resampled figure, (1 + R + n,), by sequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ def measured(
     suite: ConditionSuite,
     task: Task,
     seed: int,
+    only: Sequence[int] | None = None,
 ) -> dict[str, Moved]:
     """Compare the answers to the frames of every sequence, for each stack.
 
@@ -57,14 +62,16 @@ def measured(
         suite: the sequences.
         task: says how often is resampled.
         seed: of the resamples.
+        only: the samples to be compared; None for all that went through.
     """
-    ran = went_through(records, len(arms))
+    ran = only or went_through(records, len(arms))
     answers = records[ANSWER].fill_null(-1).to_numpy().reshape(-1, len(arms))[ran]
     lists = None
     if BEST in records.column_names:
         lists = _lists(records[BEST]).reshape(-1, len(arms), FIVE)[ran]
     place = {arm: number for number, arm in enumerate(arms)}
-    draws = list(Resamples(len(ran), seed, task.resamples))
+    draws = Resamples(len(ran), seed, task.resamples)
+    counted = list(draws)
     found = {}
     for side in stacks:
         flips, distances = {}, {}
@@ -75,7 +82,10 @@ def measured(
             far = np.full(len(ran), np.nan)
             if lists is not None:
                 far = analysis.top5_distance(lists[:, at], *how)
-            flips[one.name], distances[one.name] = _resampled(own, draws), _resampled(far, draws)
+            flips[one.name], distances[one.name] = (
+                _resampled(own, counted),
+                _resampled(far, counted),
+            )
         found[side] = Moved(flips, distances)
     return found
 
@@ -90,50 +100,62 @@ def _lists(column: pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def _resampled(own: Floats, draws: Sequence[NDArray[np.int64]]) -> Floats:
-    """Return the mean over the samples, and over those of each resample."""
-    return np.concatenate([[own.mean()], *(counts @ own / len(own) for counts in draws)])
+    """Return the mean over the samples, over those of each resample, and of each sample."""
+    return np.concatenate([[own.mean()], *(counts @ own / len(own) for counts in draws), own])
 
 
 def table(
-    found: Mapping[str, Moved], suite: ConditionSuite, samples: int, nc: Collection[str] = ()
+    found: Mapping[str, Moved],
+    suite: ConditionSuite,
+    number: int,
+    nc: Collection[str] = (),
+    against: Reference | None = None,
 ) -> dict[str, Any]:
     """Return the fields of :class:`simulator.results.robustness.Sequences`.
 
     Args:
         found: by stack; the first one is compared with the others.
         suite: the sequences.
-        samples: that went through.
+        number: of resamples.
         nc: stacks that did not converge; they are compared with none, and have no figures.
+        against: the reference model; by default FR and T5D are relative to the first stack.
     """
     first, others = next(iter(found)), converged(list(found), nc)[1:]
     published, without = suite.spec.reference, suite.spec.left_out_of_means
-    base = found[first]
+    base, paired, name = found[first], found, first
     if published is not None:
         base = Moved(*(
             {name: np.array([given.get(name, np.nan)]) for name in base.fp}
             for given in (published.flips, published.distances)
         ))  # fmt: skip
+        name = published.name
+    elif against is not None and against.moved and against.own_moved:
+        base, paired, name = against.moved, against.own_moved, against.words
     elif first in nc:
         base = Moved(*({name: np.full(1, np.nan) for name in base.fp} for _ in range(2)))
     stacks: dict[str, Any] = {}
     for side, one in found.items():
         kinds = {
             "FP": one.fp,
-            "FR": _relative(one.fp, base.fp),
+            "FR": _relative(paired[side].fp, base.fp),
             "uT5D": one.ut5d,
-            "T5D": _relative(one.ut5d, base.ut5d),
+            "T5D": _relative(paired[side].ut5d, base.ut5d),
         }
-        means = {f"m{kind}": figured(analysis.mean_over(by, without)) for kind, by in kinds.items()}
+        means = {
+            f"m{kind}": figured(analysis.mean_over(by, without), number, _BOUNDS.get(kind))
+            for kind, by in kinds.items()
+        }
         stacks[side] = means | {
-            kind: {name: figured(value) for name, value in by.items()} for kind, by in kinds.items()
+            kind: {name: figured(one, number, _BOUNDS.get(kind)) for name, one in by.items()}
+            for kind, by in kinds.items()
         }
     more = {side: {name: found[side].fp[name] - found[first].fp[name] for name in base.fp}
             for side in others}  # fmt: skip
     return {
-        "reference": published.name if published else first,
+        "reference": name,
         "rows": {one.name: one.spec.model_dump() for one in suite.sequences},
         "stacks": blanked(stacks, nc),
-        **compared(more, without, samples),
+        **compared(more, without, number, DIFFERENCE),
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulator.report.words import ends, share, title
-from simulator.results.robustness import RobustnessSummary, SystemNoise
+from simulator.report.words import ends, moved, share, title, turned
+from simulator.results.robustness import Attacks, RobustnessSummary, SystemNoise
 
 NC = "NC"
 """What stands in the place of the clean metric of a stack that did not converge."""
@@ -17,14 +17,14 @@ NOTHING = "-"
 def cells(summary: RobustnessSummary) -> list[list[str]]:
     """Return a table of the cells of a run that dropped some; the first row has the titles."""
     metric = title(summary.task, summary.metric)
-    head = ["cell", f"{metric} %", "lost, points", "95 % interval", "flips", "flip rate", "n"]
+    head = ["cell", f"{metric} %", "change, points", "95 % interval", "flips", "flip rate", "n"]
     return [
         head,
         *(
             [
-                name, f"{100 * one[summary.metric]:.2f}", f"{100 * one.drop:.2f}",
-                ends(one.drop_ci95), f"{one.flips:,} of {one.units:,}", share(one.flip_rate, 2),
-                f"{one.samples:,}",
+                name, f"{100 * one[summary.metric]:.2f}", moved(one.drop),
+                ends(turned(one.drop_ci95)), f"{one.flips:,} of {one.units:,}",
+                share(one.flip_rate, 2), f"{one.samples:,}",
             ]
             for name, one in summary.cells.items()
         ),
@@ -38,6 +38,15 @@ def own_pipeline(found: SystemNoise) -> str:
     if not stack.same:
         return f"The preparation of {first} itself is none of its {options} options."
     return f"The preparation of {first} itself is, of its {options} options, {_all(stack.same)}."
+
+
+def not_carried(attacks: Attacks) -> Iterator[str]:
+    """Yield a sentence on the attacks of which nothing reached a stack."""
+    if attacks.not_carried:
+        yield (
+            f"{', '.join(attacks.not_carried)}: cannot be carried by 8 bits, since the budget is "
+            "below one level; in no figure of a stack and in no mean."
+        )
 
 
 def not_converged(summary: RobustnessSummary) -> Iterator[str]:

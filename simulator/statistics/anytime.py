@@ -27,7 +27,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.statistics import special
+from simulator.statistics import planning, special
 
 ALTERNATIVES = 1024
 _LEAST = 1e-9
@@ -125,8 +125,32 @@ class Evidence:
         low, high = (self._range.low + end * self._span for end in ends)
         return low, high
 
-    def _capital(self, at: float, *, above: bool) -> float:
-        """The logarithm of one bettor's capital; *at* is the scaled limit."""
+    def further(self, limit: float, alpha: float) -> int | None:
+        """Return how many more samples would refute one answer, if they are as those so far.
+
+        Args:
+            limit: that the mean is held against.
+            alpha: see :meth:`interval`; here one end has all of it.
+
+        Returns:
+            None: no number would, as where the mean lies at the limit.
+        """
+        at, needed = (limit - self._range.low) / self._span, -math.log(alpha)
+        if not self.samples or not 0 < at < 1 or self._scaled_mean == at:
+            return None
+        above = self._scaled_mean > at
+
+        def refuted(samples: int) -> bool:
+            return self._capital(at, above=above, times=samples / self.samples) >= needed
+
+        found = planning.first(refuted, self.samples)
+        return None if found is None else found - self.samples
+
+    def _capital(self, at: float, *, above: bool, times: float = 1.0) -> float:
+        """The logarithm of one bettor's capital, after all samples *times* over.
+
+        *at* is the scaled limit.
+        """
         if not self._counts:
             return 0.0
         if at in (0.0, 1.0):
@@ -136,7 +160,7 @@ class Evidence:
         other = _alternatives(at, above)
         worth = np.outer(values, other / at) + np.outer(1 - values, (1 - other) / (1 - at))
         with np.errstate(divide="ignore"):
-            total = counts @ np.log(worth)
+            total = times * counts @ np.log(worth)
         return float(special.logsumexp(total) - math.log(len(other)))
 
     def _at_the_end(self, at: float, above: bool) -> float:

@@ -11,7 +11,7 @@ from simulator.statistics import special
 from simulator.statistics.bootstrap import Effect, Floats
 
 
-def mixed(ones: Sequence[Floats], others: Sequence[Floats]) -> Effect | None:
+def mixed(ones: Sequence[Floats], others: Sequence[Floats], number: int) -> Effect | None:
     """Return the mean of one group less that of another, as of groups of other repetitions.
 
     Samples and repetitions (the seeds of a training) both are drawn at random. The variance is the
@@ -20,8 +20,9 @@ def mixed(ones: Sequence[Floats], others: Sequence[Floats]) -> Effect | None:
     one repetition alone owes to the samples is in both terms: the interval is rather too wide.
 
     Args:
-        ones: (1 + R,) of each repetition, a figure on all samples and on R resamples.
+        ones: (1 + R + n,) of each repetition, a resampled figure.
         others: likewise, on the same resamples.
+        number: R.
 
     Returns:
         The difference, its 95 % interval and the two-sided p-value of Student's t; None where a
@@ -36,7 +37,7 @@ def mixed(ones: Sequence[Floats], others: Sequence[Floats]) -> Effect | None:
     value = float(drawn[0])
     groups = [np.array([one[0] for one in group]) for group in (ones, others)]
     parts = [float(group.var(ddof=1)) / len(group) for group in groups]
-    total = float(drawn[1:].var()) + sum(parts)
+    total = float(drawn[1 : 1 + number].var()) + sum(parts)
     if total == 0:
         return Effect(value, (value, value), 1.0 if value == 0 else 0.0)
     lost = sum(part**2 / (len(group) - 1) for part, group in zip(parts, groups, strict=True))

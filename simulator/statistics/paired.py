@@ -44,11 +44,11 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     )
 
 
-def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def clopper_pearson(k: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Exact interval of a proportion: its coverage is at least the confidence; for claims.
 
     Args:
-        k: successes, 0 to n.
+        k: successes, 0 to n; need not be whole.
         n: trials, at least 1.
         confidence: two-sided, above 0 and below 1.
 
@@ -73,7 +73,7 @@ def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> tuple[float, fl
     )
 
 
-def bonett_price(b: int, c: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def bonett_price(b: float, c: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Interval of the paired difference of proportions, deploy minus train.
 
     The adjusted Wald interval: one is added to each discordant cell and two to n. It is centred on
@@ -199,12 +199,12 @@ def _tail(k: int, n: int) -> float:
     return float(special.bdtr(k, n, 0.5)) if n else 1.0
 
 
-def _check_rate(k: int, n: int) -> None:
+def _check_rate(k: float, n: int) -> None:
     if n < 1 or not 0 <= k <= n:
         raise ValueError(f"k must be 0 to n, and n at least 1; got k={k}, n={n}")
 
 
-def _check_pairs(b: int, c: int) -> None:
+def _check_pairs(b: float, c: float) -> None:
     if b < 0 or c < 0:
         raise ValueError(f"counts cannot be negative; got b={b}, c={c}")
 

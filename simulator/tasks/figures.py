@@ -33,6 +33,4 @@ class Flips(Typed):
     count: int = Field(description="answers that differ")
     units: int = Field(description="answers that were compared")
     rate: float | None = Field(description="count by units, a fraction; None of no units")
-    ci95: Interval | None = Field(
-        description="95 % interval of the rate; None where a bootstrap has seen no flip"
-    )
+    ci95: Interval | None = Field(description="95 % interval of the rate; None of no units")

@@ -1,4 +1,4 @@
-"""NaN and infinities in what a model gives; every task refuses them here."""
+"""Numbers that no model may give: NaN, infinities, probabilities of 7."""
 
 from __future__ import annotations
 
@@ -21,3 +21,16 @@ def check_finite(values: Array, where: str = "") -> None:
     if not np.isfinite(values).all():
         what = "NaN" if np.isnan(values).any() else "an infinity"
         raise NotFinite(f"the model gave {what}{where}")
+
+
+def outside(values: Array, slack: float) -> str:
+    """Return the range of what should be probabilities, empty where all are.
+
+    Args:
+        values: of any shape, finite numbers.
+        slack: how far one may leave [0, 1], as a step of a quantized output does.
+    """
+    if not values.size:
+        return ""
+    low, high = float(values.min()), float(values.max())
+    return f"{low:.3g} to {high:.3g}" if low < -slack or high > 1 + slack else ""

@@ -35,7 +35,7 @@ class Due(StrEnum):
 
     Attributes:
         LAYER: NaN or an infinity between two layers.
-        OUTPUT: NaN or an infinity in an output that the task reads.
+        OUTPUT: NaN or an infinity in an output that the task reads, or in what it decodes of it.
         REFUSED: the outputs are finite, and not what the model card promises: a class without a
             label, a probability of 7. IVMOD does not count these.
     """

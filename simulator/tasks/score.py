@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from simulator.errors import DataError
-from simulator.statistics.bootstrap import Figure, Floats, Resamples, effect, interval, ratio
+from simulator.statistics.bootstrap import RATE, Figure, Floats, Ratio, Resamples, effect, interval
 
 Record = Mapping[str, Any]
 
@@ -91,7 +91,7 @@ def mean_score(metrics: Sequence[str], records: Sequence[Record], truths: Sequen
         known = there.astype(np.float64)
         values[metric] = float(total.sum() / known.sum()) if known.any() else None
         if known.any():
-            figures[metric] = ratio(total, known)
+            figures[metric] = Ratio(total, known)
     labelled = sum(truth is not None for truth in truths)
     return Score(records, labelled, values, figures.pop(metrics[0], None), figures)
 
@@ -103,7 +103,7 @@ def compare(
     kinds: Sequence[str],
     draws: Resamples,
 ) -> dict[str, Any]:
-    """Compare two stacks by the bootstrap; see :meth:`simulator.tasks.task.Task.compare`.
+    """Compare two stacks; see :meth:`simulator.tasks.task.Task.compare`.
 
     Args:
         train: the training stack.
@@ -124,11 +124,9 @@ def compare(
         deltas[metric] = plain and {**plain, "ci95": None, "p": None}
     before, after = (score.drawn(metrics[0], draws) for score in (train, deploy))
     for metric in before.keys() & after.keys():
-        found = effect(after[metric] - before[metric], train.labelled)
-        deltas[metric] = {
-            "value": found.value, "ci95": list(found.ci95), "p": found.p,
-            "method": "bootstrap over samples",
-        }  # fmt: skip
+        moved = after[metric] - before[metric]
+        found = effect(moved, draws.number, judged=train.labelled)
+        deltas[metric] = found.told() | {"method": found.method}
     changed = flip_rate(deploy.records, draws)
     return {
         "labelled": train.labelled,
@@ -139,7 +137,7 @@ def compare(
             "count": sum(each(deploy.records, "changed")),
             "units": sum(each(deploy.records, "units")),
             "rate": float(changed[0]),
-            "ci95": list(interval(changed)) if changed[0] > 0 else None,
+            "ci95": list(interval(changed, draws.number, RATE)),
             **{kind: total(deploy.records, kind) for kind in kinds},
         },
     }
@@ -154,7 +152,7 @@ def total(records: Sequence[Record], kind: str) -> int | None:
 def flip_rate(records: Sequence[Record], draws: Resamples) -> Floats:
     """Return the share of units that differ from the first stack's answers, resampled."""
     changed, units = (numbers(records, name)[0] for name in ("changed", "units"))
-    return draws.of(ratio(changed, units))
+    return draws.of(Ratio(changed, units))
 
 
 def agree(one: Record, other: Record, columns: Iterable[str]) -> bool:

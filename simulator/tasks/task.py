@@ -218,6 +218,18 @@ class Task(ABC):
         """
         return None
 
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
+        """Return the headline metric that guessing has on some samples.
+
+        Args:
+            shapes: of the model's outputs, the first one first; empty where they are not known.
+            records: of the samples, by any stack.
+
+        Returns:
+            A fraction; None where a guess has no level.
+        """
+        return None
+
     def settings(self, asked: Postprocess) -> Settings:
         """Return the card's settings with those of a profile in their place.
 
@@ -388,6 +400,16 @@ class Task(ABC):
         """The columns that are not fractions: what was answered, not how surely."""
         return tuple(field.name for field in self.columns if not _is_fraction(field.type))
 
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The columns in which a flip shows: the firm ones that say nothing of another stack."""
+        counted = ("changed", "units", *self.kinds)
+        return tuple(name for name in self.firm if name not in counted)
+
+    def flipped(self, before: Record, after: Record) -> bool:
+        """Whether two records of one sample are different answers, each whatever stack it is of."""
+        return not scores.agree(before, after, self.answer)
+
     def late(self, record: Record) -> dict[str, Any]:
         """Return a record as if its answer had come too late, so that it counts as wrong.
 
@@ -418,8 +440,7 @@ class Task(ABC):
         Returns:
             Parts of ``summary.json``: ``labelled``, ``train``, ``deploy``, ``delta``, ``flips``.
             Metrics, rates and deltas are fractions, None where they cannot be computed; a delta is
-            deploy minus train; intervals are [lower, upper], and None for a flip rate of 0: a
-            bootstrap draws from what was seen.
+            deploy minus train; intervals are [lower, upper].
 
         Raises:
             DataError: there is no sample.

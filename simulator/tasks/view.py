@@ -23,6 +23,7 @@ class View:
     Attributes:
         metrics: how people write a metric, where that is not its name.
         kinds: how people write a kind of flips, where that is not its column's name.
+        besides: kinds that are counted by themselves; all others are parts of the changed answers.
         titles: the columns of the table of the worst flips, after the sample's name.
         drawn: whether :meth:`panels` draws; then the answers are about the pixels of an image.
 
@@ -32,6 +33,7 @@ class View:
 
     metrics: ClassVar[Mapping[str, str]] = {}
     kinds: ClassVar[Mapping[str, str]] = {}
+    besides: ClassVar[tuple[str, ...]] = ()
     titles: ClassVar[tuple[str, str, str]] = ("changed", "train", "deploy")
     drawn: ClassVar[bool] = False
 
@@ -45,6 +47,24 @@ class View:
     def kind(self, name: str) -> str:
         """Return a kind of flips as people write it."""
         return self.kinds.get(name, name.replace("_", " "))
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the kinds of which a changed answer has one at most."""
+        return tuple(name for name in self.task.kinds if name not in self.besides)
+
+    def counts(self, flips: Mapping[str, Any]) -> list[tuple[str, int]]:
+        """Return each kind in words with its number; what no kind holds is "other".
+
+        Args:
+            flips: ``flips`` of a summary. All numbers but those of :attr:`besides` sum to its
+                ``count``.
+        """
+        known = {name: flips[name] for name in self.parts() if flips[name] is not None}
+        found = [(self.kind(name), number) for name, number in known.items()]
+        if known and (rest := flips["count"] - sum(known.values())):
+            found.append(("other", rest))
+        besides = [(self.kind(name), flips[name]) for name in self.besides]
+        return [*found, *((words, number) for words, number in besides if number is not None)]
 
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return a changed answer in words, one text for each of :attr:`titles`.
@@ -63,12 +83,7 @@ class View:
 
         The first line stands below the flips and counts their kinds; its title is empty.
         """
-        flips = summary["flips"]
-        counts = [
-            f"{self.kind(name)} {flips[name]:,}"
-            for name in self.task.kinds
-            if flips[name] is not None
-        ]
+        counts = [f"{words} {number:,}" for words, number in self.counts(summary["flips"])]
         return [("", ", ".join(counts))] if counts else []
 
     def findings(self, summary: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ def every_sample_is_watched(subject: Subject) -> None:
         expect(one.seen == wanted, f"{one.item.name}: {wanted!r} seen expected, got {one.seen!r}")
 
 
-def _name_of(walk: Walk, outcomes: Sequence[Any]) -> str:
+def _name_of(walk: Walk, outcomes: Mapping[int, Any]) -> str:
     return walk.context.sample
 
 

@@ -167,9 +167,14 @@ def _documents(section: type[Section], path: str = "") -> Iterator[tuple[str, di
 
 
 def _values(kind: Any) -> list[Any]:
-    """The values of a field's type that are tried: all names, a few numbers."""
+    """The values of a field's type that are tried: all names, a few numbers, one for a class."""
     if get_origin(kind) is Literal:
         return list(get_args(kind))
+    if get_origin(kind) is dict:
+        fields = get_args(kind)[1].model_fields.items()
+        return [
+            {"1": {name: tried}} for name, field in fields for tried in _values(field.annotation)
+        ]
     if get_origin(kind) in (Union, UnionType):
         return [value for part in get_args(kind) for value in _values(part)]
     bare = get_args(kind)[0] if get_args(kind) else kind

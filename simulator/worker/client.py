@@ -7,12 +7,9 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +17,7 @@ from simulator import errors
 from simulator.contract import clock
 from simulator.errors import ModelError, SampleError, UserError, one_line
 from simulator.worker.codec import decode, encode, memory
+from simulator.worker.home import Home, command, environment
 
 TIMEOUT = "PIPELINE_SIMULATOR_WORKER_TIMEOUT"
 OPEN_SECONDS = 1800.0
@@ -32,21 +30,6 @@ _UNREADABLE = (
     ValueError,
 )  # fmt: skip
 """What decoding raises for an answer that no worker of ours gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """Where a backend's worker runs.
-
-    Attributes:
-        name: the backend's name.
-        python: the path of the interpreter.
-        backend: ``module:attribute`` of the Backend.
-    """
-
-    name: str
-    python: str
-    backend: str
 
 
 class Crashed(Exception):
@@ -301,38 +284,3 @@ def _error(name: str, message: str) -> errors.SimulatorError:
 
 def _until(deadline: float) -> float:
     return max(0.0, deadline - time.monotonic())
-
-
-def command(home: Home, folder: Path) -> Sequence[str]:
-    """Return the command that starts a worker; only our packages are linked into *folder*."""
-    ours = Path(__file__).parents[1]
-    module = home.backend.partition(":")[0]
-    tops = {"simulator": ours, module.partition(".")[0]: _package(module.partition(".")[0])}
-    for name, place in tops.items():
-        link = folder / (name if place.is_dir() else place.name)
-        if not link.exists():
-            link.symlink_to(place)
-    return [home.python, "-m", "simulator.worker.serve", home.backend]
-
-
-def environment(home: Home, folder: Path) -> dict[str, str]:
-    """Return the environment variables of a worker: ours, with imports from *folder*.
-
-    Our own import path is removed, because it belongs to our interpreter.
-    """
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
-    kept["PYTHONSAFEPATH"] = "1"
-    ours = [kept["PYTHONPATH"]] if home.python == sys.executable and "PYTHONPATH" in kept else []
-    ours = [os.path.abspath(place) for place in os.pathsep.join(ours).split(os.pathsep) if place]
-    return {**kept, "PYTHONPATH": os.pathsep.join([str(folder), *ours])}
-
-
-def _package(name: str) -> Path:
-    """Return the path of a top-level module, without importing it."""
-    import importlib.util
-
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise UserError(f"there is no module {name!r}; install the package that provides it")
-    origin = Path(spec.origin)
-    return origin.parent if origin.name == "__init__.py" else origin

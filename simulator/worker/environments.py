@@ -16,7 +16,7 @@ from typing import Any
 from simulator import cache
 from simulator.contract import Backend
 from simulator.errors import MissingLibrary, RunError, UserError
-from simulator.worker.client import Home, command, environment
+from simulator.worker.home import Home, command, environment
 
 CHECK_SECONDS = 300
 

@@ -34,7 +34,7 @@ def make(worker: Worker, spec: StageSpec, number: int, real: type[Any], *argumen
     """
     if spec.base is None:
         raise Unsupported(f"{spec.name} cannot run in a separate environment")
-    remote = _Remote(worker, spec.name, number, *arguments)
+    remote = Implementation(worker, spec.name, number, *arguments)
     played: Any = object.__new__(_player(spec, real))
     played.options, played._remote = arguments[-1], remote
     for name in _set_by_constructor(spec.base, real):
@@ -42,7 +42,7 @@ def make(worker: Worker, spec: StageSpec, number: int, real: type[Any], *argumen
     return played
 
 
-class _Remote:
+class Implementation:
     """One implementation in a worker; it is built again after the worker was restarted."""
 
     def __init__(self, worker: Worker, *arguments: Any) -> None:
@@ -52,6 +52,7 @@ class _Remote:
         self._making = threading.Lock()
 
     def call(self, name: str, *arguments: Any, of_sample: bool = False) -> Any:
+        """Call a public method, or read a public attribute; see :meth:`Worker.call`."""
         if self._closed:
             raise ValueError("it was closed; open it again to use it")
         while True:
@@ -104,8 +105,11 @@ def _method(name: str, method: Callable[..., Any], of_sample: bool) -> Callable[
             arguments = signature.bind(self, *arguments, **named).args[1:]
         found = self._remote.call(name, *arguments, of_sample=of_sample)
         if isinstance(found, Effective):
-            home = self._remote.worker.home
-            return replace(found, details={**found.details, "worker": home.python})
+            worker = self._remote.worker
+            told = {"worker": worker.home.python}
+            if worker.home.writes is not None:
+                told["confined"] = worker.call("confinement")
+            return replace(found, details={**found.details, **told})
         return found
 
     return call

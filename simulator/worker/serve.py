@@ -9,12 +9,14 @@ import os
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from simulator.contract import Backend
 from simulator.errors import SampleError, SimulatorError, one_line
 from simulator.worker.codec import Memory, decode, encode
+from simulator.worker.home import IN_FORCE
 
 
 def main() -> None:
@@ -88,9 +90,16 @@ def _end_with(parent: int) -> None:
 
 def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
     name, arguments = request["call"], request["args"]
+    if name == "confinement":
+        return os.environ.get(IN_FORCE, "")
     if name in ("make", "compile", "compile_identity"):
         stage, number, *rest = arguments
+        stage, _, part = stage.partition(".")
         implementation = backend.of(stage)[number].make
+        if part:  # what puts faults into a runtime
+            from simulator.worker.injected import Served
+
+            implementation = partial(Served, implementation.injector())
         if name != "make":
             return getattr(implementation, name)(*rest)
         made.append(implementation(*rest))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.analysis import attribute
-from simulator.statistics.bootstrap import Effect, Resamples, effect, ratio
+from simulator.statistics.bootstrap import Ratio, Resamples, effect
 from simulator.tasks.score import compare, mean_score
 
 AXES = ["decoder", "color", "resize", "precision"]
@@ -103,20 +103,21 @@ def test_bootstrap_interval_of_a_mean():
     draws = Resamples(1000)
     ones = np.array([1.0] * 100 + [0.0] * 900)
 
-    rate, zero = (effect(draws.of(ratio(row, np.ones(1000))), 1000) for row in (ones, 0 * ones))
+    rate = effect(draws.of(Ratio(3 * ones, 3 * np.ones(1000))), draws.number)
 
     assert rate.value == 0.1
     assert rate.ci95 == pytest.approx((0.1 - 1.96 * 0.0095, 0.1 + 1.96 * 0.0095), abs=0.003)
     assert rate.p < 0.01
-    assert zero == Effect(0.0, (0.0, 0.0), 1.0)
+    assert rate.method == "bootstrap over samples"
 
 
 @pytest.mark.parametrize(("images", "p"), [(2, 0.5), (5, 0.0625), (60, 2 / 4001)])
 def test_few_images_that_agree_prove_no_more_than_a_sign_test(images, p):
     """All got worse: two heads in a row, or two tails, have a chance of 1/2; five 1/16."""
-    worse = Resamples(images).of(ratio(-np.ones(images), np.ones(images)))
+    draws = Resamples(images)
+    worse = effect(draws.of(Ratio(-np.full(images, 2.0), np.full(images, 2.0))), draws.number)
 
-    assert effect(worse, images) == Effect(-1.0, (-1.0, -1.0), pytest.approx(p))
+    assert (worse.value, worse.p) == (-1.0, pytest.approx(p))
 
 
 @pytest.mark.parametrize(("images", "p"), [(2, 0.5), (5, 0.0625)])

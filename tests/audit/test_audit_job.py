@@ -126,8 +126,10 @@ def test_shared_steps_are_computed_once(card, data, cache, tmp_path):
     assert (stages.count("decode"), stages.count("resize")) == (1, 2)
 
 
-def test_all_stacks_are_judged_on_the_same_images(card, data, cache, tmp_path):
-    """Of a 1 x 1 image nothing is left where odd rows are dropped; the others leave it out too."""
+def test_each_stack_is_judged_on_the_images_that_it_and_training_answer(
+    card, data, cache, tmp_path
+):
+    """Of a 1 x 1 image nothing is left where odd rows are dropped; the others answer it."""
     (data / "red" / "one.jpg").write_bytes(tiny.encoded(tiny.picture((220, 30, 40), (1, 1))))
     drops = {"profile": "nv12_fp32", "set": {"color.odd_size": "drop"}}
     rules = [{"fail_on": "skipped > 0", "because": "every picture must get an answer"}]
@@ -137,8 +139,11 @@ def test_all_stacks_are_judged_on_the_same_images(card, data, cache, tmp_path):
 
     result = audit(path, out=tmp_path / "out")
 
-    assert [(p["samples"], p["skipped"]) for p in result.summary["pairs"]] == [(6, 1), (6, 1)]
-    assert [one["value"] for one in result.summary["gate"]["rules"]] == [1, 1]
+    same, camera = result.summary["pairs"]
+    assert (same["samples"], same["failed"]["deploy"]["count"], same["passed"]) == (7, 0, True)
+    assert (camera["samples"], camera["failed"]["deploy"]["count"]) == (6, 1)
+    outcomes = [(one["rule"], one["failed"]) for one in result.summary["gate"]["rules"]]
+    assert outcomes == [*[("skipped > 0", False)] * 2, ("failed.deploy > 0%", True)]
 
 
 def test_models_have_their_own_images_and_rules(card, data, cache, tmp_path):
@@ -288,11 +293,24 @@ def test_kill_9_loses_no_finished_pair(card, cache, tmp_path):
     assert read(out / "manifest.json")["status"] == "complete"
 
 
+@pytest.mark.parametrize("rules", [[], None])
+def test_an_audit_that_judges_nothing_is_asked_for_by_name(card, data, cache, tmp_path, rules):
+    path = document(tmp_path, card, data, rules=rules, deploy={"same": "pillow_fp32"})
+    with pytest.raises(ProfileError, match=r"rules: at least one expected, .*rules: none"):
+        audit(path, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+    path = document(tmp_path, card, data, rules="none", deploy={"same": "pillow_fp32"})
+    result = audit(path, out=tmp_path / "out")
+    assert result.passed and result.summary.verdict.decision is None
+    assert result.summary.verdict.lost[0] == "Nothing was judged: the document has no rules."
+
+
 def test_an_audit_whose_document_changed_is_not_resumed(card, data, cache, tmp_path):
     path = document(tmp_path, card, data)
     with pytest.raises(KeyboardInterrupt):
         audit(path, out=tmp_path / "out", progress=Told(stop=2))
-    document(tmp_path, card, data, rules=[])
+    document(tmp_path, card, data, rules="none")
     before = (tmp_path / "out" / "manifest.json").read_bytes()
 
     for _ in range(2):
@@ -335,7 +353,7 @@ def test_rounds_are_not_kept_beside_pairs_on_other_images(card, data, cache, tmp
     assert read(out / "manifest.json")["created"] == kept["created"]
 
 
-def test_what_a_finished_pair_left_out_the_others_leave_out(card, data, cache, tmp_path):
+def test_what_a_finished_pair_left_out_the_others_answer(card, data, cache, tmp_path):
     """Killed after the first pair: of the second, not one record had reached the disk."""
     (data / "red" / "one.jpg").write_bytes(tiny.encoded(tiny.picture((220, 30, 40), (1, 1))))
     drops = {"profile": "nv12_fp32", "set": {"color.odd_size": "drop"}}
@@ -347,7 +365,7 @@ def test_what_a_finished_pair_left_out_the_others_leave_out(card, data, cache, t
 
     result = audit(path, out=tmp_path / "out", resume=True)
 
-    assert [(p["samples"], p["skipped"]) for p in result.summary["pairs"]] == [(6, 1), (6, 1)]
+    assert [p["samples"] for p in result.summary["pairs"]] == [6, 7]
     same = "pairs/tiny/same"
     assert untimed(result.folder / same).equals(untimed(whole.folder / same))
 

@@ -156,9 +156,10 @@ def test_junit_holds_any_text(text):
 
 
 SAID = (
-    "2 of 3 rules fail, on 1 of 1 pair: box (m). Answers that change: 12 of 100; top-1 -10.00 "
-    "points (95 % interval -20.00 to -1.00), more than chance explains. Failed: flip_rate > 1%; "
-    "deploy.latency.p99 > 20ms. Next: open pairs/m/box/report.html."
+    "2 of 3 rules fail, on 1 of 1 pair: box (m). Answers that change: 12 of 100 (95 % "
+    "interval 6.00% to 20.00%); top-1 -10.00 points (95 % interval -20.00 to -1.00), more than "
+    "chance explains. 2 of 102 images were skipped: no stack can answer them. The page of the "
+    "first is pairs/m/box/report.html. Failed: flip_rate > 1%; deploy.latency.p99 > 20ms."
 )
 PASSED = {
     **SUMMARY, "pairs": [{**PAIR, "passed": True}], "gate": {"passed": True, "rules": RULES[2:]},

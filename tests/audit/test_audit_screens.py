@@ -9,7 +9,7 @@ from simulator.cli.replay import show
 from simulator.report.verdict import line
 from simulator.results.read import read_summary
 
-PATHS = ("run: ", "report: ", "stated, not verified: ")
+PATHS = ("run: ", "report: ", "next: ", "stated, not verified: ")
 """How lines begin that hold a path or are one line for whoever searches them."""
 
 

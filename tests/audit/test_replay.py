@@ -442,7 +442,8 @@ def detected(folder, box, score=0.9, digest="a", **fields):
     [
         (BOX, 0.9, 4, WITHIN),
         ([8.0001, 8, 40.0001, 40], 0.9001, 4, WITHIN),
-        ([9.6, 8, 41.6, 40], 0.9, 4, DIFFERENT),  # IoU 30.4 / 33.6 = 0.905, and another mAP
+        # IoU 30.4 / 33.6 = 0.905, and another mAP: four images that agreed leave open 3 / 4
+        ([9.6, 8, 41.6, 40], 0.9, 4, WITHIN),
         ([10, 8, 42, 40], 0.9, 0, DIFFERENT),  # IoU 30 / 34 = 0.88: moved
         ([500, 500, 540, 540], 0.9, 0, DIFFERENT),
         (BOX, 0.4, 0, DIFFERENT),  # below the operating threshold: lost
@@ -487,7 +488,7 @@ def test_boxes_that_a_stranger_made_up_are_one_line(tmp_path):
 def test_a_detector_whose_boxes_are_elsewhere_is_different(cache, tmp_path):
     """Through a bundle: records, digests and labels fit each other, and every box has moved."""
     card, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
-    path = document(tmp_path, card, data, deploy={"same": "pillow_fp32"}, rules=[])
+    path = document(tmp_path, card, data, deploy={"same": "pillow_fp32"}, rules="none")
     made = audit(path, out=tmp_path / "out").folder / "bundle.zip"
 
     def move(members):

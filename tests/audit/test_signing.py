@@ -7,6 +7,7 @@ import pytest
 from audits import document
 
 from simulator import cli
+from simulator.contract.installing import install
 
 
 def openssl(*words):
@@ -92,6 +93,5 @@ def test_without_the_library_one_line_says_what_to_install(tmp_path):
 
     assert done.returncode == cli.USER_ERROR
     assert done.stderr == (
-        "error: signatures need cryptography, which is not installed; "
-        "try: pip install 'pipeline-simulator[sign]'\n"
+        f"error: signatures need cryptography, which is not installed; try: {install('sign')}\n"
     )

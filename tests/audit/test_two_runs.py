@@ -1,10 +1,12 @@
 """Two finished runs held against each other."""
 
 import json
+from math import sqrt
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import norm
 
 import simulator
 from simulator import cli
@@ -46,6 +48,42 @@ def test_what_changed_is_named_with_the_answers_that_changed(runs):
     assert (again.changed, again.delta["top1"].value) == (4, pytest.approx(-4 / 6))
     assert {name.split("/")[0] for name in again.first} == {"red", "blue"}
     assert found.stacks["train"].changed == 0
+
+
+def test_right_and_wrong_answers_have_exact_intervals(runs):
+    """Bonett and Price 2012 by hand, of 6 pairs: 4 lost and none won, or none of either."""
+    z = norm.ppf(0.975)
+    for folder, lost, p in (runs[2], 4, 2 * 0.5**4), (runs[1], 0, 1.0):
+        delta = compare_runs(runs[0], folder).stacks["deploy"].delta["top1"]
+        one, other = (lost + 1) / 8, 1 / 8
+        half = z * sqrt((one + other - (other - one) ** 2) / 8)
+        assert delta.ci95 == pytest.approx([max(-1, other - one - half), other - one + half])
+        assert (delta.p, delta.method) == (pytest.approx(p), "Bonett-Price")
+
+
+def test_the_whole_request_is_compared(runs, card, data, tmp_path):
+    """The stacks are the same; the world was not, nor the question."""
+    fog = simulator.compare(
+        "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "fog",
+        under="fog:3", fail_on=["flip_rate > 5%"],
+    ).folder  # fmt: skip
+
+    assert compare_runs(runs[0], fog).inputs == [
+        "quick: True → nothing", "fail_on: nothing → ['flip_rate > 5%']", "under: nothing → fog:3",
+    ]  # fmt: skip
+    assert "under: fog:3 → nothing" in compare_runs(fog, runs[0]).inputs
+
+
+def test_only_another_class_is_another_answer(runs):
+    """What is among the five best, and what the other stack answered, is no flip of this one."""
+    place = runs[1] / "records.parquet"
+    table = pq.read_table(place)
+    for name in ("top5", "changed"):
+        other = pa.array([True] * table.num_rows).cast(table.schema.field(name).type)
+        table = table.set_column(table.column_names.index(name), table.schema.field(name), other)
+    pq.write_table(table, place)
+
+    assert {one.changed for one in compare_runs(*runs[:2]).stacks.values()} == {0}
 
 
 def test_the_command_begins_with_the_verdict(runs, capsys):

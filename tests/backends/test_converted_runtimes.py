@@ -1,5 +1,6 @@
 """Runtimes that convert or compile the ONNX file: ncnn, MNN, IREE, TVM, ExecuTorch, ONNX's own."""
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from test_runtimes import feed, only, save_conv, save_program
 
 from simulator import registry
 from simulator.contract import MissingLibrary, Stage, Unsupported
+from simulator.contract.installing import install
 from simulator.data import example
 from simulator.errors import ModelError
 
@@ -375,7 +377,7 @@ def test_an_absent_library_says_what_to_install(name, module, monkeypatch):
     monkeypatch.setattr(library, "_loaded", None)
     monkeypatch.setitem(sys.modules, module, None)
 
-    with pytest.raises(MissingLibrary, match=rf"pip install 'pipeline-simulator\[{name}\]'"):
+    with pytest.raises(MissingLibrary, match=re.escape(install(name))):
         library.load()
 
 

@@ -14,6 +14,7 @@ from nvidia.dali import Pipeline, fn, types
 from backends.nvidia.dali_operators import BACKEND, DaliDecoder, DaliResizer
 from backends.nvidia.driver import cuda_device
 from simulator.contract import MissingLibrary, Stage, inspect
+from simulator.modalities.image.geometry import Geometry
 from simulator.modalities.image.steps import normalize
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
@@ -40,7 +41,9 @@ def test_the_dynamic_mode_decodes_to_the_same_bits(idct):
 
 @pytest.mark.parametrize(("kernel", "antialias"), RESIZES)
 def test_the_dynamic_mode_resizes_to_the_same_bits(kernel, antialias):
-    fields = {"interpolation": kernel, "antialias": antialias, "device": "cpu"}
+    fields = {
+        "interpolation": kernel, "antialias": antialias, "subpixel_scale": True, "device": "cpu",
+    }  # fmt: skip
     pipeline, dynamic = (DaliResizer({**fields, "api": api}) for api in ("pipeline", "dynamic"))
 
     @settings(max_examples=25, deadline=None, derandomize=True)
@@ -54,9 +57,38 @@ def test_the_dynamic_mode_resizes_to_the_same_bits(kernel, antialias):
     same()
 
 
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [("short_side_crop", {"resize_shorter": 256}),
+     ("letterbox", {"size": [200, 256], "mode": "not_larger"})],
+)  # fmt: skip
+def test_a_fractional_size_is_what_dali_makes_of_it(kind, how, keep):
+    """``subpixel_scale`` is True unless a user says otherwise: 451 x 600 is 256 x 340.58 then."""
+    fields = {"interpolation": "bicubic", "antialias": True, "device": "cpu", "api": "pipeline"}
+    resizer = DaliResizer({**fields, "subpixel_scale": keep})
+    geometry = Geometry(kind, 200, 256, "dali", short_side=256)
+    pipeline = Pipeline(
+        batch_size=1, num_threads=1, device_id=None, prefetch_queue_depth=1, exec_async=False,
+        exec_pipelined=False,
+    )  # fmt: skip
+    with pipeline:
+        image = fn.external_source(name="image", layout="HWC")
+        more = {} if keep else {"subpixel_scale": False}
+        pipeline.set_outputs(fn.resize(image, interp_type=types.INTERP_CUBIC, **how, **more))
+    pipeline.build()
+    for height, width in ((451, 600), (333, 500), (97, 131), (640, 427), (300, 600), (211, 211)):
+        rgb = images.picture(height, width)
+        pipeline.feed_input("image", [rgb])
+
+        theirs = np.array(pipeline.run()[0].at(0))
+
+        size = geometry.resized(height, width)
+        np.testing.assert_array_equal(resizer.resize(rgb, *size, asked=geometry.asked()), theirs)
+
+
 @pytest.mark.parametrize("channel_mean", [[127.0] * 3, [123.675, 116.28, 103.53]])
 def test_crop_mirror_normalize_is_our_normalization(channel_mean):
-    """DALI multiplies by 1 / std where we divide: two roundings of float32 apart."""
     rgb, std = images.picture(40, 50), [58.395, 57.12, 57.375]
     pipeline = Pipeline(batch_size=1, num_threads=1, device_id=None)
     with pipeline:
@@ -68,10 +100,9 @@ def test_crop_mirror_normalize_is_our_normalization(channel_mean):
         )
     theirs = np.array(pipeline.run()[0].at(0))
 
-    ours = normalize(rgb, np.float32(channel_mean), np.float32(std), "rgb", "NCHW")[0]
+    ours = normalize(rgb, channel_mean, std, "multiply", "NCHW")[0]
 
-    assert theirs.shape == ours.shape
-    assert np.abs(theirs - ours).max() < 1e-6
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_what_is_not_written_is_the_pipeline_on_the_cpu():
@@ -87,7 +118,9 @@ def test_what_is_not_written_is_the_pipeline_on_the_cpu():
 def test_the_gpu_operators_need_a_gpu(api):
     """Where there is one they run: nvJPEG is near libjpeg, the GPU's resize near the CPU's."""
     decode = {**ON_CPU, "device": "mixed", "api": api}
-    resize = {"interpolation": "bilinear", "antialias": True, "api": api}
+    resize = {
+        "interpolation": "bilinear", "antialias": True, "subpixel_scale": True, "api": api,
+    }  # fmt: skip
     try:
         cuda_device()
     except MissingLibrary:

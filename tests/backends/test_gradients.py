@@ -269,7 +269,7 @@ def test_a_runtime_computes_with_its_own_threads_whoever_set_them_last(tmp_path)
     options = {"device": "cpu", "threads": 2, "mode": "eager", "memory_format": "contiguous",
                "storage": "fp32", "compute": "fp32"}  # fmt: skip
     before = torch.get_num_threads()
-    runtime = implementation(Stage.RUNTIME, backend, options).make(path)
+    runtime = implementation(Stage.RUNTIME, backend, options).offer.make(path, options)
     try:
         torch.set_num_threads(1)
         runtime.run({runtime.inputs[0].name: VALUES})

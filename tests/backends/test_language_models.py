@@ -182,6 +182,45 @@ def test_what_it_does_not_know_is_refused_in_one_line(tmp_path, capsys, changed,
     assert why in error and len(error.splitlines()) == 1
 
 
+COUNTS = (
+    "block_count", "context_length", "embedding_length", "feed_forward_length",
+    "attention.head_count", "attention.head_count_kv",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [0, 3, 1000, "many", 2.5, float("nan"), None])
+@pytest.mark.parametrize(
+    "key",
+    [*(f"llama.{key}" for key in COUNTS), "llama.attention.key_length",
+     "llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base",
+     "llama.rope.dimension_count", "tokenizer.ggml.bos_token_id",
+     "tokenizer.ggml.padding_token_id", "general.name"],
+)  # fmt: skip
+def test_no_field_of_a_file_is_a_bug_of_ours(tmp_path, capsys, key, value):
+    """Each is answered, or refused in one line."""
+    changed = {key.replace(".", "__"): value}
+    path = made_gguf.write(tmp_path / "made.gguf", **changed)
+
+    code = cli.main(["model", "new", str(path), "-o", str(tmp_path / "out")])
+
+    error = capsys.readouterr().err
+    assert code in (cli.PASS, cli.USER_ERROR), error
+    if code:
+        assert error.startswith("error: ") and error.count("\n") == 1
+        words = (key, "tensor", "shape", "heads", "llama.attention.key_length", "rotary")
+        assert any(word in error for word in words)
+    else:
+        load(tmp_path / "out" / "model.yaml")
+
+
+@pytest.mark.parametrize("name", sorted(made_gguf.weights()))
+def test_a_missing_tensor_is_named(tmp_path, capsys, name):
+    path = made_gguf.write(tmp_path / "made.gguf", without=name)
+
+    assert cli.main(["model", "new", str(path), "-o", str(tmp_path / "out")]) == cli.USER_ERROR
+    assert capsys.readouterr().err == f"error: {path}: has no tensor {name}\n"
+
+
 @pytest.mark.parametrize("data", [b"", b"GGUF", b"noise" * 100])
 def test_noise_is_no_gguf_file(tmp_path, data):
     (tmp_path / "bad.gguf").write_bytes(data)

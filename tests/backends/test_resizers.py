@@ -77,7 +77,7 @@ def resizer(name: str, *fields: str | bool) -> Resizer:
         for offer in OFFERS[name]
         if all(value in offer.options[field] for field, value in options.items())
     )
-    return offer.make(options | {"device": "cpu", "api": "pipeline"})
+    return offer.make(options | {"device": "cpu", "api": "pipeline", "subpixel_scale": True})
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

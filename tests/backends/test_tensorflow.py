@@ -213,3 +213,15 @@ def test_only_nearest_fits_yuv_planes():
     assert resizer("nearest", False).gives is np.uint8
     assert TensorFlowResizer.gives is np.float32
     assert not TensorFlowDecoder.gives_planes
+
+
+def test_pytorch_can_compile_behind_it():
+    """PyTorch's CUDA builds bring Triton, which ends a process that has TensorFlow already."""
+    code = (
+        "from backends.tensorflow_library import tensorflow\ntensorflow.load()\n"
+        "import torch._dynamo\nprint('both')"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (0, "both\n"), done.stderr

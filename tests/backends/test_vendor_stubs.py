@@ -90,11 +90,15 @@ def test_the_options_of_qnn_are_those_that_its_library_knows():
         assert [name for name in given if b"\0%s\0" % name.encode() not in library] == []
 
 
+RESIZED = ["plane", "size", "start", "end"]
+"""What a resize of DALI takes."""
+
+
 @pytest.mark.parametrize("device", ["mixed", "gpu"])
 def test_dali_takes_the_arguments_of_its_operators_on_a_gpu(device):
     """A graph is defined without the device; only building it needs one."""
     dali = pytest.importorskip("nvidia.dali")
-    make, feeds = (DaliDecoder, ["file"]) if device == "mixed" else (DaliResizer, ["plane", "size"])
+    make, feeds = (DaliDecoder, ["file"]) if device == "mixed" else (DaliResizer, RESIZED)
     for offer in registry.backend("dali").of(Stage.DECODE if device == "mixed" else Stage.RESIZE):
         if offer.options["device"] == (device,) and offer.options["api"] == ("pipeline",):
             for values in product(*offer.options.values()):
@@ -115,11 +119,11 @@ def test_dali_refuses_an_argument_that_it_does_not_have():
     dali = pytest.importorskip("nvidia.dali")
 
     class Renamed(DaliResizer):
-        def _resample(self, ops, plane, size):
+        def _resample(self, ops, plane, size, start, end):
             return ops.resize(plane.gpu(), size=size, antialiasing=True)
 
     with pytest.raises(KeyError, match="antialiasing"):
-        graph(dali, Renamed, {}, ["plane", "size"])
+        graph(dali, Renamed, {}, RESIZED)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import simulator
 from simulator import cli
 from simulator.errors import UserError
 from simulator.experiments.sweep import sweep
-from simulator.statistics.bootstrap import Resamples, ratio
+from simulator.statistics.bootstrap import Ratio, Resamples
 from simulator.statistics.groups import mixed
 from simulator.testing.audio_specimen import write
 
@@ -117,7 +117,7 @@ def test_on_many_images_the_difference_is_shown(home, tmp_path, cache):
     found = simulator.checkpoints([one.folder for one in results])
 
     assert found.verdict[0] == (
-        "blind loses less top-1 than plain under order (-66.67 points); nothing is shown under "
+        "blind loses less top-1 than plain under order (+66.67 points); nothing is shown under "
         "resize."
     )
 
@@ -138,7 +138,10 @@ def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, c
     from against_schema import problems
 
     assert list(problems(written, schema, schema)) == []
-    assert "Points lost, more than plain" in said and f"report: {out / 'checkpoints.html'}" in said
+    assert (
+        "Change, points, less that of plain" in said
+        and f"report: {out / 'checkpoints.html'}" in said
+    )
     assert page.count('data-figure="') == 2, "a panel for each column that both ran"
     assert '<a href="a/report.html">a</a>' in page and "checkpoints.json" in page
 
@@ -222,7 +225,7 @@ def test_mixed_is_welchs_test_where_samples_leave_nothing_open():
     drawn = [[np.full(101, value) for value in group] for group in (ones, others)]
     wanted = stats.ttest_ind(ones, others, equal_var=False)
 
-    found = mixed(*drawn)
+    found = mixed(*drawn, 100)
 
     assert found.value == pytest.approx(np.mean(ones) - np.mean(others))
     assert found.p == pytest.approx(wanted.pvalue)
@@ -234,19 +237,19 @@ def test_mixed_is_the_bootstraps_normal_interval_where_repetitions_agree():
     one = np.concatenate([[0.5], 0.5 + noise])
     flat = np.full(4001, 0.4)
 
-    found = mixed([one, one], [flat, flat])
+    found = mixed([one, one], [flat, flat], 4000)
 
     half = stats.norm.ppf(0.975) * noise.std()
     assert found.ci95 == pytest.approx((0.1 - half, 0.1 + half), abs=1e-6)
-    assert mixed([one], [flat, flat]) is None
+    assert mixed([one], [flat, flat], 4000) is None
 
 
 def test_figures_that_are_drawn_together_are_those_drawn_alone():
     draws = Resamples(20, seed=3, number=50)
     values = np.arange(20.0)
-    figures = [ratio(values, np.ones(20)), ratio(values**2, np.ones(20))]
+    figures = [Ratio(values, np.ones(20)), Ratio(values**2, np.ones(20))]
 
     assert all(
-        np.array_equal(one, draws.of(figure))
+        np.array_equal(one, draws.of(figure), equal_nan=True)
         for one, figure in zip(draws.of_each(figures), figures, strict=True)
     )

@@ -8,6 +8,7 @@ import pytest
 
 from simulator import registry
 from simulator.cli import main
+from simulator.contract.installing import install
 
 ADAPTER = """
 from simulator.contract import *
@@ -90,14 +91,14 @@ def test_an_install_hint_wraps_and_is_not_cut(vendor, capsys, monkeypatch, verb)
     out = capsys.readouterr().out
 
     assert code == (2 if verb else 0)
-    assert "pip install 'pipeline-simulator[vendor]'" in " ".join(out.split())
+    assert install("vendor") in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80 and "…" not in out
 
 
 def test_a_library_that_is_not_installed(vendor, capsys):
     vendor()
 
-    assert row(capsys)["problem"] == "not installed: pip install 'pipeline-simulator[vendor]'"
+    assert row(capsys)["problem"] == f"not installed: {install('vendor')}"
 
 
 def test_one_that_lives_in_an_environment_of_its_own(vendor, capsys):

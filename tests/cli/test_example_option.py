@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simulator import cli
+from simulator import cli, registry
+from simulator.contract import Stage
 from simulator.data import example
 
 PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32")
@@ -27,3 +28,14 @@ def test_an_example_is_a_model_so_another_model_is_refused(capsys):
 def test_the_images_are_files_without_a_card():
     assert example.model_card() == example.model_card("image")
     assert example.data_card("image") is None
+
+
+def test_help_names_every_example(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+
+    shown = " ".join(capsys.readouterr().out.split()).partition("in place of --model: ")[2]
+    named = shown.partition(" --limit")[0].replace(" (the default)", "").split(", ")
+    able = registry.serving(Stage.EXAMPLE_MODEL)
+    made = {backend.of(Stage.EXAMPLE_MODEL)[0].make.example for backend in able}
+    assert {*named} == made

@@ -9,9 +9,11 @@ import tiny
 import yaml
 from json_checker import errors
 from onnx import helper
+from scipy.stats import binomtest
 
 from simulator import cli
-from simulator.model.card import load
+from simulator.errors import ModelError
+from simulator.model.card import Card, load
 
 
 @pytest.fixture
@@ -47,7 +49,9 @@ def test_a_classifier_runs_as_it_is_proposed(told, tmp_path):
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == f"{tmp_path / 'cards.yaml'}: 8 fields are marked TODO"
     assert "went through pillow_fp32: 1x3x32x32 float32 → y 1x3 float32" in out
-    card = load(tmp_path / "cards.yaml")
+    with pytest.raises(ModelError, match=r"cards.yaml: 8 fields are still marked TODO: summary, "):
+        load(tmp_path / "cards.yaml")
+    card = Card(tmp_path / "cards.yaml", draft=True)
     assert (card.spec.name, card.task.name) == ("model", "classification")
     assert card.spec.input.model_dump()["layout"] == "NCHW"
 
@@ -58,11 +62,42 @@ def test_check_says_what_is_left(told, tmp_path):
 
     code, out, _ = told("check", tmp_path / "new.yaml")
 
-    assert code == 0
+    assert code == 1
     assert re.findall(r"new.yaml:\d+: (\w+): ", out) == [
         "summary", "task", "order", "top", "mean", "std", "kind", "short_side",
     ]  # fmt: skip
-    assert "TODO" not in told("check", path)[1]
+    code, out, _ = told("check", path)
+    assert code == 0 and "TODO" not in out
+
+
+def test_a_card_that_is_not_filled_in_is_refused_by_every_other_command(tmp_path, capsys, cache):
+    tiny.card(tmp_path)
+    path = tmp_path / "new.yaml"
+    assert cli.main(["model", "new", str(tmp_path / "model.onnx"), "-o", str(path)]) == 0
+    capsys.readouterr()
+    pair = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--model", str(path)]
+
+    for command in ([], ["explain"], ["repair", "--gate", "flip_rate < 1%"], ["tail"]):
+        assert cli.main([*command, *pair]) == 2
+        told = capsys.readouterr().err
+        assert "new.yaml: 8 fields are still marked TODO" in told
+        assert f"simulate model check {path}" in told
+
+
+def test_check_says_how_right_the_card_is(told, tmp_path):
+    data = tiny.data(tmp_path / "data")
+    right = tiny.card(tmp_path / "right")
+    wrong = tiny.card(tmp_path / "wrong", input={**tiny.SPEC["input"], "order": "bgr"})
+
+    code, out, _ = told("check", right, "--data", data)
+    assert code == 0
+    low = 100 * binomtest(6, 6).proportion_ci(0.95).low
+    assert f"top-1 100.00% of 6 images (95 % interval {low:.2f}% to 100.00%)" in out
+    assert "guessing gives 33.33%" in out
+
+    code, out, _ = told("check", wrong, "--data", data, "--limit", "5")
+    assert code == 1
+    assert "about 206 more images would tell, or its card or profile is wrong (pillow_fp32)" in out
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import yaml
 from onnx import helper
 
 from simulator.cli import main
+from simulator.contract.installing import install
 from simulator.notices import Kind, Notice
 from simulator.profile.load import builtin_names
 
@@ -138,12 +139,12 @@ def test_check_says_what_each_stage_gave(check):
     assert "native 512x512 rgb" in row(lines, "decode")
     assert "emulated 512x512 nv12 → 512x512 rgb" in row(lines, "color")
     assert "native 32x32 rgb" in row(lines, "resize")
-    assert row(lines, "normalize") == "normalize not claimed; here it is native 1x3x32x32 float32"
+    assert row(lines, "normalize") == "normalize emulated 1x3x32x32 float32"
     assert "native y 1x3 float32" in row(lines, "runtime")
     assert row(lines, "postprocess") == "postprocess the model's an answer"
     assert any(line.startswith("in force compute fp32") for line in lines)
-    assert "only emulated color" in lines
-    assert "not claimed geometry, normalize, graph, precision" in lines
+    assert "only emulated color, normalize" in lines
+    assert "not claimed geometry, graph, precision" in lines
 
 
 def test_check_calibrates_on_the_image_at_hand(check):
@@ -208,7 +209,7 @@ def test_what_is_not_installed(check, monkeypatch):
 
     code, lines, err = check("ffmpeg_fp32")
     assert (code, err) == (0, "")
-    assert "to run it here ffmpeg: pip install 'pipeline-simulator[ffmpeg]'" in lines
+    assert f"to run it here ffmpeg: {install('ffmpeg')}" in lines
     assert lines[-1] == "ffmpeg_fp32: valid, and cannot run here"
 
     code, _, err = check("ffmpeg_fp32", "--strict")

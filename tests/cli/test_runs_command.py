@@ -72,3 +72,44 @@ def test_no_folder_is_one_line(tmp_path, capsys):
 
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {tmp_path / 'absent'}: there is no such folder")
+
+
+@pytest.mark.parametrize("foreign", ["<!doctype html><title>Our team</title>", ""])
+def test_a_page_of_somebody_else_stays(tmp_path, capsys, foreign):
+    place = tmp_path / "index.html"
+    place.write_text(foreign)
+
+    code, out, err = told(capsys, tmp_path, "--html")
+
+    assert (code, out, place.read_text()) == (2, "", foreign)
+    assert err == (
+        f"error: {place}: is no page of `simulate runs --html`, so it stays as it is; rename or "
+        "remove it\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["index.html", ".index.html.part"])
+def test_no_link_is_followed_out_of_the_folder(tmp_path, capsys, name):
+    outside = tmp_path / "outside.html"
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    assert told(capsys, folder, "--html")[0] == 0
+    ours = (folder / "index.html").read_text()
+    outside.write_text(ours)
+    (folder / "index.html").unlink()
+    (folder / name).symlink_to(outside)
+
+    code, _, err = told(capsys, folder, "--html")
+
+    assert (code, err.count("\n")) == ((2, 1) if name == "index.html" else (0, 0))
+    assert outside.read_text() == ours
+    assert (folder / "index.html").is_symlink() == (name == "index.html")
+
+
+def test_our_own_page_is_written_again(tmp_path, capsys):
+    for _ in range(2):
+        assert told(capsys, tmp_path, "--html")[0] == 0
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/manifest.json").write_text("{}")
+    assert told(capsys, tmp_path, "--html")[0] == 0
+    assert "damaged" in (tmp_path / "index.html").read_text()

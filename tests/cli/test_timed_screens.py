@@ -298,6 +298,7 @@ def test_help_has_every_option_with_a_word_on_it(capsys, command):
         "--explain-plan",
         "--explain-time",
         "--json",
+        "--timeout",
     }
     for flag, said in blocks:
         assert re.search(r"[a-z]{3,} [a-z]+", said), f"{flag} is not explained"

@@ -16,7 +16,10 @@ from simulator.places import Place
 
 @dataclass(frozen=True, eq=False)
 class Slow(Recipe):
-    """Takes a while, and leaves a file with the number of its process in a folder."""
+    """Takes a while; a process that has done a sample leaves a file with its number in a folder.
+
+    Before that it makes no progress: a machine that is slow enough would see none at all.
+    """
 
     folder: Path
     seconds: float
@@ -26,10 +29,9 @@ class Slow(Recipe):
         return ["slow", self.seconds]
 
     def open(self, runtimes: Any) -> Any:
-        (self.folder / str(os.getpid())).touch()
-
         def apply(value: Any, context: Any) -> Any:
             time.sleep(self.seconds)
+            (self.folder / str(os.getpid())).touch()
             return value
 
         return apply

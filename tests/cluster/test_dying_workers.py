@@ -90,8 +90,9 @@ def test_a_sample_for_which_there_is_no_memory_is_skipped():
 
 
 def test_a_question_for_which_there_is_no_memory_is_given_up():
+    assert asking.again(crew_with("again"), ITEMS[0]) == Stopped("worker", NO_MEMORY)
     with pytest.raises(StageError, match=NO_MEMORY):
-        asking.again(crew_with("again"), ITEMS[0])
+        asking.aside(crew_with("aside"), ITEMS[0], "name")
 
 
 def test_a_runtime_for_which_there_is_no_memory_is_given_up():

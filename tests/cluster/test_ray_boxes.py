@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny
+from failing import TURBO, mixed
 
 from simulator import cli
 from simulator.experiments.compare import compare
@@ -224,3 +225,15 @@ def wait_for_more(run, folder):
 
 def parts(folder):
     return set(folder.glob("parts/*"))
+
+
+def test_a_stack_fails_alone_on_its_own_box(boxes, tmp_path):
+    card, images = tiny.card(boxes.hidden / "two"), mixed(boxes.hidden / "mixed", pngs=2, jpegs=2)
+    own = [*BOXES, TURBO]
+    here = compare(*PAIR, model=card, data=images, out=tmp_path / "here", overrides=own)
+
+    told = ended(started(boxes.client, *pair(card, images, tmp_path / "there", *own)))
+
+    assert told[0] == 0, told[1]
+    assert here.summary.failed["deploy"].count == 2
+    assert records(tmp_path / "there").equals(records(here.folder))

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import ray  # noqa: F401 - before any cluster is started, as a user's program ma
 import steps
 import tiny
 import yaml
+from failing import TURBO, mixed
 from steps_that_kill import Deadly, Here, Late, Named, Slow
 from web_server import serving
 
@@ -26,6 +28,7 @@ from simulator.cluster import connection
 from simulator.cluster.connection import leave
 from simulator.cluster.executor import RayExecutor
 from simulator.cluster.temporary import clean
+from simulator.contract.installing import install
 from simulator.contract.library import Library
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
@@ -250,6 +253,89 @@ def test_a_driver_is_killed_and_resumed(card, tmp_path, short):
     assert not left.exists()
 
 
+def test_nobody_else_reaches_a_cluster_of_our_own(items, tmp_path):
+    """Neither by its files nor from another machine: its servers listen on 127.0.0.1."""
+    ran(steps.merged(Chain((Named(),))), items[:2])
+    folder = connection.connect("").logs.resolve()
+
+    processes = {os.getpid(), *offspring(os.getpid())}
+    found = [address for pid in processes for address in listening(pid)]
+
+    assert len(found) > 3
+    assert {address.partition(":")[0] for address in found} == {"127.0.0.1"}
+    above = next(one for one in folder.parents if one.name.startswith("sim-ray-"))
+    assert stat.S_IMODE(above.stat().st_mode) == 0o700
+
+
+def listening(pid):
+    """The addresses at which a process listens, from the kernel's tables; none if it has ended."""
+    place = Path(f"/proc/{pid}")
+    try:
+        links = [os.readlink(one) for one in (place / "fd").iterdir()]
+        tables = [(place / "net" / name).read_text() for name in ("tcp", "tcp6")]
+    except OSError:
+        return
+    for line in [line for table in tables for line in table.splitlines()[1:]]:
+        local, state, inode = (line.split()[at] for at in (1, 3, 9))
+        if state == "0A" and f"socket:[{inode}]" in links:
+            address, _, port = local.partition(":")
+            # The last 32 bits, in the order of this machine; ::ffff:127.0.0.1 ends in them too.
+            four = reversed(bytes.fromhex(address[-8:]))
+            yield f"{'.'.join(map(str, four))}:{int(port, 16)}"
+
+
+def started(command, folder, short):
+    """A command line in a process of its own; it has done some samples."""
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "simulator.cli", *command, "--out", str(folder)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(short)},
+    )  # fmt: skip
+    while not list(folder.glob("parts/*")) and driver.poll() is None:
+        time.sleep(0.01)
+    assert driver.poll() is None, driver.stderr.read()
+    return driver
+
+
+@pytest.fixture
+def many(tmp_path):
+    """So many links to images that a run takes seconds."""
+    data = tmp_path / "many"
+    (data / "red").mkdir(parents=True)
+    files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
+    for at in range(3000):
+        (data / "red" / f"{at:04}.jpg").symlink_to(files[at % len(files)])
+    return data
+
+
+def test_a_lost_node_is_no_failed_gate(card, many, tmp_path, short):
+    """Ray ends its driver with 1, the exit code of a gate that failed, and says nothing."""
+    command = [*STACKS, "--model", str(card), "--data", str(many), "--quick", "--executor", "ray"]
+    driver = started(command, tmp_path / "a run", short)
+    (agent,) = {pid for pid in offspring(driver.pid) if titled(pid, ("DashboardAgent",))}
+    os.kill(agent, signal.SIGKILL)
+    _, said = driver.communicate(timeout=60)
+
+    assert driver.returncode == 2
+    last = said.splitlines()[-1]
+    assert last.startswith("error: --executor ray: the process of this command ended with code 1")
+    assert last.endswith(f"; to continue: simulate resume '{tmp_path / 'a run'}'")
+    assert "error: " not in said.removesuffix(last + "\n")
+    assert cli.main(["resume", str(tmp_path / "a run"), "--executor", "local"]) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_run_on_a_cluster_is_interrupted_like_others(card, many, tmp_path, short, number):
+    command = [*STACKS, "--model", str(card), "--data", str(many), "--quick", "--executor", "ray"]
+    driver = started(command, tmp_path / "out", short)
+    driver.send_signal(number)
+    _, said = driver.communicate(timeout=60)
+
+    assert driver.returncode == 2
+    assert f"interrupted; to continue: simulate resume {tmp_path / 'out'}\n" in said
+    assert not (tmp_path / "out" / "run.lock").exists()
+
+
 def titled(pid, words):
     """Whether one of some words is in the title of a process."""
     try:
@@ -322,7 +408,7 @@ def test_ray_is_not_installed(card, data, tmp_path, capsys, monkeypatch):
     assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", "ray"]) == 2
 
     error = capsys.readouterr().err
-    assert "pip install 'pipeline-simulator[ray]'" in error and error.count("\n") == 1
+    assert install("ray") in error and error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -348,3 +434,17 @@ def test_what_is_done_here_takes_no_other_executor(
     assert told == 2 and error.count("\n") == 1
     assert f"{command[0]}: runs its stacks in its own process" in error
     assert not (tmp_path / "out").exists()
+
+
+def test_a_stack_fails_alone_as_in_one_process(card, tmp_path):
+    images = mixed(tmp_path / "mixed", pngs=3, jpegs=3)
+    here, there = (
+        compare(
+            "pillow_fp32", "pillow_fp32", overrides=[TURBO], model=card, data=images, quick=True,
+            out=tmp_path / name, executor=name, workers=1,
+        )
+        for name in ("local", "ray")
+    )  # fmt: skip
+    assert records(there.folder).equals(records(here.folder))
+    assert there.summary.failed == here.summary.failed
+    assert there.summary.failed["deploy"].count == 3

@@ -1,7 +1,10 @@
 """Data behind real servers: HTTP and S3, with all that goes wrong on the way."""
 
+import hashlib
 import io
+import json
 import os
+import pickle
 import tarfile
 
 import datacards
@@ -17,6 +20,7 @@ from web_server import breaks_off, rclone, says, serving, sleeps
 from simulator import places
 from simulator.cli import main
 from simulator.data import asking, remote
+from simulator.data.address import root_of
 from simulator.data.folder import IMAGES, load_folder
 from simulator.data.labels import Labels
 from simulator.errors import DataError, SampleError
@@ -372,3 +376,122 @@ def test_shards_need_a_server_that_gives_parts_of_files(tmp_path):
     with serving(tmp_path) as web, pytest.raises(DataError) as raised:
         TASK.load(f"{web.url}/a.tar", IMAGES)
     assert str(raised.value).endswith("a.tar: cannot be read: the server gives no part of a file")
+
+
+COLORS = ("red", "green", "blue")
+SIGNED = "X-Amz-Credential=AKIA&X-Amz-Signature=5ec2e7"
+
+
+def packed(folder, path):
+    """A tar archive of the images of a folder of classes."""
+    with tarfile.open(path, "w") as tar:
+        for number, image in enumerate(sorted(folder.glob("*/*.*"))):
+            tar.add(image, f"{number}{image.suffix}")
+            label = tarfile.TarInfo(f"{number}.cls")
+            label.size = 1
+            tar.addfile(label, io.BytesIO(b"%d" % COLORS.index(image.parent.name)))
+
+
+def refuses_unsigned(handler):
+    return "5ec2e7" not in handler.path and "8e1f" not in handler.path and says(403)(handler)
+
+
+def files_with(folder, word):
+    return [one for one in folder.rglob("*") if one.is_file() and word in one.read_bytes()]
+
+
+def test_keys_in_the_query_of_a_url_are_in_no_result(tmp_path, capsys):
+    """A presigned URL is a key to the data for whoever reads the report."""
+    model = tiny.card(tmp_path / "model")
+    tiny.data(tmp_path / "data")
+    (tmp_path / "web").mkdir()
+    packed(tmp_path / "data", tmp_path / "web/val.tar")
+    command = ["--model", str(model), "--quick", "--workers", "1", "--train", "pillow_fp32"]
+    command += ["--deploy", "opencv_fp32", "--out", str(tmp_path / "run")]
+    shown = "val.tar?sha256=" + hashlib.sha256(SIGNED.encode()).hexdigest()[:12]
+
+    with serving(tmp_path / "web") as web:
+        web.answers["val.tar"] = refuses_unsigned
+        assert main([*command, "--data", f"{web.url}/val.tar?{SIGNED}"]) == 0
+    said = "".join(capsys.readouterr())
+
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert manifest["data"]["root"] == manifest["request"]["arguments"]["data"]
+    assert manifest["data"]["root"] == f"{web.url}/{shown}"
+    assert "val.tar/0.jpg" in manifest["data"]["images"]
+    assert files_with(tmp_path / "run", b"val.tar")
+    assert not files_with(tmp_path / "run", b"5ec2e7")
+    assert "5ec2e7" not in said
+
+
+def test_a_run_behind_a_key_is_resumed_with_another_one(tmp_path, capsys):
+    """Presigned URLs end after hours; results keep none of them."""
+    model, run = tiny.card(tmp_path / "model"), str(tmp_path / "run")
+    data = tiny.data(tmp_path / "data")
+    table = [f"{one.relative_to(data)},{one.parent.name}\n" for one in sorted(data.glob("*/*"))]
+    (data / "val.csv").write_text("file,label\n" + "".join(table))
+    command = ["--model", str(model), "--quick", "--workers", "1", "--train", "pillow_fp32"]
+    command += ["--deploy", "opencv_fp32", "--out", run]
+    with serving(data) as web:
+
+        def dies(handler):
+            if web.asked.count(handler.path) < 2:  # the first time it is hashed
+                return refuses_unsigned(handler)
+            web.socket.close()
+            return says(503)(handler)
+
+        web.answers |= {"red1": dies, "": refuses_unsigned}
+        assert main([*command, "--data", f"{web.url}/val.csv?{SIGNED}"]) == 2
+        port, url = web.server_port, web.url
+    said = capsys.readouterr().err
+    assert "red1.jpg?sha256=" in said
+    assert "5ec2e7" not in said
+
+    with serving(data, port) as web:
+        web.answers[""] = refuses_unsigned
+        assert main(["resume", run]) == 2
+        assert "give the whole URL again" in capsys.readouterr().err
+        assert main(["resume", run, "--data", f"{url}/other.csv?8e1f"]) == 2
+        assert "other.csv?sha256=" in capsys.readouterr().err
+        assert main(["resume", run, "--data", f"{url}/val.csv?8e1f"]) == 0
+    assert not files_with(tmp_path / "run", b"8e1f")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [says(403), breaks_off(99), says(302, Location="/x?X-Amz-Signature=5ec2e7"),
+     says(302, Location="file:///x?X-Amz-Signature=5ec2e7")],
+)  # fmt: skip
+def test_errors_of_a_server_show_no_key(web, answer):
+    """Neither that of the URL that was given, nor one that the server sends on to."""
+    web.answers |= {"a%20b": answer, "/x": says(500)}
+    place = remote.place(root_of(f"{web.url}/red/a%20b.jpg?{SIGNED}"))
+
+    with pytest.raises(SampleError) as raised:
+        places.read_sample(place, 2000)
+
+    assert "5ec2e7" not in str(raised.value)
+    assert "5ec2e7" not in str(raised.value.__cause__)
+    assert "5ec2e7" not in f"{place} {place!r}"
+
+
+def test_a_place_behind_a_key_is_read_in_another_process(web):
+    place = remote.place(root_of(f"{web.url}/red/a%20b.jpg?{SIGNED}"))
+    web.answers["a%20b"] = refuses_unsigned
+
+    assert pickle.loads(pickle.dumps(place)).read(2000) == b"a" * 1000
+
+
+def test_a_table_behind_a_key_opens_what_is_beside_it(web, tmp_path):
+    (tmp_path / "val.csv").write_text("file,label\nred/a b.jpg,green\n")
+    web.answers |= {"a%20b": refuses_unsigned, "val.csv": refuses_unsigned}
+
+    (item,) = TASK.load(root_of(f"{web.url}/val.csv?{SIGNED}"), IMAGES).items
+
+    assert (item.name, item.truth, item.path.suffix) == ("red/a b.jpg", 1, ".jpg")
+    assert item.path.read(2000) == b"a" * 1000
+
+
+def test_a_folder_behind_a_key_cannot_be_listed(web):
+    with pytest.raises(DataError, match=r"/\?sha256=\w{12}: a folder behind a URL with a query"):
+        TASK.load(root_of(f"{web.url}/?{SIGNED}"), IMAGES)

@@ -1,6 +1,7 @@
 """Classes in tables that are elsewhere, and in ImageNet's development kit."""
 
 import zlib
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from simulator import places
 from simulator.data.card import read_card
 from simulator.data.folder import IMAGES
 from simulator.data.labels import Labels
+from simulator.data.matlab import table
 from simulator.errors import DataError
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.task import Network
@@ -163,3 +165,25 @@ def test_a_meta_mat_from_a_stranger(tmp_path, what):
     with pytest.raises(DataError, match=rf"meta\.mat: .*{why}") as raised:
         devkit(tmp_path, [1, 2, 3], "meta.mat").load(DOGS)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_changed_byte_of_a_meta_mat_ends_the_process(tmp_path, packed):
+    """SciPy's reader dies of some of these; here each is read, or refused in a line."""
+    rows = [(1, "n02119789", 0), (2, "n02100735", 0)]
+    fields = [(name, object) for name in ("ILSVRC2012_ID", "WNID", "num_children")]
+    place = tmp_path / "meta.mat"
+    savemat(place, {"synsets": np.array(rows, fields)}, do_compression=packed)
+    whole, read = place.read_bytes(), 0
+    for at in range(124, len(whole)):
+        for value in (0, 1, 127, 255):
+            changed = whole[:at] + bytes([value]) + whole[at + 1 :]
+            with suppress(ValueError):
+                table(changed, "synsets", ("ILSVRC2012_ID", "WNID"), 2**20)
+                read += 1
+    with pytest.raises(ValueError, match="damaged"):
+        table(whole[:-20], "synsets", ("WNID",), 2**20)
+
+    assert read
+    found = table(whole, "synsets", ("ILSVRC2012_ID", "WNID"), 2**20)
+    assert found == [(1, "n02119789"), (2, "n02100735")]

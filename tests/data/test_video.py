@@ -11,6 +11,7 @@ import tiny
 import yaml
 from PIL import Image
 
+from simulator.contract.installing import install
 from simulator.data.card import read_card
 from simulator.data.folder import Files
 from simulator.data.video import is_video, load_video
@@ -199,7 +200,5 @@ def test_without_pyav_the_remedy_is_named(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
-    assert done.stdout == (
-        "frames of videos need av; try: pip install 'pipeline-simulator[ffmpeg]'\n"
-    )
+    assert done.stdout == (f"frames of videos need av; try: {install('ffmpeg')}\n")
     assert issubclass(DataError, UserError)

@@ -57,7 +57,7 @@ def test_the_axis_that_changes_most_comes_first_and_is_named(card, tmp_path):
     found = run(card, data, tmp_path / "run", AXES["resize"] + AXES["color"])
 
     assert [one.axes for one in found.alone] == [["color"], ["resize"]]
-    assert found.verdict.cause == "Most of it: color (10 alone)."
+    assert found.verdict.cause.startswith("Most of it: color, 10 (95 % interval ")
     assert line(found.verdict).startswith("10 of 15 answers change: 66.67%")
 
 

@@ -29,7 +29,7 @@ def test_the_guilty_axis_is_charged_with_everything(blame):
     assert top1["swap_out"]["color"]["value"] == pytest.approx(4 / 6)
     assert top1["residual"] < 1e-9
     assert top1["family"] == 2
-    assert top1["total"]["p"] == 2 / 2**6  # of six images no more can be known
+    assert top1["total"]["p"] == 2 / 2**4  # all four that changed, changed for the worse
 
 
 def test_every_flipped_image_names_the_axis_that_flips_it_alone(blame):

@@ -289,7 +289,7 @@ def test_a_recorded_stack_without_latencies_is_refused_before_anything_runs(
         ("deploy.latency.infer.p50 > 10s", 0, "passed"),
         ("deploy.latency.infer.p90 > 10s", 1, "needs 34 more"),
         ("deploy.latency.p99 > 10s", 1, "30 latencies cannot carry p99; it needs 632 more"),
-        ("percentiles.deploy.p99.ms > 1", 1, "needs 632 more"),
+        ("percentiles.deploy.p99.ms > 1ms", 1, "needs 632 more"),
         ("samples < 6", 0, "passed"),
         ("skipped > 0", 0, "passed"),
         ("spread.deploy.range < 0%", 0, "passed"),

@@ -85,7 +85,7 @@ def test_an_audit_is_held_too(card, data, cache, tmp_path, capsys):
     document = tmp_path / "audit.yaml"
     document.write_text(
         "{schema: 1, name: a, summary: a, train: pillow_fp32, deploy: {same: pillow_fp32},"
-        f" models: {{tiny: {{card: {card}}}}}, data: {data}, rules: []}}"
+        f" models: {{tiny: {{card: {card}}}}}, data: {data}, rules: none}}"
     )
     with Lock(tmp_path / "out", print):
         command = ["audit", str(document), "--out", str(tmp_path / "out"), "--overwrite"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tiny
 from onnx import helper
+from scipy.stats import binomtest
 
 from simulator import cli
 from simulator.errors import UserError
@@ -71,6 +72,24 @@ def test_the_fragile_layer_is_kept_and_confirmed(found):
     assert found["confirmed"]["with"]["rate"] == 0
     assert found["confirmed"]["without"]["rate"] > 0.3
     assert found["confirmed"]["holds"] is True
+
+
+def test_few_images_confirm_nothing(found, given, tmp_path, capsys):
+    """0 of 8 images may be 37 % of all: by SciPy, 0 of 183 is the first interval below 2 %."""
+    images = found["confirmed"]["with"]["images"]
+    high = binomtest(0, images).proportion_ci().high
+    assert high > 0.02 and found["confirmed"]["sure"] is False
+    more = found["confirmed"]["more"]
+    ends = [binomtest(0, images + more - less).proportion_ci().high for less in (0, 1)]
+    assert ends[0] < 0.02 <= ends[1]
+
+    profile, model, data = given
+    words = ["--model", str(model), "--data", str(data), "--profile", profile, "--top", "3"]
+    goal = ["--goal", "flip_rate < 2%", "--workers", "1"]
+    assert cli.main(["sensitivity", *words, *goal, "--out", str(tmp_path / "out")]) == 1
+    first = capsys.readouterr().out.splitlines()[0]
+    assert f"UNDECIDED, 0 of {images} images that were not searched flip, but" in first
+    assert f"{100 * high:.1f} % cannot be excluded; {more} more would decide it" in first
 
 
 def test_onnxruntime_rounds_a_single_kept_layer_again(given, tmp_path):

@@ -63,7 +63,7 @@ def test_systematic_metrics_by_hand(swept):
 def test_tables_say_the_same_in_every_form(swept):
     markdown, latex = tables.markdown([swept]), tables.latex([swept])
 
-    assert "| colors | 100.00 | 66.67 / 66.7 % | 0.00 (0.00) / 0.0 (0.0) % |" in markdown
+    assert "| colors | 100.00 | -66.67 / 66.7 % | +0.00 (+0.00) / 0.0 (0.0) % |" in markdown
     assert r"66.67 / 66.7 \%" in latex
     assert "colors,order,bgr,0.33333" in tables.as_csv([swept])
 

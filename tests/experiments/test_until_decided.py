@@ -9,10 +9,10 @@ import tiny
 
 import simulator
 from simulator import cli
-from simulator.analysis.gate import parse
+from simulator.analysis.gate import evaluate, parse
 from simulator.errors import UserError
 from simulator.experiments.decision import LEAST, Decision
-from simulator.results.shared import STOPPED
+from simulator.results.shared import STOPPED, Gate
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.task import TASKS, Network
 
@@ -219,3 +219,52 @@ def test_a_gate_later_keeps_what_the_run_decided(card, many, tmp_path, capsys):
     assert STOPPED not in capsys.readouterr().out
     assert cli.main(["gate", early, "--fail-on", "flip_rate > 30%"]) == cli.PASS
     assert f"note: {STOPPED}" in capsys.readouterr().out
+
+
+def test_figures_are_those_at_the_decision_and_no_end_contradicts_it():
+    """Every tenth answer changes and is lost; rules far from that are decided first."""
+    task = TASKS["classification"](None, Network())
+    rules = [parse("flip_rate > 60%"), parse("flip_rate > 12%"), parse("delta.top1 < -60 points")]
+    decision = Decision(rules, task)
+    records = [
+        ({"correct": True, "top5": None, "changed": 0}, {
+            "correct": at % 10 > 0, "top5": None, "changed": int(at % 10 == 0)
+        })
+        for at in range(4000)
+    ]  # fmt: skip
+    for pair in records:
+        decision.add(*pair)
+
+    judged = decision.gate(Gate.model_validate(evaluate(rules, {"flips": {"rate": 0.1}})))
+
+    assert decision.done or decision.compared == len(records)
+    known = [one for one in judged.rules if not one.undecided]
+    assert len(known) >= 2
+    for one in known:
+        low, high = one.ci95
+        above = ">" in one.rule
+        assert (high < one.limit or low > one.limit) and low <= one.value <= high
+        assert one.failed == (low > one.limit if above else high < one.limit)
+    first = next(one for one in judged.rules if one.rule == "flip_rate > 60%")
+    assert first.value == 0.1  # 3 of 30, when it was decided
+    train, deploy = zip(*records[: decision.compared], strict=True)
+    ends = decision.bounded(train, deploy, task)
+    for one in known:
+        path = "flips.rate" if "flip" in one.rule else "delta.top1.value"
+        assert ends[path][0] >= one.ci95[0] and ends[path][1] <= one.ci95[1]
+    assert "delta.top5.value" not in ends
+
+
+def test_a_run_prints_the_bound_at_the_decision(card, many, tmp_path, capsys):
+    inputs = ["--model", card, "--data", many, "--out", tmp_path / "run", "--quick"]
+    words = ["--train", PAIR[0], "--deploy", PAIR[1], *inputs, "--until-decided"]
+    words += ["--fail-on", "flip_rate > 40%"]
+    assert cli.main(list(map(str, words))) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    found = json.loads((tmp_path / "run" / "summary.json").read_text())
+
+    low, high = found["flips"]["ci95"]
+    assert (low, high) == tuple(Evidence(Range(0.0, 1.0), [0.0] * LEAST).interval(0.1))
+    assert high < 0.4 and found["gate"]["rules"][0]["ci95"] == [low, high]
+    assert f"0.00% (0.00% to {high:.2%} at any time, each end with 95 %)" in out
+    assert "95 % interval" not in out.partition("Worst")[0].partition("top-5")[0]

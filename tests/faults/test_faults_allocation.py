@@ -119,7 +119,7 @@ def test_a_campaign_weighs_every_figure(place, tmp_path):
     assert stack.masked.rate == pytest.approx(1 - sum(one.rate for one in others))
     low, high = stack.masked.ci95
     assert 1 - sum(one.ci95[1] for one in others) <= low < stack.masked.rate < high < 1
-    (told,) = result.summary.verdict.lost
+    told = " ".join(result.summary.verdict.lost)
     count, of = stack.sdc.count, stack.sdc.of
     assert "of faults corrupt an answer silently, weighted by stratum" in told
     assert f"; {count} of {of} as they were drawn" in told

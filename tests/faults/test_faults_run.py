@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import tiny
 import yaml
 from onnx import helper, numpy_helper
 from PIL import Image
+from scipy.stats import binomtest
 
 from simulator import cli, faults
 from simulator.errors import UserError
@@ -48,6 +50,19 @@ def place(tmp_path_factory):
     tiny.card(folder, network())
     tiny.data(folder / "data", 3)
     return folder
+
+
+@pytest.fixture
+def right(tmp_path):
+    """A card and samples of a network that is right: a convolution that keeps red, green, blue."""
+    eye = np.eye(3, dtype=np.float32)[..., None, None]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], name="first"),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+        helper.make_node("Flatten", ["p"], ["y"]),
+    ]
+    card = tiny.card(tmp_path / "right", tiny.model(nodes, constants={"w": eye}))
+    return {"model": card, "data": tiny.data(tmp_path / "right-data", 3)}
 
 
 def document(folder, **fields):
@@ -247,18 +262,31 @@ def test_one_fault_is_run_again(place, tmp_path, capsys):
     assert "has the faults 0 to 29" in capsys.readouterr().err
 
 
-def test_a_gate_holds_the_upper_end_against_the_limit(place, tmp_path):
-    """0 of 40 sign bits of nothing: 3 / 40 is inside the interval, so 1 % fails."""
+def test_a_gate_judges_the_rate_and_says_what_cannot_be_excluded(right, tmp_path):
+    """0 of 40 sign bits of nothing: by SciPy, 0 of 368 is the first interval below 1 %."""
     result = faults(
-        document(tmp_path, bits=[0], faults=40), **OPTIONS, model=place / "card.yaml",
-        data=place / "data", out=tmp_path / "run",
-        fail_on=["SDC > 1%", "deploy.SDC > 20%", "deploy.SDC.rate > 0%"],
+        document(tmp_path, bits=[0], faults=40), **OPTIONS, **right, out=tmp_path / "run",
+        fail_on=["SDC > 1%", "deploy.SDC.high > 20%", "deploy.SDC.high > 1%"],
     )  # fmt: skip
-    failed = [rule.failed for rule in result.summary.gate.rules]
-    values = [rule.value for rule in result.summary.gate.rules]
+    rules, (low, high) = result.summary.gate.rules, binomtest(0, 40).proportion_ci()
 
-    assert failed == [True, False, False]
-    assert values == pytest.approx([1 - 0.025 ** (1 / 40)] * 2 + [0])
+    assert [rule.failed for rule in rules] == [False, False, True]
+    assert [rule.value for rule in rules] == pytest.approx([low, high, high])
+    assert (rules[0].chance, rules[0].more_of) == (True, "fault")
+    ends = [binomtest(0, 40 + rules[0].more - less).proportion_ci().high for less in (0, 1)]
+    assert ends[0] < 0.01 <= ends[1]
+    assert any("SDC > 1% passes, but 8.81 % cannot be excluded; 328 more faults" in said
+               for said in result.summary.verdict.lost)  # fmt: skip
+
+
+def test_the_next_step_replays_a_fault_as_printed(right, tmp_path, capsys):
+    """Bit 30 of a 0 makes it 2, which turns answers."""
+    result = faults(document(tmp_path, bits=[30]), **OPTIONS, **right, out=tmp_path / "run")
+    words = shlex.split(result.summary.verdict.next)
+
+    assert words[:3] == ["simulate", "faults", "replay"]
+    assert cli.main(words[1:]) == 0
+    assert "equal" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

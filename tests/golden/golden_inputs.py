@@ -21,6 +21,7 @@ from PIL import Image
 NAMES = tuple(tiny.COLORS)
 EXACT = {
     "schema": 1, "name": "exact", "summary": "sums in any order", "extends": "pillow_fp32",
+    "normalize": {"arithmetic": "divide"},
     "resize": {"backend": "pillow", "interpolation": "bilinear", "domain": "rgb"},
     "runtime": {
         "backend": "onnx_reference", "device": "cpu", "threads": 1,

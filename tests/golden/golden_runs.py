@@ -20,10 +20,10 @@ INEXACT = {"pair_int8"}
 """Runs whose outputs need not be the same to the last bit everywhere: without digests."""
 TIMES = {
     "seconds", "workers", "machine", "latency_ms", "percentiles", "ratio", "spread", "conditions",
-    "protocol", "times", "missing", "bundle", "source", "claimed", "preview", "schema",
+    "protocol", "times", "missing", "bundle", "source", "claimed", "preview", "schema", "next",
 }  # fmt: skip
-"""Parts of a summary that are a clock's, the machine's, a path, words about a library, or the
-version of its shape."""
+"""Parts of a summary that are a clock's, the machine's, a path (as in a next command), words
+about a library, or the version of its shape."""
 PASSING = {"times", "condition", "trial"}
 """Columns of records that are no answers; the times are in ``ns`` besides."""
 

@@ -61,3 +61,9 @@ def test_a_run_that_is_killed_at_any_moment_goes_on(cache, tmp_path, card):
         assert one["code"] == (0 if one["begun"] else 2), one
         assert one["same"] is one["begun"], one
     assert any(one["begun"] and one["killed"] for one in found)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("document", 880626), ("model", 880896)])
+def test_what_the_fuzzer_found(kind, seed, tmp_path):
+    """A path of 5,000 characters; a control character in what ONNX's checker says."""
+    fuzz.case(kind, seed, tmp_path)

@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_tasks
+import torch
 import yaml
 from recorded_stacks import record
+from shared_data import shared
 
 import simulator
 from simulator import cli
@@ -19,6 +22,7 @@ from simulator.identify import run, search
 from simulator.identify.blocks import blocks
 from simulator.identify.composer import Composer
 from simulator.identify.space import load_space
+from simulator.profile.load import load
 
 GONE = {"exif": None, "idct": None, "chroma_upsampling": None}
 SPACE = {
@@ -185,6 +189,17 @@ def test_predictions_of_what_is_no_classifier_are_refused(tmp_path, cache):
     assert len(str(refused.value).splitlines()) == 1
 
 
+def test_a_network_of_sounds_is_refused(tmp_path, cache):
+    """There are no images whose sizes could be compared; it was an AttributeError."""
+    audio = shared("audio")
+    card = Path(__file__).parents[1] / "cards" / "digits.yaml"
+    digest = hashlib.sha256((audio / "fsdd_logmel_cnn.onnx").read_bytes()).hexdigest()
+    path = record(tmp_path / "board", "predictions", [], model=digest)
+
+    with pytest.raises(UserError, match=r"identify finds the stack of images, .* is for audio"):
+        found(path, None, tmp_path / "run", model=card, data=card.with_name("digits_test.yaml"))
+
+
 def test_a_damaged_entry_leaves_its_image_out(space, tmp_path, cache):
     path = record(tmp_path / "board", "tensors", STACK)
     arrays = dict(np.load(path.with_name("board.npz")))
@@ -220,16 +235,18 @@ def test_the_search_stops_when_its_time_is_over(space, tmp_path, cache, monkeypa
     monkeypatch.setattr(search, "FEW", 1)
     path = record(tmp_path / "board", "tensors", STACK)
 
-    summary = found(path, space, tmp_path / "run", minutes=1e-9).summary
+    stopped = found(path, space, tmp_path / "run", minutes=1e-9).summary
+    whole = found(path, space, tmp_path / "whole").summary
 
-    assert summary.stopped
-    assert summary.samples == 4
+    assert stopped.stopped
+    assert stopped.samples == 4
+    assert stopped.compared < whole.compared / 4
 
 
 def test_a_search_that_left_nothing_out_was_not_stopped(space, tmp_path, cache):
     path = record(tmp_path / "board", "tensors", STACK)
 
-    summary = found(path, space, tmp_path / "run", minutes=1e-9).summary
+    summary = found(path, space, tmp_path / "run", minutes=60).summary
 
     assert not summary.stopped
     assert named(summary) == PICKS
@@ -301,6 +318,14 @@ def test_the_command_prints_the_answer_first_and_resumes(space, tmp_path, cache,
     assert {**before, "seconds": 0} == {**after, "seconds": 0}
 
 
+def test_the_exit_code_is_1_where_no_stack_gives_the_recording(space, tmp_path, cache, capsys):
+    path = record(tmp_path / "board", "tensors", ["resize=pil-hamming"])
+    call = ["identify", "--recording", str(path), "--space", str(space), "--out", tmp_path / "run"]
+
+    assert cli.main([str(word) for word in call]) == cli.GATE_FAILED
+    assert capsys.readouterr().out.startswith("No stack that was compared gives board.")
+
+
 def test_composed_stacks_are_those_that_profiles_load(space):
     whole = load_space(space)
     with Session(None, None, 1, 0, 1, None, None) as session:
@@ -341,3 +366,56 @@ def test_an_identified_profile_is_one_that_loads(space, tmp_path, cache):
     assert profile.name == "identified"
     assert choices["decode"].backend.name == "turbojpeg"
     assert load_recording(path).spec.name in profile.spec.summary
+
+
+ORDERS = {
+    "unit_divide": None,
+    "divide": lambda x, m, s: x.sub(m).div(s),
+    "multiply": lambda x, m, s: x.sub(m).mul(1 / s),
+    "none": lambda x, m, s: x.mul(1 / 255).sub(m / 255).mul(255 / s),
+}
+"""What plain torch code does with pixels, mean and std on 0-255; the last is known to nobody."""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_tensor_of_plain_torch_code_is_found(order, tmp_path, cache):
+    """Mean and std are ImageNet's, which the space has as an option; so is the right kernel."""
+    spec = SPACE | {"columns": {**SPACE["columns"], "normalize": {
+        "model": {"normalize": {"mean": "model", "std": "model"}},
+        "imagenet": {"normalize": {
+            "mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375],
+        }},
+    }}}  # fmt: skip
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(spec, sort_keys=False))
+    path = record(tmp_path / "board", "frames", ["resize=pil-bilinear"], after="geometry")
+    mean, std = (
+        torch.tensor(numbers, dtype=torch.float64)[:, None, None]
+        for numbers in ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+    )
+    unit = (mean / 255).float(), (std / 255).float()
+    tensors = {}
+    with np.load(path.parent / "board.npz") as frames:
+        for name, pixels in frames.items():
+            x = torch.from_numpy(pixels.transpose(2, 0, 1).copy()).float()
+            if order == "unit_divide":  # ToTensor and Normalize, as in torchvision's source
+                made = x.div(255).sub_(unit[0]).div_(unit[1])
+            else:
+                made = ORDERS[order](x, mean.float(), std.float())
+            tensors[name] = made.numpy()[None]
+    np.savez(path.parent / "board.npz", **tensors)
+    manifest = yaml.safe_load(path.read_text()) | {"kind": "tensors"}
+    manifest.pop("after")
+    path.write_text(yaml.safe_dump(manifest))
+
+    found = simulator.identify(path, space=tmp_path / "space.yaml", out=tmp_path / "run", limit=4)
+
+    told = [one.text for one in found.summary.warnings if "arithmetic" in one.text]
+    assert found.summary.exact
+    assert found.summary.axes["resize"].option == "pil-bilinear"
+    assert found.summary.axes["normalize"].option == "imagenet"
+    profile = load(str(found.folder / "identified.yaml"))
+    if order == "none":
+        assert "within 4 units in the last place" in told[0]
+    else:
+        assert f"{order} has the bits" in told[0]
+        assert profile.spec.normalize.arithmetic == order

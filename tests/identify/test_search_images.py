@@ -20,7 +20,7 @@ SHOWS = {"one": [0], "two": [0], "three": [1, 2], "four": [0, 1]}
 class Board:
     """A recording by arithmetic: an image is off by how many letters an option is."""
 
-    names, axes, kind, tried = tuple(AXES), AXES, "outputs", 0
+    names, axes, kind, tried, over = tuple(AXES), AXES, "outputs", 0, False
 
     def __init__(self):
         self.composer = self.target = self

@@ -155,7 +155,9 @@ models:
 """
 
 
-def checker(steps, reader="pillow_imread", launcher="{framework: openvino, adapter: x}"):
+def checker(
+    steps, reader="pillow_imread", launcher="{framework: onnx_runtime, model: net.onnx, adapter: x}"
+):
     """One model with these preprocessing steps, a line each."""
     lines = "".join(f"          - {{{step}}}\n" for step in steps)
     return (

@@ -48,7 +48,7 @@ def test_one_field_is_one_axis(override, axis):
 def test_axes_come_in_the_order_of_the_pipeline():
     found = axes.differing(chosen("pillow_fp32"), chosen("ascend_nv12_int8"))
 
-    assert found == ["decoder", "color", "resize", "geometry", "precision"]
+    assert found == ["decoder", "color", "resize", "geometry", "normalize", "precision"]
 
 
 def test_a_name_is_no_axis(tmp_path):

@@ -51,7 +51,10 @@ def test_the_exact_meaning_of_pillow_fp32():
         ("pillow_fp32", ["resize.antialias=false"], "resize.antialias", "pillow offers true here"),
         ("pillow_fp32", ["decode.idct=ifast"], "decode.idct", "offers islow here, got ifast"),
         ("dali_fp32", ["decode.idct=ffmpeg"], "decode.idct", "dali offers islow here"),
-        ("dali_fp32", ["decode.idct=null"], "decode.idct", "required by dali: islow, ifast"),
+        (
+            "dali_fp32", ["decode.exif=ignore", "decode.idct=null"], "decode.idct",
+            "required by dali: islow, ifast",
+        ),
         ("pillow_fp32", ["decode.exif=null"], "decode.exif", "required by pillow: apply, ignore"),
         ("pillow_fp32", ["runtime.device=gpu"], "runtime.device", "offers cpu here, got gpu"),
         ("pillow_fp32", ["decode.backend=itu"], "decode.backend", "itu does not decode; these do:"),

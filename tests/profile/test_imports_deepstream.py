@@ -3,9 +3,11 @@
 import cv2
 import numpy as np
 import pytest
+from detection_cards import BOXES, settings, whole
 from importing import DEEPSTREAM, Importer, written
 
 from simulator.profile.implementations import choose
+from simulator.tasks.detection.decode import decode
 
 PROPERTY, _, ATTRIBUTES = DEEPSTREAM.partition("\n[class-attrs-all]\n")
 
@@ -37,6 +39,7 @@ def test_deepstream_values(imports):
     assert spec.resize.interpolation == "nearest"
     assert spec.color.order == "rgb"
     assert spec.normalize.mean == [0, 0, 0]
+    assert spec.normalize.arithmetic == "multiply"
     assert spec.normalize.std == pytest.approx([254.999924360331] * 3, rel=1e-14)
     assert (spec.color.format, spec.runtime.backend) == ("nv12", "onnxruntime")
     assert written(profile, "precision") == {
@@ -148,7 +151,9 @@ def test_a_whole_number_ends_at_the_first_space(imports):
         ("3", ["nms-iou-threshold=0.5"], {"kind": "greedy", "iou_threshold": 0.5}, "emulated"),
         ("3", ["minBoxes=3"], {"kind": "greedy", "iou_threshold": 0.3}, "assumed"),
         ("2", ["pre-cluster-threshold=0.3", "threshold=0.7"], {"score_threshold": 0.7}, "emulated"),
-        ("2", ["detected-min-w=20"], {"kind": "greedy"}, "assumed"),
+        ("2", ["detected-min-w=20", "detected-max-h=300"],
+         {"min_width": 20, "min_height": 0, "max_width": "none", "max_height": 300}, "emulated"),
+        ("2", ["roi-top-offset=20"], {"kind": "greedy"}, "assumed"),
         ("2", ["detected-min-w=0", "bg-color=0;0;0;1"], {"kind": "greedy"}, "emulated"),
     ],
 )  # fmt: skip
@@ -164,13 +169,110 @@ def test_clustering(imports, mode, attributes, nms, evidence):
 
 
 def test_what_is_not_followed_is_named(imports):
-    text = clustered("1", "minBoxes=3", class_attrs_0="pre-cluster-threshold=0.4\ntopk=-1")
+    text = clustered("1", "minBoxes=3", class_attrs_0="roi-top-offset=4\ntopk=-1")
     text = text.replace("gpu-id=0", "filter-out-class-ids=1;2")
     source = imports.profile(text, "c.txt").spec.evidence["postprocess"].source
 
     assert "cluster-mode=1 (DBSCAN) with minBoxes, the model card's NMS runs" in source
     assert "filter-out-class-ids" in source
-    assert "[class-attrs-0] pre-cluster-threshold=0.4" in source
+    assert "[class-attrs-0] roi-top-offset" in source
+
+
+PER_CLASS = """\
+[property]
+gpu-id=0
+net-scale-factor=0.0039215697906911373
+input-dims=3;544;960;0
+batch-size=1
+process-mode=1
+model-color-format=0
+network-mode=2
+num-detected-classes=4
+cluster-mode=2
+
+[class-attrs-all]
+topk=20
+nms-iou-threshold=0.5
+pre-cluster-threshold=0.2
+
+[class-attrs-0]
+topk=20
+nms-iou-threshold=0.5
+pre-cluster-threshold=0.4
+
+[class-attrs-2]
+detected-min-w=30
+detected-max-h=544
+post-cluster-threshold=0.25
+nms-iou-threshold=0.3
+topk=5
+
+[class-attrs-3]
+pre-cluster-threshold=1.1
+border-color=0;1;0;1
+"""
+"""As NVIDIA's for TrafficCamNet, which has [class-attrs-0]; 1.1 is how others drop a class."""
+
+
+def test_thresholds_of_single_classes(imports):
+    """What [class-attrs-N] writes is put in the place of what [class-attrs-all] has."""
+    profile = imports.profile(PER_CLASS, "c.txt")
+    nms = profile.spec.postprocess.nms
+
+    assert (nms.score_threshold, nms.iou_threshold, nms.class_top_k_after) == (0.2, 0.5, 20)
+    own = {number: one.model_dump(exclude_none=True) for number, one in nms.classes.items()}
+    assert own == {
+        "0": {"score_threshold": 0.4},
+        "2": {"score_threshold": 0.25, "iou_threshold": 0.3, "class_top_k_after": 5,
+              "min_width": 30, "max_height": 544},
+        "3": {"score_threshold": 1},
+    }  # fmt: skip
+    assert profile.spec.evidence["postprocess"].kind == "emulated"
+    text = imports.text(PER_CLASS, "c.txt")
+    assert "[class-attrs-3] pre-cluster-threshold=1.1" in text.partition("classes: {0:")[2]
+    assert "#   [class-attrs-0] topk=20: as for all classes" in text
+
+
+def test_thresholds_of_single_classes_reach_the_answers(imports):
+    """Boxes of class 0 above 0.2 and below 0.4 are gone, and nothing else is."""
+    asked = imports.profile(PER_CLASS, "c.txt").spec.postprocess
+    raw = np.array([[[0, 0, 9, 9], [40, 0, 60, 30], [0, 40, 9, 60]]], np.float32)
+    scores = np.array([[[0.3, 0.3, 0, 0.99], [0.5, 0, 0.3, 0], [0, 0, 0.3, 0]]], np.float32)
+    outputs = {"boxes": raw, "scores": scores}
+
+    given = settings(BOXES, (544, 960), asked.model_dump(), classes=4)
+    some = decode(outputs, given, whole(544, 960), 4)
+
+    assert some.classes.tolist() == [0, 1]
+    assert some.scores.tolist() == pytest.approx([0.5, 0.3])
+
+
+def test_a_class_that_joins_boxes_is_named(imports):
+    """Its groupRectangles is not followed; a threshold of its own is."""
+    text = clustered("0", class_attrs_1="group-threshold=1\npre-cluster-threshold=0.3\neps=0.5")
+    spec = imports.profile(text, "c.txt").spec
+
+    assert spec.postprocess.nms.kind == "model"
+    assert spec.postprocess.nms.classes["1"].score_threshold == 0.3
+    assert "cluster-mode=0 (groupRectangles) with group-threshold" in (
+        spec.evidence["postprocess"].source
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "problem"),
+    [
+        ("[class-attrs-4]\ntopk=2\n", ":9: num-detected-classes: 4 classes, but there is a group "
+         "[class-attrs-4]; Gst-nvinfer stops at it"),
+        ("[class-attrs-x]\ntopk=2\n", ": [class-attrs-x]: a class number expected"),
+        ("[class-attrs-1]\npre-cluster-threshold=-1\n", ":33: [class-attrs-1] "
+         "pre-cluster-threshold=-1: a number from 0 expected"),
+        ("[class-attrs-1]\ntopkk=2\n", ":33: [class-attrs-1] topkk=2: unknown key, which may "
+         "change a pixel; did you mean topk?"),
+    ],
+)  # fmt: skip
+def test_groups_of_classes_that_are_refused(imports, group, problem):
+    assert imports.refused(PER_CLASS + group, "c.txt") == [problem]
 
 
 def test_groups_of_every_class_that_agree_are_those_of_all(imports):

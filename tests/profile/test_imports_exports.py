@@ -17,7 +17,9 @@ def test_ultralytics_values(imports):
     assert written(profile, "geometry") == {
         "kind": "letterbox", "rounding": "dali", "position": "center", "value": 114,
     }  # fmt: skip
-    assert written(profile, "normalize") == {"mean": [0.0] * 3, "std": [255.0] * 3}
+    assert written(profile, "normalize") == {
+        "mean": [0.0] * 3, "std": [255.0] * 3, "arithmetic": "divide",
+    }  # fmt: skip
     assert profile.spec.decode.exif == "apply"
     assert "#   input: height: 640, width: 480" in imports.text(YOLO, "metadata.yaml")
 
@@ -40,7 +42,7 @@ def test_ultralytics_tensor(imports, rows, columns):
         bgr, top, bottom, left, right, cv2.BORDER_CONSTANT, value=(114, 114, 114)
     )
     wanted = bgr[..., ::-1].transpose(2, 0, 1).astype(np.float32) / 255
-    np.testing.assert_allclose(tensor, wanted, atol=1e-6)
+    np.testing.assert_array_equal(tensor, wanted)
 
 
 def test_an_ultralytics_classifier(imports):
@@ -76,7 +78,7 @@ def test_rknn_values(imports):
     profile = imports.profile(RKNN, "model_config.yml")
 
     assert written(profile, "normalize") == {
-        "mean": [123.675, 116.28, 103.53], "std": [58.395] * 3,
+        "mean": [123.675, 116.28, 103.53], "std": [58.395] * 3, "arithmetic": "divide",
     }  # fmt: skip
     quantizer = profile.spec.precision.quantizer
     assert (quantizer.weights, quantizer.activations) == ("per_tensor", "int8")

@@ -172,7 +172,7 @@ def test_the_rest_of_accuracy_checker(imports, old, new, problem):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("topk=-1", "topk=0", ":26: [class-attrs-all] topk=0: no box of any class comes out"),
+        ("topk=-1", "topk=0", ":26: [class-attrs-all] topk=0: no box comes out"),
         ("topk=-1", "topks=9", ":26: [class-attrs-all] topks=9: unknown key, which may change a "
          "pixel; did you mean topk?"),
         ("topk=-1", "minBoxes=0.5", ":26: [class-attrs-all] minBoxes=0.5: a whole number"),

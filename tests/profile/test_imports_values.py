@@ -7,6 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import torch
 import yaml
 from importing import (
     CHECKER,
@@ -125,6 +126,7 @@ def test_timm_values(imports):
     }  # fmt: skip
     assert written(profile, "normalize") == {
         "mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375],
+        "arithmetic": "unit_divide",
     }  # fmt: skip
 
 
@@ -172,9 +174,10 @@ def test_timm_tensor(imports):
     long = int(short * 61 / 47)
     resized = np.asarray(Image.fromarray(image).resize((short, long), Image.Resampling.BICUBIC))
     top, left = round((long - 32) / 2), round((short - 32) / 2)
-    crop = resized[top : top + 32, left : left + 32] / 255
-    wanted = (crop - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
-    np.testing.assert_allclose(tensor, wanted.transpose(2, 0, 1), atol=2e-6)
+    crop = torch.from_numpy(resized[top : top + 32, left : left + 32].copy()).float().div(255)
+    mean, std = (torch.tensor(RESNET["pretrained_cfg"][key]) for key in ("mean", "std"))
+    wanted = crop.sub(mean).div(std).numpy()
+    np.testing.assert_array_equal(tensor, wanted.transpose(2, 0, 1))
 
 
 def test_hugging_face_values(imports):
@@ -211,6 +214,22 @@ def test_the_class_says_which_library_resizes(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("suffix", "change", "arithmetic"),
+    [
+        ("ImageProcessorFast", {}, "divide"),
+        ("ImageProcessorFast", {"do_rescale": False}, "divide"),
+        ("ImageProcessorFast", {"do_normalize": False}, "multiply"),
+        ("ImageProcessorPil", {"do_rescale": False}, "divide"),
+    ],
+)
+def test_the_order_of_hugging_face(imports, suffix, change, arithmetic):
+    """_fuse_mean_std_and_rescale_factor, normalize alone, rescale alone: image * factor."""
+    document = changed(CLIP, image_processor_type=f"CLIP{suffix}", resample=2, **change)
+
+    assert imports.profile(document, "p.json").spec.normalize.arithmetic == arithmetic
+
+
 def test_an_old_vit_with_one_number(imports):
     """get_size_dict: one number is both sides for ViT; nothing but do_normalize is written."""
     document = {
@@ -220,7 +239,9 @@ def test_an_old_vit_with_one_number(imports):
     profile = imports.profile(document, "preprocessor_config.json")
 
     assert written(profile, "geometry") == {"kind": "squash"}
-    assert written(profile, "normalize") == {"mean": [127.5] * 3, "std": [127.5] * 3}
+    assert written(profile, "normalize") == {
+        "mean": [127.5] * 3, "std": [127.5] * 3, "arithmetic": "unit_divide",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -248,7 +269,7 @@ def test_efficientnet_divides_twice(imports):
     )  # fmt: skip
 
     assert written(imports.profile(document, "p.json"), "normalize") == {
-        "mean": [127.5] * 3, "std": [31.875] * 3,
+        "mean": [127.5] * 3, "std": [31.875] * 3, "arithmetic": "unit_divide",
     }  # fmt: skip
 
 
@@ -261,7 +282,9 @@ def test_mobilevit_flips_and_does_not_normalize(imports):
     profile = imports.profile(document, "p.json")
 
     assert profile.spec.color.order == "bgr"
-    assert written(profile, "normalize") == {"mean": [0.0] * 3, "std": [255.0] * 3}
+    assert written(profile, "normalize") == {
+        "mean": [0.0] * 3, "std": [255.0] * 3, "arithmetic": "unit_divide",
+    }  # fmt: skip
 
 
 RT_DETR = {
@@ -282,7 +305,9 @@ def test_a_plain_processor_of_any_name(imports, name):
     assert (profile.spec.resize.backend, profile.spec.resize.interpolation) == (
         "pillow", "bilinear",
     )  # fmt: skip
-    assert written(profile, "normalize") == {"mean": [0.0] * 3, "std": [255.0] * 3}
+    assert written(profile, "normalize") == {
+        "mean": [0.0] * 3, "std": [255.0] * 3, "arithmetic": "unit_divide",
+    }  # fmt: skip
 
 
 def test_padding_to_a_batch_is_nothing_where_all_have_one_size(imports):
@@ -321,16 +346,20 @@ def test_the_image_processor_of_a_processor(imports):
 
 
 def test_hugging_face_tensor(imports):
-    """The crop starts at (37 - 32) // 2 = 2 and (35 - 32) // 2 = 1; torchvision's at 2 and 2."""
+    """The crop starts at (37 - 32) // 2 = 2 and (35 - 32) // 2 = 1; torchvision's at 2 and 2.
+
+    image_transforms.py: rescale in float64, then float32; normalize in float32.
+    """
     image = photo(53, 50)
     sizes = {"size": {"shortest_edge": 35}, "crop_size": {"height": 32, "width": 32}}
-    profile = imports.profile(changed(CLIP, **sizes), "p.json")
+    document = changed(CLIP, **sizes)
 
-    tensor = imports.tensor(profile, image, 32)
+    tensor = imports.tensor(imports.profile(document, "p.json"), image, 32)
 
     resized = np.asarray(Image.fromarray(image).resize((35, 37), Image.Resampling.BICUBIC))
-    wanted = (resized[2:34, 1:33] / 255 - CLIP["image_mean"]) / CLIP["image_std"]
-    np.testing.assert_allclose(tensor, wanted.transpose(2, 0, 1), atol=2e-6)
+    scaled = (resized[2:34, 1:33].astype(np.float64) * CLIP["rescale_factor"]).astype(np.float32)
+    mean, std = (np.array(CLIP[key], np.float32) for key in ("image_mean", "image_std"))
+    np.testing.assert_array_equal(tensor, ((scaled - mean) / std).transpose(2, 0, 1))
 
 
 def test_accuracy_checker_values(imports):
@@ -343,7 +372,7 @@ def test_accuracy_checker_values(imports):
         "kind": "short_side_crop", "rounding": "torchvision", "short_side": 256,
     }  # fmt: skip
     assert written(profile, "normalize") == {
-        "mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375],
+        "mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375], "arithmetic": "divide",
     }  # fmt: skip
     assert profile.spec.runtime.backend == "onnxruntime"
 
@@ -428,7 +457,9 @@ models:
 
     assert written(profile, "decode") == {"backend": "opencv", "exif": "apply"}
     assert profile.spec.color.order == "bgr"
-    assert written(profile, "normalize") == {"mean": [104.0, 117.0, 123.0], "std": [1.0] * 3}
+    assert written(profile, "normalize") == {
+        "mean": [104.0, 117.0, 123.0], "std": [1.0] * 3, "arithmetic": "divide",
+    }  # fmt: skip
     assert "shape" in imports.text(document, "a.yml")
 
 

@@ -133,8 +133,8 @@ def test_a_claim_about_a_changed_section_is_not_inherited(write):
     child = load(write(f"{CHILD}resize: {{interpolation: nearest}}\n"))
     override = load("pillow_fp32", ["resize.interpolation=nearest"])
 
-    assert set(child.spec.evidence) == {"decode", "runtime"}
-    assert set(override.spec.evidence) == {"decode", "runtime"}
+    assert set(child.spec.evidence) == {"decode", "normalize", "runtime"}
+    assert set(override.spec.evidence) == {"decode", "normalize", "runtime"}
 
 
 def test_a_child_may_claim_again(write):

@@ -103,7 +103,8 @@ HEADS = "(offered: anchors, boxes, detections, grid)"
         ("head", 5, "", "keys expected (outputs, kind, …), got 5"),
         ("head.outputs", [5], "head.outputs.0", "keys expected (names, columns, shared), got 5"),
         ("nms", None, "", "keys expected (kind, iou_threshold, class_aware, offset, sigma, "
-         "score_threshold, top_k_before, top_k_after, class_top_k_after), got nothing"),
+         "score_threshold, top_k_before, top_k_after, class_top_k_after, min_width, min_height, "
+         "max_width, max_height, classes), got nothing"),
         ("nms.iou_threshold", 2, "", "input should be less than or equal to 1, got 2"),
         ("nms.iou_threshold", "x", "", "unknown value 'x' (offered: a number)"),
         ("nms.class_aware", 1, "", "true or false expected, got 1"),

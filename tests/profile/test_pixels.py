@@ -57,7 +57,7 @@ def test_what_cannot_be_is_refused(overrides, pixels, kind, said):
 @pytest.mark.parametrize(
     ("train", "deploy", "overrides", "named"),
     [
-        ("dali_fp32", "openvino_int8", (), "decoder, resize, geometry differ"),
+        ("dali_fp32", "openvino_int8", (), "decoder, resize, geometry, normalize differ"),
         ("opencv_fp32", "openvino_int8", (), "decoder, resize differ"),
         ("pillow_fp32", "openvino_int8", (), None),
         ("pillow_fp32", "openvino_int8", ("deploy.resize=opencv-nearest",), None),

@@ -18,7 +18,7 @@ from simulator.notices import Kind
 from simulator.profile import axes
 from simulator.repair import search
 from simulator.repair.run import halves, repair
-from simulator.report.repairs import changed, how
+from simulator.report.repairs import changed
 from simulator.statistics.paired import clopper_pearson
 
 TENT = {
@@ -75,8 +75,11 @@ def test_the_one_axis_that_loses_is_the_answer(run, card, many, tmp_path):
     result = run()
     summary = result.summary
 
-    assert result.passed
-    assert summary.chosen == "order/rgb"
+    assert (summary.chosen, result.passed, summary.verdict.decision) == (
+        "order/rgb", False, "undecided",
+    )  # fmt: skip
+    assert any("is undecided, but" in said and "more images would" in said
+               for said in summary.verdict.lost)  # fmt: skip
     assert (summary.exact, summary.combinations, summary.samples, summary.searched) == (
         True, 6, 30, 30,
     )  # fmt: skip
@@ -180,11 +183,8 @@ def test_who_cannot_do_what_the_deployment_can_is_named(run, many):
 
     summary = result.summary
     told = [one.text for one in summary.warnings if one.kind is Kind.DATA]
-    assert summary.skipped == 2
+    assert summary.skipped == 0
     assert any("left out for all stacks, because of decoder/fast" in text for text in told)
-    assert f"Skipped: {summary.skipped_in_search} images of the search half" in " ".join(
-        how(summary)
-    )
 
 
 def int8(source):
@@ -263,7 +263,7 @@ def test_a_killed_search_goes_on_to_the_same_answer(run, document, card, many, t
     done = ended(signal.SIGKILL, out, f"{folder}/manifest.json", 1, *words, "--out", out)
 
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert cli.main(["resume", str(out)]) == 0
+    assert cli.main(["resume", str(out)]) == 1  # thirty images do not exclude the limit
     found = json.loads((out / "summary.json").read_text())
     assert found["chosen"] == whole.chosen
     assert found["flips"] == whole["flips"]
@@ -295,7 +295,6 @@ def test_a_model_file_is_repaired_where_the_device_stays(run):
     result = run(repairs="model-file", overrides=["deploy.color.order=bgr"], **stacks)
     summary = result.summary
 
-    assert result.passed
     assert summary.chosen in ("transform/affine", "transform/matrix")
     flips = {one.name: one.flip_rate for one in summary.tried}
     assert flips["transform/matrix"] == 0

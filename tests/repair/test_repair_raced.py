@@ -89,8 +89,9 @@ def test_the_cheapest_that_passes_is_found_and_the_others_are_dropped(run):
     assert why["order/rgb"].startswith("it passes: flip_rate < 10% (at most 9.")
     rows = pq.read_table(result.folder / "records.parquet").to_pylist()
     assert len(rows) == end + early.runs
-    assert (summary.samples, summary.before.samples, summary.family) == (end, 30, 4)
-    assert summary.finalists[0].confirmed.flips.ci95[1] > 0.1 - 0.02
+    decided = surely_below(0.1, 4)  # figures are those at the decision, within the last round
+    assert (summary.samples, summary.before.samples, summary.family) == (decided, 30, 4)
+    assert 0.1 - 0.02 < summary.finalists[0].confirmed.flips.ci95[1] < 0.1
     assert summary.delta["top1"].p is None and summary.delta["top1"].ci95[0] < 0
     assert yaml.safe_load((result.folder / "repaired.yaml").read_text())["color"]
     page = result.report.read_text()
@@ -177,7 +178,7 @@ def test_who_cannot_do_what_the_deployment_can_is_named(run, ninety):
     summary = run("flip_rate < 2%", changed={"axes": axes}).summary
 
     told = [one.text for one in summary.warnings if one.kind is Kind.DATA]
-    assert summary.skipped == 2
+    assert summary.skipped == 0
     assert any("left out for all stacks, because of" in text for text in told)
 
 

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import ProfileError, UserError
+from simulator.experiments.common import chosen, refuse_missing
+from simulator.profile.suite import overrides
 from simulator.repair.confirm import answer, subsets
 from simulator.repair.document import builtin_repairs, load_repairs
+from simulator.repair.offered import offered
 from simulator.repair.profile import document
 from simulator.repair.search import schedule
 from simulator.repair.space import EXACT, better_half, fronts, space, written
@@ -124,8 +127,10 @@ def test_a_profile_extends_the_deployment_and_says_only_what_changes():
 
     assert found["extends"] == "pillow_fp32"
     assert set(found) == {"schema", "name", "summary", "extends", "runtime", "resize", "color"}
-    assert found["resize"] == {
-        "backend": "pillow", "interpolation": "box", "antialias": None, "domain": "rgb",
+    assert found["resize"] == {"backend": "pillow", "interpolation": "box", "domain": "rgb"}
+    of_dali = yaml.safe_load(document("dali_fp32", "mine", "a try", [], {"resize": "pil-box"}))
+    assert of_dali["resize"] == {
+        "backend": "pillow", "interpolation": "box", "antialias": None, "subpixel_scale": None,
     }  # fmt: skip
 
 
@@ -275,3 +280,17 @@ def test_a_rate_that_is_not_known_is_no_rate_of_zero():
 def test_of_many_changes_only_those_alone_and_all_but_one_are_run(changes, count):
     """Of four all 2 ** 4; of five none, five, five times all but one, and all: 12."""
     assert len(subsets(tuple((f"axis{at}", "x") for at in range(changes)))) == count
+
+
+def test_what_cannot_run_here_is_not_offered_and_named():
+    """A profile of ONNX Runtime with OpenVINO inside: the package of PyPI is not built so."""
+    changes = ["runtime.provider=openvino", "precision.compute=fp16", "precision.storage=fp32"]
+    train = chosen("pillow_fp32", [*changes, "resize=opencv-area"])
+    deploy = chosen("pillow_fp32", ())
+
+    spec = offered(train, deploy, "pillow_fp32", ()).spec
+
+    every = [one for some in spec.axes.values() for one in some.values()]
+    refuse_missing([chosen("pillow_fp32", overrides(one.set_)) for one in every])
+    (why,) = {why for name, why in spec.left_out.items() if name.endswith("/as_trained")}
+    assert "here has no OpenVINOExecutionProvider" in why

@@ -29,7 +29,8 @@ COMMANDS = {
     ],
     "sweep": ["sweep", "--suite", "SUITE"],
     "worst": ["worst", "--suite", "SUITE"],
-    "repair": ["repair", *PAIR, *BGR, "--options", "REPAIRS", "--gate", "flip_rate < 20%"],
+    "repair": ["repair", *PAIR, *BGR, "--options", "REPAIRS", "--gate", "flip_rate < 20%",
+        "--undecided", "pass"],
     "latency": ["latency", *PAIR, "--queries", "20"],
     "latency, Server": [
         "latency", "--profile", "pillow_fp32", "--scenario", "Server", "--qps", "200",

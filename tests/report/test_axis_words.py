@@ -34,7 +34,7 @@ from simulator.report.axis_words import folded, said
     ],
 )  # fmt: skip
 def test_every_value_has_its_key(values, words):
-    assert said(values) == words
+    assert said(values, {}) == words
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_the_fields_of_two_stacks_are_either_equal_or_not(tmp_path):
     pair = [(one, choose(one)) for one in map(load, ("pillow_fp32", str(tmp_path / "mine.yaml")))]
     values = [axes.flat(axes.value(*one, "decoder")) for one in pair]
 
-    assert axes.unequal(values) == [{"exif": "ignore"}, {"exif": "apply"}]
+    assert [one["exif"] for one in values] == ["ignore", "apply"]
     assert axes.equal(values) == [key for key in values[0] if key != "exif"]

@@ -127,3 +127,23 @@ def test_no_run_upsets_the_browser(opened, tmp_path, kind):
 
     assert wrong == []
     assert all(one["drawn"] for one in places(tab))
+
+
+@pytest.mark.parametrize("top", [0.004, 0.03, 1])
+def test_ticks_of_shares_differ(opened, tmp_path, top):
+    """Whole per cent read 0, 1, 1, 2, 2, 3, 3 where half of one is between two ticks."""
+    path = page.write(two(tmp_path / "run", rounds=20, deadlines=[9, 12]))
+    tab, _ = opened(path, 1600)
+    ticks = tab.evaluate(
+        """async (top) => {
+            const place = [...document.querySelectorAll("[data-figure]")]
+                .find((one) => /%/.test(one.layout.yaxis?.tickformat ?? ""));
+            await Plotly.relayout(place, {"yaxis.range": [0, top], "yaxis.dtick": null});
+            return [...place.querySelectorAll(".ytick text")].map((one) => one.textContent);
+        }""",
+        top,
+    )
+
+    assert ticks[0] == "0%"
+    assert len(ticks) > 3
+    assert len(set(ticks)) == len(ticks)

@@ -93,6 +93,20 @@ def test_a_run_without_pictures_has_no_section(tmp_path):
     assert gallery.looks(Run(tmp_path, None, step(), None)) is None
 
 
+def test_equal_pixels_are_shown_once_and_said_to_be_the_same(section):
+    """As where only the runtime differs: no difference to look at, which would be black."""
+    same = section(entry(difference=effect(0, 0, 0), axes={}))
+    one = Elements(section(entry(difference=effect(0, 0, 0))).html)
+    page = Elements(same.html)
+
+    assert [image["alt"] for image in page.all("img")] == [
+        "the picture, each pixel the mean of 3×3", "train and deploy. The pixels are the same",
+    ]  # fmt: skip
+    assert not page.all("canvas") and not page.all("input")
+    assert same.title == "The pixels are the same: the worst flip"
+    assert "pixels are the same" not in one.text and one.all("canvas")
+
+
 def test_numbers_are_put_into_words(section):
     axes = {
         "decoder": {"picture": "looks/r.png", **effect(0.05, 0.05, 2.0)},

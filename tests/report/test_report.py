@@ -71,7 +71,7 @@ def test_the_first_lines_ask_answer_and_judge_in_a_sentence_each(tmp_path):
         f"5 of 8 answers change: 62.50% (95 % interval {low:.2%} to {high:.2%}).",
         "top-1 goes from 75.00% to 50.00%, -25.00 points (95 % interval -66.38 to +26.38), which "
         "chance may explain.",
-        "Next: simulate explain, with the same options.",
+        "Next: simulate explain --limit 8",
     ]
     assert found.gate == Badge("NOT OK", "bad")
     assert found.rules == ["flip_rate > 1%: failed; got 62.5 %"]
@@ -129,7 +129,8 @@ def test_the_answer_in_numbers_has_the_metrics_and_the_kinds(tmp_path):
     metrics, kinds = flips.answer(reading.read(eight(tmp_path / "run"))).tables
 
     assert metrics.rows == [["top-1", "75.00%", "50.00%", "-25.00", "-66.38 to +26.38"]]
-    assert kinds.rows == [["changed images", "5 of 8"], ["right→wrong", "3"], ["wrong→right", "1"]]
+    assert kinds.rows == [["changed images", "5 of 8"], ["right→wrong", "3"], ["wrong→right", "1"],
+                          ["wrong→other", "1"]]  # fmt: skip
 
 
 def test_calibration_has_bins_of_as_many_images_with_wilson_intervals(tmp_path):
@@ -214,8 +215,8 @@ def test_the_matrix_has_each_pair_in_its_cell(explanation):
 def test_the_largest_share_is_the_answer(explanation):
     assert head(explanation).answers == [
         "deploy_fp32 moves top-1 by -5.00 points.",
-        "color has most of it: -3.00 points (95 % interval -4.00 to -2.00).",
-        "Next: repair color first; alone that wins back 0.25 points of top-1.",
+        "color has most of it: -3.00 points (95 % interval -4.00 to -2.00). No repair of one axis "
+        "wins back more than chance explains.",
     ]
 
 
@@ -305,12 +306,12 @@ def test_what_an_option_loses_is_drawn(runs, name):
     (trace,) = drawn(drawing.panels[0]).data
     if name == "sweep":
         assert dict(zip(trace.y, trace.x, strict=True)) == pytest.approx(
-            {"resize/nearest": 0, "color/bgr": 200 / 3}
+            {"resize/nearest": 0, "color/bgr": -200 / 3}
         )
     else:
         assert list(trace.y) == pytest.approx([1, 1 / 3, 1 / 3])
         assert [row[1] for row in drawing.tables[0].rows][:2] == ["the trained stack", "color/bgr"]
-    assert "color" in head(run).answers[0] and "66.67 points" in head(run).answers[0]
+    assert "color" in head(run).answers[0] and "-66.67 points" in head(run).answers[0]
 
 
 @pytest.mark.parametrize("name", ["run, detection", "run, segmentation"])

@@ -11,7 +11,7 @@ from simulator.experiments.job import Result
 from simulator.report.verdict import line, verdict
 from simulator.results.read import read_summary
 
-PATHS = ("run: ", "report: ", "stated, not verified: ")
+PATHS = ("run: ", "report: ", "next: ", "stated, not verified: ")
 """How lines begin that hold a path or are one line for whoever searches them."""
 
 
@@ -50,9 +50,7 @@ def test_only_what_differs_is_shown_and_the_rest_folds(runs, screen):
     _, text = screen(runs("run")[0])
     shown = words(text.partition("What differs")[2].partition("flips")[0])
 
-    assert (
-        "color train order the model's (not claimed) deploy order bgr and 1 equal option" in shown
-    )
+    assert "color train order rgb (not claimed) deploy order bgr and 1 equal option" in shown
     assert re.search(
         r"resize train pillow: interpolation bicubic, antialias on.* deploy opencv", shown
     )

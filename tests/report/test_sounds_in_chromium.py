@@ -34,3 +34,14 @@ def test_both_sounds_can_be_played(report, opened):
 
     assert tab.evaluate(LENGTHS) == [pytest.approx(2, abs=0.01)] * 2
     assert wrong == []
+
+
+def test_a_spectrogram_says_what_its_axes_are(report, opened):
+    """The words end where the picture does."""
+    tab, _ = opened(report, 1600)
+    axes = tab.locator("figure.sound .axes").first
+    picture, words = (axes.locator(one).last.bounding_box() for one in ("img", "p"))
+
+    assert words["x"] + words["width"] == pytest.approx(picture["x"] + picture["width"], abs=1)
+    assert axes.locator("p").all_text_contents()[0].startswith("band ")
+    assert "frame 1" in axes.locator("p").last.text_content()

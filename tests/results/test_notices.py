@@ -39,9 +39,9 @@ def test_of_many_stacks_the_first_are_named(stacks, said):
     assert str(Notice(Kind.DATA, "x", stacks)) == said
 
 
-def test_strict_refuses_what_is_not_in_force_and_nothing_else():
+def test_strict_refuses_what_is_not_in_force_and_what_cannot_be_judged():
     assert {kind for kind in Kind if Notice(kind, "").is_strict} == STRICT
-    assert {Kind.NOT_IN_FORCE, Kind.DROPPED_CAST} == STRICT
+    assert {Kind.NOT_IN_FORCE, Kind.DROPPED_CAST, Kind.SATURATED, Kind.AT_CHANCE} == STRICT
 
 
 def test_every_kind_says_what_it_is():

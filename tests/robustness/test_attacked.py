@@ -13,7 +13,12 @@ from PIL import Image
 import simulator
 from simulator import cli
 from simulator.cli.robustness import show
-from simulator.errors import ProfileError
+from simulator.conditions.condition import under
+from simulator.contract.encoded import inspect
+from simulator.contract.recipe import Context
+from simulator.errors import ProfileError, SampleError
+from simulator.model.card import Card
+from simulator.model.onnxfile import check
 from simulator.report import page
 from simulator.robustness.document import builtin_suites, load_suite
 from simulator.robustness.run import robustness
@@ -108,6 +113,123 @@ def test_figures_follow_from_the_records(attacked):
             assert stack["WCAR"]["attacks"][str(at + 1)]["value"] == pytest.approx(worst)
     assert len(seen) >= 3, "budgets that turn none, some and all"
     assert set(attacks["stacks"][STACKS[0]]["WCAR"]) == {"attacks"}
+
+
+ERASED = {"fgsm": ["fgsm:0.9/255", "fgsm:85/255"], "pgd": ["pgd:linf,1/255", "pgd:l2,4"]}
+
+
+@pytest.fixture(scope="module")
+def erased(program, pictures, home):
+    """Budgets below and of one level; faint and noisy photographs, resized on the way."""
+    for seed, file in enumerate(sorted(pictures.rglob("*.png"))):
+        place = home / "large" / file.relative_to(pictures).with_suffix(".jpg")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        image = np.asarray(Image.open(file).resize((96, 80), Image.Resampling.NEAREST))
+        noise = np.random.default_rng(seed).integers(0, 256, image.shape)
+        faint = (0.02 * image + 0.98 * noise).astype(np.uint8)
+        place.write_bytes(tiny.encoded(faint, quality=60))
+    only = suite(home, name="erased", conditions={"attacks": ERASED})
+    (result,) = robustness(
+        only, ["pillow_bilinear_fp32", "opencv_fp32"], models=[program], data=home / "large",
+        out=home / "erased",
+    )  # fmt: skip
+    return result
+
+
+def test_a_budget_below_one_level_is_in_no_figure(erased, capsys):
+    """No picture of 8 bits but the clean one is within 0.9 levels; one level can be carried."""
+    attacks = erased.summary.attacks
+    assert attacks.not_carried == ["fgsm:0.9/255"]
+    for side, one in attacks.stacks.items():
+        for figure in (one.ar, one.ar_clean_correct, one.aai):
+            assert figure["fgsm"]["1"] is None
+            assert figure["pgd"]["1"] is not None
+            assert figure["fgsm"]["2"] is not None
+        stack = erased.summary.stacks[side]
+        assert len(stack.levels["fgsm"]) == 2
+        assert stack.nr["fgsm"].value == pytest.approx(one.ar["fgsm"]["2"].value)
+        both = [one.ar["pgd"][at].value for at in ("1", "2")]
+        assert stack.nr["pgd"].value == pytest.approx(np.mean(both))
+    assert len(attacks.model["fgsm"].exact) == 2
+    assert show([erased], False) == 0
+    assert "fgsm:0.9/255: cannot be carried by 8 bits" in " ".join(capsys.readouterr().out.split())
+    assert "cannot be carried by 8 bits" in page.write(erased.folder).read_text()
+
+
+def test_attacks_are_held_against_the_unattacked_file(erased):
+    """AAI and WCAR of a stack whose own decode and resize answer otherwise than the file's."""
+    rows = pq.read_table(erased.folder / "records.parquet").to_pylist()
+
+    def right(side, text):
+        own = [r for r in rows if (r["side"], r["condition"]) == (side, text)]
+        return np.array([r["correct"] for r in sorted(own, key=lambda r: r["sample"])], float)
+
+    differ = False
+    for side, one in erased.summary.attacks.stacks.items():
+        file = right(side, "unattacked")
+        differ = differ or (file != right(side, None)).any()
+        assert one.unattacked["pgd"].value == pytest.approx(file.mean())
+        for at, text in enumerate(ERASED["pgd"], 1):
+            lost = (file.mean() - right(side, text).mean()) / file.mean()
+            assert one.aai["pgd"][str(at)].value == pytest.approx(lost)
+        worst = np.min([file, right(side, "pgd:linf,1/255")], axis=0)
+        assert one.wcar["attacks"]["1"].value == pytest.approx(worst.mean())
+    assert differ, "a stack that answers the original otherwise than the resized file"
+
+
+@pytest.mark.parametrize("command", ["run", "corrupt"])
+def test_a_budget_that_vanishes_is_refused(program, pictures, tmp_path, capsys, command):
+    given = ["--under", "pgd:l2,0.003", "--data", str(pictures), "--model", str(program),
+             "--out", str(tmp_path / "out")]  # fmt: skip
+    more = {"run": ["--train", "pillow_fp32", "--deploy", "opencv_fp32"], "corrupt": ["corrupt"]}
+    assert cli.main([*more[command], *given]) == 2
+    assert "pgd:l2,0.003 cannot be carried by 8 bits" in capsys.readouterr().err
+
+
+def test_a_tensor_carries_what_a_picture_cannot(program, pictures, home, tmp_path):
+    """With saved=float each stack's network gets the attacked tensor: it answers as in float."""
+    rows = {"fgsm": ["fgsm:0.9/255,saved=float", "fgsm:85/255,saved=float"],
+            "pgd": ["pgd:linf,0.9/255,saved=float", "pgd:linf,85/255,saved=float"]}  # fmt: skip
+    floats = suite(tmp_path, conditions={"attacks": rows})
+    (result,) = robustness(floats, STACKS, models=[program], data=pictures, out=tmp_path / "o")
+    attacks = result.summary.attacks
+    assert attacks.not_carried == []
+    for name in rows:
+        for one in attacks.stacks.values():
+            assert [f.value for f in one.ar[name].values()] == pytest.approx(
+                attacks.model[name].exact
+            )
+            assert one.unattacked[name].value == pytest.approx(attacks.model[name].clean[0])
+    assert attacks.model["pgd"].exact[1] < attacks.model["pgd"].clean[1]
+
+
+def test_a_float_tensor_is_the_attack_before_it_was_rounded(program, pictures):
+    """(pixels + budget * sign(gradient) - mean) / std; the picture differs by half a level."""
+    card = Card(program)
+    item = sorted(pictures.rglob("*.png"))[4]
+    source = inspect(item.name, item.read_bytes())
+    context = Context(item.name, source, 0)
+    made = {}
+    for saved in ("float", "png"):
+        text = f"fgsm:10.5/255,saved={saved}"
+        attack = under(text).condition.bound(card, check(card))
+        made[saved] = attack.applied(0)
+    blank = np.zeros((1, 3, 32, 32), np.float32)
+
+    tensor = made["float"](blank, context)
+
+    levels = np.asarray(Image.open(io.BytesIO(made["png"](source, context).data)), np.float64)
+    pixels = tensor[0].transpose(1, 2, 0) * 64 + 127
+    inside = (pixels > 1) & (pixels < 254)
+    assert np.abs(pixels - levels)[inside] == pytest.approx(0.5, abs=1e-3)
+    with pytest.raises(SampleError, match="does not take float32"):
+        made["float"](blank.astype(np.uint8), context)
+
+
+def test_a_row_needs_a_budget_that_can_be_carried(tmp_path):
+    row = {"attacks": {"fgsm": ["fgsm:0.2/255", "fgsm:0.5/255"]}}
+    with pytest.raises(ProfileError, match=r"0\.5/255 cannot be carried by 8 bits.*none is left"):
+        load_suite(suite(tmp_path, conditions=row))
 
 
 def test_the_models_own_answers_are_those_of_a_stack_like_the_reference(attacked):

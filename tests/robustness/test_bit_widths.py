@@ -192,7 +192,7 @@ def test_a_stack_that_rounding_left_at_chance_is_nc(card, wrong, tmp_path, cache
     summary = json.loads((tmp_path / "o" / "colors" / "summary.json").read_text())
     assert list(summary["nc"]) == ["lsq_w4a4"]
     (rule,) = summary["gate"]["rules"]
-    assert rule["failed"] and rule["reason"].startswith("lsq_w4a4 did not converge (NC)")
+    assert rule["failed"] and not rule["judged"]  # FP32 is at chance on these, too
     stack = summary["stacks"]["lsq_w4a4"]
     assert stack["NR"] == {"jpeg": None} and stack["mNR"] is stack["mCE"] is None
     assert stack["levels"] == {"jpeg": []} and stack["clean"]["value"] == 0

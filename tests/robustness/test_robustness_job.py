@@ -145,8 +145,13 @@ def test_a_stopped_run_goes_on_with_equal_records(suite, card, data, tmp_path, c
     assert again == once
     figures = [json.loads((f / "summary.json").read_text()) for f in (folder, whole.folder)]
     for one in figures:
-        del one["seconds"], one["pictures"]
+        del one["seconds"]
     assert figures[0] == figures[1]
+    drawn = [
+        {one.name: one.read_bytes() for one in (f / "looks").iterdir()}
+        for f in (folder, whole.folder)
+    ]
+    assert drawn[0] == drawn[1] != {}
 
 
 def test_a_killed_run_loses_nothing(suite, card, tmp_path, capsys):
@@ -218,6 +223,35 @@ def test_a_malformed_suite_says_where(tmp_path, change, message):
         document.load_suite(str(path))
     assert message in str(error.value)
     assert all(str(path) in line for line in error.value.problems)
+
+
+def test_a_suite_whose_every_condition_is_left_out_of_means(card, data, tmp_path, capsys):
+    """It has figures of conditions and no mean; it failed after the last sample."""
+    rows = {"noise": {"gaussian_noise": ["gaussian_noise:1"], "shot_noise": ["shot_noise:1"]}}
+    path = tmp_path / "suite.yaml"
+    spec = {"schema": 1, "name": "without", "summary": "none in the means", "conditions": rows}
+    spec["left_out_of_means"] = ["gaussian_noise", "shot_noise"]
+    path.write_text(yaml.safe_dump(spec))
+    given = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--model", str(card)]
+
+    code = cli.main(
+        [
+            "robustness",
+            "--suite",
+            str(path),
+            *given,
+            "--data",
+            str(data),
+            "--out",
+            str(tmp_path / "o"),
+        ]
+    )
+
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    assert "Not in the means: gaussian_noise, shot_noise." in out
+    (report,) = (tmp_path / "o").rglob("report.html")
+    assert "shot_noise" in report.read_text()
 
 
 def test_an_unknown_suite_names_the_nearest():

@@ -57,15 +57,18 @@ def card(home):
 
 @pytest.fixture(scope="module")
 def undecided(home):
-    """Photographs whose three colors are nearly tied, so that little moves change the answer."""
+    """Photographs whose three colors are nearly tied, so that little moves change the answer.
+
+    Each has the label of the color that it has most of, which the network answers as it is.
+    """
     draws = np.random.default_rng(5)
-    for label, name in enumerate(("blue", "green", "red")):
+    for number in range(12):
+        columns = np.eye(3)[draws.integers(0, 3, 48)]
+        image = np.broadcast_to(40 + 170 * columns, (40, 48, 3)).astype(np.uint8)
+        name = ("red", "green", "blue")[columns.sum(axis=0).argmax()]
         folder = home / "photographs" / name
-        folder.mkdir(parents=True)
-        for number in range(4):
-            columns = np.eye(3)[draws.integers(0, 3, 48)]
-            image = np.broadcast_to(40 + 170 * columns, (40, 48, 3)).astype(np.uint8)
-            Image.fromarray(image).save(folder / f"{name}{label}{number}.png")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{name}{number}.png")
     return home / "photographs"
 
 

@@ -12,7 +12,8 @@ import tiny
 from simulator import registry
 from simulator.contract import SampleError, Stage, inspect
 from simulator.errors import ProfileError
-from simulator.worker.client import TIMEOUT, Home, Worker
+from simulator.worker.client import TIMEOUT, Worker
+from simulator.worker.home import Home
 
 PICTURE = inspect("ok.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 12)), "png"))
 HEARS = """
@@ -83,7 +84,8 @@ def test_problems_of_a_profile_are_not_spelt_letter_by_letter(fragile):
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.prove)]
+    "number",
+    [signal.SIGINT, signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.prove)],
 )
 def test_a_run_ends_at_once_while_a_worker_hangs(fragile, tmp_path, card, data, number):
     """Both threads wait for the worker, for 120 s each, when the signal comes."""

@@ -76,7 +76,8 @@ import select, signal, sys
 from types import SimpleNamespace
 from simulator.contract import inspect
 from simulator.worker import client
-from simulator.worker.client import Home, Stale, Worker
+from simulator.worker.client import Stale, Worker
+from simulator.worker.home import Home
 images = [inspect("x.png", bytes.fromhex(line)) for line in sys.stdin.read().split()]
 worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
 
@@ -126,7 +127,8 @@ def test_a_worker_whose_child_lives_on_is_seen_to_have_died(fragile, monkeypatch
 def test_a_busy_worker_ends_with_its_parent(fragile):
     code = """
 import sys, threading
-from simulator.worker.client import Home, Worker
+from simulator.worker.client import Worker
+from simulator.worker.home import Home
 from simulator.contract import inspect
 worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
 made = worker.call("make", "decode", 0, {"exif": "ignore", "idct": "hang"})
@@ -186,10 +188,10 @@ def test_a_run_goes_on_without_the_sample_that_crashed_the_worker(fragile, tmp_p
         overrides=[f"deploy.decode={lucky}"],
     )  # fmt: skip
 
-    assert (result.summary["samples"], result.summary["skipped"]) == (6, 1)
-    (skip,) = result.summary["skipped_samples"]
-    assert skip["sample"] == "red/unlucky.jpg"
-    assert "was killed by SIGSEGV" in skip["why"]
+    assert result.summary["samples"] == 6
+    (one,) = result.summary["failures"]
+    assert (one["stack"], one["samples"]) == ("deploy", ["red/unlucky.jpg"])
+    assert "was killed by SIGSEGV" in one["why"]
 
 
 def test_a_stack_in_workers_gives_the_bits_of_one_in_this_process(cache, tmp_path, card, data):
@@ -226,7 +228,8 @@ def test_the_way_to_a_worker_is_not_latency(fragile):
 def test_a_worker_ends_with_its_parent_even_after_kill_9(fragile, tmp_path):
     code = """
 import sys, os, time
-from simulator.worker.client import Home, Worker
+from simulator.worker.client import Worker
+from simulator.worker.home import Home
 worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
 worker.call("make", "decode", 0, {"exif": "ignore", "idct": "raise"})
 print(worker._process.pid, flush=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
 
 from simulator import cli
 from simulator.cli import common
@@ -134,10 +135,21 @@ def _import(options: argparse.Namespace) -> int:
     )
     if options.out is None:
         print(made, end="")
+        _assumed(made)
         return cli.PASS
     write_new(Path(options.out), made)
+    _assumed(made)
     print(f"{options.out}: review it, then: simulate profiles check {options.out}")
     return cli.PASS
+
+
+def _assumed(made: str) -> None:
+    """Say which sections of an imported document nothing proves."""
+    from simulator.profile.document import read_value
+
+    for section, claim in (read_value(made).get("evidence") or {}).items():
+        if claim["kind"] == "assumed":
+            print(f"note: {section} is assumed: {claim['source']}", file=sys.stderr)
 
 
 def _import_all(options: argparse.Namespace) -> int:
@@ -163,6 +175,7 @@ def _import_all(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         write_new(folder / f"{name}.yaml", made)
         print(f"{folder / f'{name}.yaml'}: {label}")
+        _assumed(made)
     if problems:
         raise ProfileError(problems)
     return cli.PASS

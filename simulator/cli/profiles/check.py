@@ -59,6 +59,7 @@ def _proof(chosen: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
     from simulator.cli.progress import Bar
     from simulator.errors import MissingLibrary
     from simulator.experiments import check_profile as proof
+    from simulator.model.card import load
 
     if missing := proof.absent(chosen[1]):
         return None, missing
@@ -66,7 +67,7 @@ def _proof(chosen: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
         return None, ["it replays a recording: run it on the images that were recorded"]
     try:
         with Bar() as bar:
-            return proof.prove(chosen, model, bar.say), []
+            return proof.prove(chosen, load(model) if model else None, bar.say), []
     except MissingLibrary as error:
         return None, str(error).splitlines()
 

@@ -27,10 +27,14 @@ from simulator.model.onnxfile import ModelFile
 from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
-SAVED = ("png", "jpeg100")
+SAVED = ("png", "jpeg100", "float")
+FLOAT = SAVED[-1]
 COMMON = ("resize", "saved")
 """The options of every attack."""
 COMMON_WORDS = f"resize= {' or '.join(view.FILTERS)}, saved= {' or '.join(SAVED)}"
+LEVELS = 255
+NEAR = 1e-5
+"""A budget of one level may be written with so much less."""
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)(?:/(\d+(?:\.\d+)?))?")
 
 
@@ -75,7 +79,8 @@ class Attack(Condition):
         budget: how far it may move an image.
         resize: Pillow's filter, by which images get the network's size.
         saved: as what every stack gets the result: ``png``, or ``jpeg100``, a JPEG of quality 100
-            and 4:4:4, for stacks that take the planes of a JPEG; its rounding is not bounded.
+            and 4:4:4, for stacks that take the planes of a JPEG; its rounding is not bounded. With
+            ``float`` every stack gets the card's float32 tensor in place of its own input.
         bound_to: the attacked model; None until :meth:`bound`.
     """
 
@@ -83,9 +88,23 @@ class Attack(Condition):
     resize: str = view.FILTERS[0]
     saved: str = SAVED[0]
     bound_to: Bound | None = None
-    acts_on: ClassVar[Boundary] = Boundary.SOURCE
     modality: ClassVar[str | None] = "image"
     moves: ClassVar[bool] = True
+
+    @property
+    def acts_on(self) -> Boundary:  # type: ignore[override]
+        """The file, or the network's input."""
+        return Boundary.INPUT if self.saved == FLOAT else Boundary.SOURCE
+
+    @property
+    def erased(self) -> str | None:
+        """Why no stack gets an attacked picture: the budget is below one level of 8 bits."""
+        if self.saved == FLOAT or not 0 < self.budget.size * LEVELS < 1 - NEAR:
+            return None
+        return (
+            f"{self.text} cannot be carried by 8 bits: no picture but the clean one is within "
+            f"{self.budget.text}, which is less than one level (1/255); saved=float carries it"
+        )
 
     @abstractmethod
     def attacked(self, clean: F32, truth: int, model: Seen, rng: np.random.Generator) -> F32:
@@ -131,6 +150,8 @@ class Attack(Condition):
     def applied(self, trial: int, runtimes: Runtimes | None = None) -> Apply:
         """Return the function from a file to the attacked file, with a record in it.
 
+        With ``saved=float`` it is one from a stack's input to the attacked tensor.
+
         Raises:
             UserError: no model was given.
         """
@@ -140,24 +161,43 @@ class Attack(Condition):
         writer: ImageWriter = _writer().make()
         decoder: Decoder = view.choices(self.resize)[0].make()
         model = self.bound_to.target.open(runtimes)
+        feed = self.bound_to.target.feed
 
-        def apply(image: Encoded, context: Context) -> Encoded:
+        def found(image: Encoded, context: Context) -> tuple[view.View, F32]:
             if context.truth is None:
                 raise SampleError(f"it has no label, and {self.name} moves away from the label")
-            rng = generator(context.sample, self.text, trial)
+            rng = generator(context.sample, self.draws, trial)
             seen = look(image)
             model.hold(seen.whole(seen.clean))
-            part = self.attacked(seen.clean, context.truth, Seen(model, seen), rng)
+            return seen, self.attacked(seen.clean, context.truth, Seen(model, seen), rng)
+
+        def fed(own: Any, context: Context) -> F32:
+            seen, part = found(context.source, context)
+            tensor = feed.tensor(seen.whole(part))
+            known = (own.dtype, own.shape) if isinstance(own, np.ndarray) else None
+            if known != (tensor.dtype, tensor.shape):
+                raise SampleError(
+                    f"saved=float: this stack's network does not take float32 of {tensor.shape}"
+                )
+            return tensor
+
+        def apply(image: Encoded, context: Context) -> Encoded:
+            seen, part = found(image, context)
             whole = seen.written(part, self.budget.norm, self.budget.size)
             if self.saved == SAVED[0]:
                 file = writer.png(whole)
             else:
                 file = writer.jpeg(whole, 100, chroma="4:4:4")
                 whole = decoder.rgb(inspect(image.name, file)).rgb
-            found = self._record(model, seen, part, whole)
-            return inspect(image.name, with_record(file, found))
+            record = self._record(model, seen, part, whole)
+            return inspect(image.name, with_record(file, record))
 
-        return apply
+        return fed if self.saved == FLOAT else apply
+
+    @property
+    def draws(self) -> str:
+        """What its draws depend on: a tensor is drawn as the picture of the same attack."""
+        return replace(self, saved=SAVED[0]).text if self.saved == FLOAT else self.text
 
     @property
     def common(self) -> dict[str, str]:

@@ -33,8 +33,8 @@ class Pixelate(Corruption):
         """Shrink, to one row and column at least, and enlarge."""
         down, up = (_resizer(*one) for one in _WAYS)
         height, width = rgb.shape[:2]
-        small = (max(1, int(side * self.level)) for side in (height, width))
-        return up.resize(down.resize(rgb, *small), height, width)
+        rows, columns = (max(1, int(side * self.level)) for side in (height, width))
+        return up.resize(down.resize(rgb, rows, columns), height, width)
 
 
 @dataclass(frozen=True, eq=False)

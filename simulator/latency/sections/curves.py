@@ -48,7 +48,7 @@ def quality(run: TimedRun) -> Section | None:
     top = max((_top(found) for found in tail.values()), default=1.0) or 1.0
     drawn = figure(_traces(tail, known, metric), 480, "deadline, ms", metric)
     drawn.update_layout(xaxis=milliseconds(*_frame(tail)), **_strip(run.summary, known, top))
-    drawn.update_yaxes(range=[-0.075 * top, 1.14 * top], tickformat=".0%", tick0=0)
+    drawn.update_yaxes(range=[-0.075 * top, 1.14 * top], tickformat=charts.SHARE, tick0=0)
     return Section(
         "quality",
         f"Quality against deadline: {metric} when an answer later than so many ms is wrong",

@@ -75,7 +75,7 @@ def latencies(run: TimedRun) -> Section:
     drawn.update_layout(
         xaxis={"anchor": "y"}, yaxis={"domain": [0, 0.62], **_tail_axis(ranked, run.summary)},
         yaxis2={
-            "domain": [0.68, 1], "title": {"text": "answers"}, "tickformat": ".0%",
+            "domain": [0.68, 1], "title": {"text": "answers"}, "tickformat": charts.SHARE,
             "rangemode": "tozero", "zeroline": False, "automargin": True,
             "gridcolor": drawn.layout["yaxis"]["gridcolor"],
         },

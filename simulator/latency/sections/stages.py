@@ -52,7 +52,7 @@ def stages(run: Run) -> Section | None:
         ],
         [Panel(drawn)],
         [BOX, *why],
-        tables=[Table(["stack and stage", *figures], cells, "Latency, ms", 1)],
+        tables=[Table(["stack and stage", *figures], cells, "Latency, ms", 1)] if cells else [],
     )
 
 

@@ -11,7 +11,8 @@ from simulator.contract.recipe import Recipe
 from simulator.errors import ModelError
 from simulator.modalities.image.card import geometry_of
 from simulator.modalities.image.geometry import Geometry
-from simulator.modalities.image.sections import image_spec
+from simulator.modalities.image.sections import Arithmetic, image_spec
+from simulator.modalities.image.sections import Normalize as NormalizeSection
 from simulator.modalities.image.steps import (
     Crop,
     Decode,
@@ -55,8 +56,16 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         steps += [*sizing, converting] if inside else [converting, *sizing]
     mean, std = statistics(profile, card.input)
     order = color.order if color.order != "model" else card.input.order
-    normalizing = Normalize(tuple(mean.tolist()), tuple(std.tolist()), order, card.input.layout)
+    arithmetic = in_order(image_spec(profile).normalize, card.input)
+    numbers = tuple(mean.tolist()), tuple(std.tolist())
+    normalizing = Normalize(*numbers, arithmetic, order, card.input.layout)
     return [*steps, Fit(geometry), normalizing]
+
+
+def in_order(asked: NormalizeSection, card: Any) -> Arithmetic:
+    """Return the order of arithmetic: a card's numbers on 0-255 are used on pixels of 0-255."""
+    whole = asked.mean == asked.std == "model" and card.top == 255
+    return "divide" if whole and asked.arithmetic == "unit_divide" else asked.arithmetic
 
 
 def _refuse_odd(profile: Profile, card: Any, geometry: Geometry) -> None:
@@ -79,12 +88,12 @@ def _refuse_crop(profile: Profile, card: Any, geometry: Geometry) -> None:
 
 def deviations(profile: Profile, card: Any) -> Array:
     """Return the std of a profile on 0-255, shaped to be multiplied with a normalized tensor."""
-    std = statistics(profile, card.input)[1]
+    std = statistics(profile, card.input)[1].astype(np.float32)
     return std[:, None, None] if card.input.layout == "NCHW" else std
 
 
 def statistics(profile: Profile, card: Any) -> tuple[Array, Array]:
-    """Return mean and std of a profile, (3,) float32 on 0-255, whatever scale the card uses.
+    """Return mean and std of a profile, (3,) float64 on 0-255, whatever scale the card uses.
 
     Args:
         profile: the stack.
@@ -97,7 +106,7 @@ def statistics(profile: Profile, card: Any) -> tuple[Array, Array]:
         (image_spec(profile).normalize.std, card.std),
     ):
         chosen = [v * scale for v in own] if asked == "model" else asked
-        values.append(np.array(chosen, np.float32))
+        values.append(np.array(chosen, np.float64))
     return values[0], values[1]
 
 

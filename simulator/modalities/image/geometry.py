@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.contract import Array
+from simulator.contract import Array, Asked
 from simulator.contract.encoded import MAX_PIXELS
 from simulator.errors import SampleError
 from simulator.modalities.image.orientation import UPRIGHT
@@ -198,6 +198,14 @@ class Geometry:
                 f"{MAX_PIXELS:,} pixels"
             )
         return rows, columns
+
+    def asked(self) -> Asked | None:
+        """Return what both sides are scaled alike to; None where each has its own scale."""
+        if self.kind == "short_side_crop":
+            return Asked(self.short_side, self.short_side, cover=True)
+        if self.kind == "letterbox":
+            return Asked(self.height, self.width, cover=False)
+        return None
 
     def _resized(self, height: int, width: int) -> tuple[int, int]:
         if self.kind == "squash":

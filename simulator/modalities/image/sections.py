@@ -14,6 +14,8 @@ from simulator.profile.load import Profile
 from simulator.profile.schema import ProfileSpec
 from simulator.profile.section import Deviations, Means, OpenSection, Positive, Section
 
+Arithmetic = Literal["unit_divide", "divide", "multiply", "multiply_add", "fused_multiply_add"]
+
 
 class Decode(OpenSection):
     """How a file becomes pixels."""
@@ -145,6 +147,11 @@ class Normalize(Section):
 
     mean: Literal["model"] | Means
     std: Literal["model"] | Deviations
+    arithmetic: Arithmetic = Field(
+        description="of x in 0-255, in float32: unit_divide: (x / 255 - mean / 255) / (std / 255); "
+        "divide: (x - mean) / std; multiply: (x - mean) * (1 / std); multiply_add: "
+        "x * (1 / std) + (-mean / std); fused_multiply_add: the same, rounded once"
+    )
 
 
 class ImageSpec(ProfileSpec):

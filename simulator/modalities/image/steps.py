@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,6 +25,7 @@ from simulator.contract import (
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.image.sections import Arithmetic
 from simulator.profile.implementations import Choice
 
 
@@ -210,7 +212,8 @@ class Resize(Recipe):
 
     def _resample(self, resizer: Resizer, frame: Frame) -> Frame:
         drop = frame.format.subsampling != (1, 1) and self.odd_size == "drop"
-        return resizer.frame(frame, *target(self.geometry, frame.height, frame.width, drop))
+        size = target(self.geometry, frame.height, frame.width, drop)
+        return resizer.frame(frame, *size, asked=self.geometry.asked())
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +253,7 @@ class Normalize(Recipe):
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    arithmetic: Arithmetic
     order: str
     layout: str
     stage = "normalize"
@@ -257,36 +261,58 @@ class Normalize(Recipe):
 
     def identity(self) -> Any:
         """Return all attributes."""
-        return ["normalize", list(self.mean), list(self.std), self.order, self.layout]
+        numbers = list(self.mean), list(self.std)
+        return ["normalize", *numbers, self.arithmetic, self.order, self.layout]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
-        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
-        return lambda rgb, _: normalize(rgb, mean, std, self.order, self.layout)
+        return lambda rgb, _: self._tensor(rgb)
+
+    def _tensor(self, rgb: Array) -> Array:
+        pixels = rgb if self.order == "rgb" else rgb[..., ::-1]
+        return normalize(pixels, self.mean, self.std, self.arithmetic, self.layout)
 
 
-def normalize(rgb: Array, mean: Array, std: Array, order: str, layout: str) -> Array:
-    """Turn pixels into the network's input: (x - mean) / std in float32.
+def normalize(
+    pixels: Array,
+    mean: Sequence[float],
+    std: Sequence[float],
+    arithmetic: Arithmetic,
+    layout: str,
+) -> Array:
+    """Turn pixels into the network's input, in float32 and in one of the orders of the world.
 
     Args:
-        rgb: (H, W, 3) uint8 in R, G, B order.
-        mean: (3,) float32 on 0-255, in the order of the tensor's channels.
-        std: (3,) float32 on 0-255, likewise.
-        order: ``rgb`` or ``bgr``, the channel order of the tensor.
+        pixels: (H, W, 3) uint8 or float32 on 0-255, in the order of the tensor's channels.
+        mean: of each channel, on 0-255.
+        std: likewise.
+        arithmetic: ``unit_divide`` as torchvision's ToTensor and Normalize; ``divide`` as
+            Transformers' fast processors; ``multiply`` as DALI's crop_mirror_normalize and OpenCV's
+            blobFromImage; ``multiply_add``; ``fused_multiply_add`` as OpenVINO on a CPU.
         layout: ``NCHW`` or ``NHWC``.
 
     Returns:
         (1, 3, H, W) or (1, H, W, 3) float32, C-contiguous.
     """
-    pixels = rgb if order == "rgb" else rgb[..., ::-1]
-    if layout == "NCHW":
-        planes = np.empty((1, 3, *rgb.shape[:2]), np.float32)
-        np.subtract(pixels.transpose(2, 0, 1), mean[:, None, None], out=planes[0])
-        planes[0] /= std[:, None, None]
-        return planes
-    rows = np.subtract(pixels, mean, dtype=np.float32)
-    rows /= std
-    return rows[None]
+    first = layout == "NCHW"
+    x: Array = np.array(pixels.transpose(2, 0, 1) if first else pixels, np.float32, order="C")
+    shape = (3, 1, 1) if first else (3,)
+    unit = 255 if arithmetic == "unit_divide" else 1
+    m, s = (
+        (np.asarray(one, np.float64) / unit).astype(np.float32).reshape(shape)
+        for one in (mean, std)
+    )
+    if unit != 1:
+        x /= np.float32(unit)
+    if arithmetic == "fused_multiply_add":
+        x = np.asarray(x.astype(np.float64) * (1 / s) + (-m / s), np.float32)
+    elif arithmetic == "multiply_add":
+        x *= 1 / s
+        x += -m / s
+    else:
+        x -= m
+        x = x * (1 / s) if arithmetic == "multiply" else np.divide(x, s, out=x)
+    return x[None]
 
 
 def target(geometry: Geometry, height: int, width: int, even: bool) -> tuple[int, int]:

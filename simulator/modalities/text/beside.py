@@ -11,6 +11,8 @@ from simulator.modalities.text.placing import TextPlacing
 
 REQUESTS = 4
 """Requests of a sample that are shown at most."""
+CHOICES, LETTERS = 16, 2000
+"""Requests of a sample whose texts are kept at most, and characters of each text."""
 AROUND = 3
 """Equal tokens that are shown before and after those that differ."""
 PIECES = 24
@@ -44,6 +46,18 @@ def beside(placings: Sequence[TextPlacing], source: Passage) -> list[dict[str, A
             if all(known["pieces"] != shown for known in found):
                 found.append({"request": number, "tokens": lengths, "pieces": shown})
     return found
+
+
+def asked(source: Passage) -> list[dict[str, str]]:
+    """Return the texts of a sample's first requests; of a long context the end is kept, as JSON."""
+    return [
+        {
+            "context": text if len(text := one.context) <= LETTERS else f"…{text[-LETTERS:]}",
+            "continuation": text if len(text := one.continuation) <= LETTERS else
+            f"{text[:LETTERS]}…",
+        }
+        for one in source.requests[:CHOICES]
+    ]  # fmt: skip
 
 
 def _parts(one: Tokens, other: Tokens) -> list[Sequence[int]]:

@@ -14,7 +14,7 @@ from simulator.contract.text import Passage
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
 from simulator.modalities.text import front_end
-from simulator.modalities.text.beside import beside
+from simulator.modalities.text.beside import asked, beside
 from simulator.modalities.text.card import TextCard
 from simulator.modalities.text.placing import TextPlacing, is_cut
 from simulator.modalities.text.read import SUFFIXES, read
@@ -91,6 +91,10 @@ class TextModality(Modality):
     def beside(self, placings: Any, source: Any) -> Any:
         """Return the tokens of requests that the stacks tokenize differently; None if none is."""
         return beside(placings, source) or None
+
+    def asked(self, source: Passage) -> list[dict[str, str]]:
+        """Return the context and the continuation of each request, the first few, shortened."""
+        return asked(source)
 
     def remarks(self, placing: Any, files: Sequence[Where]) -> list[str]:
         """Say how many texts are over-long, so that their contexts are cut."""

@@ -224,7 +224,7 @@ def root(context, missing=missing):
         yield escape(environment.getitem(context.call(environment.getattr(environment.getattr(l_1_section, 'title'), 'partition'), ':', _loop_vars=_loop_vars), 0))
         yield '</a></li>\n'
     l_1_section = missing
-    if (environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'warnings') or environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'skipped')):
+    if ((environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'warnings') or environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'skipped')) or environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'failures')):
         pass
         yield '<li><a href="#notes">Notes of the run</a></li>\n'
     yield '</ul></nav>\n</header>\n<main id="main">\n'
@@ -390,6 +390,13 @@ def root(context, missing=missing):
         if environment.getattr(l_1_section, 'notes'):
             pass
             yield '<ul class="notes">\n'
+            for l_2_line in environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'failures'):
+                _loop_vars = {}
+                pass
+                yield '<li>fails: <bdi>'
+                yield escape(l_2_line)
+                yield '</bdi></li>\n'
+            l_2_line = missing
             for l_2_note in environment.getattr(l_1_section, 'notes'):
                 _loop_vars = {}
                 pass
@@ -414,9 +421,16 @@ def root(context, missing=missing):
             yield '<p><button type="button" id="records">Download the records as CSV</button></p>\n'
         yield '</section>\n'
     l_1_loop = l_1_section = missing
-    if (environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'warnings') or environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'skipped')):
+    if ((environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'warnings') or environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'skipped')) or environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'failures')):
         pass
         yield '<section id="notes" aria-labelledby="notes-title">\n<h2 id="notes-title">Notes of the run</h2>\n<ul class="notes">\n'
+        for l_1_line in environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'failures'):
+            _loop_vars = {}
+            pass
+            yield '<li>fails: <bdi>'
+            yield escape(l_1_line)
+            yield '</bdi></li>\n'
+        l_1_line = missing
         for l_1_warning in environment.getattr((undefined(name='run') if l_0_run is missing else l_0_run), 'warnings'):
             _loop_vars = {}
             pass
@@ -457,4 +471,4 @@ def root(context, missing=missing):
     yield '</body>\n</html>'
 
 blocks = {}
-debug_info = '1=56&2=59&3=64&9=110&12=118&14=120&20=122&21=124&22=126&23=135&25=138&26=142&30=160&31=164&33=167&34=171&36=175&37=200&39=203&40=207&44=212&46=214&47=218&49=223&55=228&56=232&57=236&58=240&59=242&60=246&62=250&63=253&64=256&66=259&67=261&68=267&69=270&71=274&73=287&74=291&75=294&80=325&84=329&85=332&86=336&88=340&89=343&91=346&92=358&97=362&99=365&101=369&102=375&107=379&108=381&110=383&113=386&115=389&116=393&120=397&123=400&124=404&129=408&134=413&138=416&139=420&141=423&142=427&148=434&149=436&150=439&152=441&153=444&155=446&156=450'
+debug_info = '1=56&2=59&3=64&9=110&12=118&14=120&20=122&21=124&22=126&23=135&25=138&26=142&30=160&31=164&33=167&34=171&36=175&37=200&39=203&40=207&44=212&46=214&47=218&49=223&55=228&56=232&57=236&58=240&59=242&60=246&62=250&63=253&64=256&66=259&67=261&68=267&69=270&71=274&73=287&74=291&75=294&80=325&84=329&85=332&86=336&88=340&89=343&91=346&92=358&97=362&99=365&101=369&102=375&107=379&108=381&110=383&113=386&115=389&116=393&118=396&119=400&123=404&126=407&127=411&132=415&137=420&141=423&142=427&144=430&145=434&147=437&148=441&154=448&155=450&156=453&158=455&159=458&161=460&162=464'

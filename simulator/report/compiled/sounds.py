@@ -35,11 +35,15 @@ def root(context, missing=missing):
         for l_2_side in environment.getattr(l_1_view, 'sides'):
             _loop_vars = {}
             pass
-            yield '<figure class="sound">\n<img src="'
+            yield '<figure class="sound">\n<div class="axes">\n<p>band '
+            yield escape(environment.getattr(l_2_side, 'bands'))
+            yield '</p>\n<img src="'
             yield escape(environment.getattr(l_2_side, 'picture'))
             yield '" alt="spectrogram, '
             yield escape(environment.getattr(l_2_side, 'name'))
-            yield '">\n<figcaption>'
+            yield '">\n<p><span>band 1, frame 1</span><span>frame '
+            yield escape(environment.getattr(l_2_side, 'frames'))
+            yield '</span></p>\n</div>\n<figcaption>'
             yield escape(environment.getattr(l_2_side, 'words'))
             yield '</figcaption>\n'
             if environment.getattr(l_2_side, 'sound'):
@@ -76,4 +80,4 @@ def root(context, missing=missing):
     l_1_loop = l_1_view = missing
 
 blocks = {}
-debug_info = '1=13&2=17&3=19&4=25&6=31&8=35&9=39&10=41&13=52&15=55&16=57&20=60'
+debug_info = '1=13&2=17&3=19&4=25&6=31&9=35&10=37&11=41&13=43&14=45&17=56&19=59&20=61&24=64'

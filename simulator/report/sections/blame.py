@@ -53,7 +53,7 @@ def shapley(run: Run) -> Section | None:
         _shapley,
         [
             "Shapley values over all mixtures of the two stacks: they sum to the total. Lines: "
-            "95 % intervals of the paired bootstrap; filled: significant at 5 % after Holm's "
+            "95 % intervals, paired; filled: significant at 5 % after Holm's "
             "correction."
         ],
     )

@@ -35,8 +35,9 @@ def bounds(run: Run) -> Section | None:
             "Line: the figure so far; band: where the true one lies; dotted: the limit. All bounds "
             f"hold at once with a probability of {1 - found.alpha:.0%}, so the run may stop at any "
             "of them.",
-            "Other intervals and p-values of this page are those of a fixed number of samples: a "
-            "run that stops early makes them too short.",
+            "Intervals of flips and deltas are these bounds, each end with 95 %. Others, and all "
+            "p-values, are those of a fixed number of samples: a run that stops early makes them "
+            "too short.",
         ],
     )
 
@@ -69,5 +70,5 @@ def _drawn(bounds: list[Bound], rule: RuleOutcome) -> Figure:
         "figure",
     )  # fmt: skip
     drawn.update_xaxes(type="log")
-    drawn.update_yaxes(tickformat=".1%")
+    drawn.update_yaxes(tickformat=charts.SHARE)
     return drawn

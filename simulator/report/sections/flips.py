@@ -7,6 +7,7 @@ from typing import Any
 
 from simulator.report.reading import Run
 from simulator.report.rendering import PICTURES
+from simulator.report.sections.questions import questions
 from simulator.report.sections.section import Section, Table, fitting, part
 from simulator.report.words import SIDES, between, count, ends, points, share
 from simulator.tasks.task import TASKS
@@ -25,9 +26,7 @@ def answer(run: Run) -> Section | None:
             shares = [share(value, 2) for value in known]
             rows.append([view.metric(metric), *shares, points(delta), interval])
     flips, unit, sample = summary["flips"], summary["unit"], summary["sample_unit"]
-    kinds = [
-        [view.kind(kind), f"{flips[kind]:,}"] for kind in view.task.kinds if flips[kind] is not None
-    ]
+    kinds = [[words, f"{number:,}"] for words, number in view.counts(plain(flips))]
     every = [f"changed {unit}s", f"{flips['count']:,} of {flips['units']:,}"]
     lines = [f"{name}: {words}".lstrip(": ") for name, words in view.lines(plain(summary)) if words]
     return Section(
@@ -66,6 +65,9 @@ def worst(run: Run) -> Section | None:
         else "Which answers changed most?",
         () if flips else ["No answer changed."],
         notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
-        tables=[Table(head, rows, "The worst flips, the worst one first")] if flips else [],
+        tables=[
+            *([Table(head, rows, "The worst flips, the worst one first")] if flips else []),
+            *(table for flip in flips for table in questions(flip)),
+        ],
         pictures=pictures,
     )

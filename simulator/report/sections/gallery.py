@@ -19,6 +19,7 @@ from simulator.report.sections.section import Section, part
 from simulator.report.words import figure, share
 from simulator.results.pair import AxisPicture, Difference, FeatureMap, Look, PairSummary
 
+SAME = "The pixels are the same"
 STEPS = 8
 """The slider's last place: differences are shown times 2 to the power of 0 … 8."""
 WIDE, MAP = 460, 232
@@ -133,7 +134,7 @@ def looks(run: Run) -> Section | None:
         )
     return Section(
         "looks",
-        f"What the noise looks like: {_why(entries[0])}",
+        f"{_title(entries[0], kept)}: {_why(entries[0])}",
         "What did each network see, and what is different?",
         notes=notes,
         html=_filled(kept[:1]) if kept else None,
@@ -152,6 +153,16 @@ def more_looks(run: Run) -> Section | None:
         "Is it the same on other images?",
         html=_filled(kept[1:], 2),
     )
+
+
+def _title(first: Look, kept: Sequence[View]) -> str:
+    return (
+        SAME if kept and kept[0].alone and _equal(first.difference) else "What the noise looks like"
+    )
+
+
+def _equal(one: Difference | AxisPicture | None) -> bool:
+    return one is not None and one.max == 0
 
 
 def _why(first: Look) -> str:
@@ -194,6 +205,8 @@ def _view(run: Run, look: Look, alone: bool = True) -> View:
         ]
         choices = [Choice(a, f"{b}: {_numbers(n)}", shown) for a, b, n, shown in found if shown]
     sole = next(((side, one) for side, one in (("train", train), ("deploy", deploy)) if one), None)
+    if choices and train and all(_equal(one) for _, _, one, shown in found if shown):
+        choices, sole = [], (f"train and deploy. {SAME}", train)
     return View(
         look.sample,
         look.why,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simulator.report.command import Asked
 from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
     from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
-_KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided"}
+_KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided", "not judged": "bad"}
 _GATELESS = ("explain", "sweep", "worst", "identify")
 
 
@@ -68,7 +69,8 @@ class Head:
 def head(run: Run) -> Head:
     """Return the first lines of a run's page."""
     name, question = _COMMANDS[run.command](run.summary)
-    told = verdict(run.summary)
+    request = run.manifest.request
+    told = verdict(run.summary, Asked(request.arguments, run.folder) if request else None)
     answers = [*told.lost, *filter(None, [told.cause]), *_next(told.next)]
     rules = _gate(run.command, run.summary.gate)
     badge = Badge(WORDS[told.decision], _KINDS[told.decision]) if told.decision else None
@@ -79,6 +81,10 @@ def head(run: Run) -> Head:
 def _figures(summary: PairSummary) -> list[Figure]:
     """Changed answers, the headline metric and the p90 latency, as far as they are known."""
     flips, found = summary.flips, []
+    for stack, one in summary.failed.items():
+        if one.count:
+            found.append(Figure(f"{stack} fails on", f"{one.count:,} of {one.of:,}",
+                                share(one.rate, 2), "bad"))  # fmt: skip
     changed = f"{flips.count:,} of {flips.units:,}"
     units = "answers" if summary.unit == "image" else f"{summary.unit}s"
     if flips.units:

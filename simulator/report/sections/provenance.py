@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from simulator.report.cells import spreadsheet
+from simulator.report.command import words
 from simulator.report.reading import Run
 from simulator.report.rendering import RECORDS
 from simulator.report.sections.section import Cell, Code, Section, Table, part
@@ -27,8 +28,6 @@ _ROWS = 2**12
 """Records that are packed at a time."""
 DIGEST_BYTES = 16
 """Of a digest, which is written in twice as many hexadecimal digits."""
-_PLACED = ("document",)
-"""Arguments without a flag."""
 
 
 @part(order=230)
@@ -126,22 +125,5 @@ def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 def command(run: Run) -> str:
     """Return the command line that asks for the same again, for a POSIX shell."""
-    arguments: dict[str, Any] = dict(run.manifest.request.arguments if run.manifest.request else {})
-    if arguments.pop("pixels", "own") == "train":
-        arguments = {"deploy-runtime" if k == "deploy" else k: v for k, v in arguments.items()}
-    lines = [["simulate", *([] if run.command == "run" else [run.command])]]
-    for name, value in arguments.items():
-        flag = "--" + _FLAGS.get(name, name).replace("_", "-")
-        values = value if isinstance(value, list) else [value]
-        for one in values:
-            if one is True:
-                lines.append([flag])
-            elif one is not None and one is not False:
-                lines.append([str(one)] if name in _PLACED else [flag, str(one)])
-    return " \\\n  ".join(map(shlex.join, lines))
-
-
-_FLAGS = {
-    "overrides": "set", "profiles": "profile", "deadlines_ms": "deadline-ms", "number": "faults",
-    "repairs": "options",
-}  # fmt: skip
+    arguments = run.manifest.request.arguments if run.manifest.request else {}
+    return " \\\n  ".join(map(shlex.join, words(run.command, arguments)))

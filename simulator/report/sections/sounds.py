@@ -23,6 +23,8 @@ class Side:
     words: str
     picture: str
     sound: str
+    bands: int
+    frames: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ def sounds(run: Run) -> Section | None:
         if own
         else "The spectrograms are log-mel of 80 bands, made for the pictures; both are in the "
         "same colors.",
-        "Low frequencies are at the bottom. In the difference red is more in deploy, blue less.",
+        "Time goes to the right, a column for each frame; band 1, of the lowest frequencies, is "
+        "at the bottom. In the difference red is more in deploy, blue less.",
         "Played is the part of 3 s in which the spectrograms differ most, in 16 bits and at most "
         "16 kHz; the stacks worked on the whole sound.",
     ]
@@ -85,7 +88,8 @@ def _view(run: Run, look: SoundLook) -> View:
         if one is not None:
             size = f"{one.bands} bands, {one.frames} frames"
             words = f"{name}: {one.seconds:.2f} s at {one.rate:,} Hz; {size}"
-            sides.append(Side(name, words, _picture(run, one.picture), _played(run, one.sound)))
+            shown, heard = _picture(run, one.picture), _played(run, one.sound)
+            sides.append(Side(name, words, shown, heard, one.bands, one.frames))
     if len(sides) == len(SIDES) and sides[0].sound == sides[1].sound:
         words = f"{sides[1].words}; the waveform is train's"
         sides[1] = replace(sides[1], sound="", words=words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simulator.profile.axes import equal, unequal
+from simulator.profile.axes import equal
 from simulator.report.axis_words import LEFT, folded, said
 from simulator.report.evidence import known
 from simulator.report.reading import Run
@@ -150,22 +150,29 @@ def _axes(sides: Sequence[Mapping[str, StackAxis]]) -> list[Axes]:
     found: list[Axes] = [{} for _ in sides]
     for axis in sides[0]:
         stacks = [side[axis] for side in sides]
-        words = _words([one.values for one in stacks])
+        words = _words(stacks)
         for own, one, say in zip(found, stacks, words, strict=True):
             own[axis] = (say, known(one.evidence, one.claimed), one.source)
     return found
 
 
-def _words(sides: Sequence[Mapping[str, Any]]) -> list[str]:
+def _words(stacks: Sequence[StackAxis]) -> list[str]:
     """What each stack says on an axis; only what differs, where the stacks differ on it.
 
     No words where a profile leaves it to the model.
     """
+    sides = [one.values for one in stacks]
     if any(one != sides[0] for one in sides):
-        end = folded(len(equal(sides)))
-        return [" ".join(filter(None, (said(one), end))) for one in unequal(sides)]
+        same = equal(sides)
+        return [" ".join(filter(None, (said(*_without(one, same)), folded(len(same)))))
+                for one in stacks]  # fmt: skip
     own = {key: value for key, value in sides[0].items() if value not in LEFT}
-    return ["" if set(own) <= _MEANT_FOR_OTHERS else said(own)] * len(sides)
+    return ["" if set(own) <= _MEANT_FOR_OTHERS else said(own, {})] * len(sides)
+
+
+def _without(one: StackAxis, same: Sequence[str]) -> list[dict[str, Any]]:
+    """The values of a stack and of its card, without those that all stacks have."""
+    return [{k: v for k, v in part.items() if k not in same} for part in (one.values, one.card)]
 
 
 def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:

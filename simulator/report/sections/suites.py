@@ -11,7 +11,7 @@ from simulator.report.colors import BAD, EVEN, GOOD, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, text
-from simulator.report.words import dropped, share, title
+from simulator.report.words import chance, dropped, ends, moved, share, title, turned
 from simulator.results.suites import OptionFigures, SweepSummary, WorstSummary
 
 _NOTES = ("Lines: 95 % intervals; filled: chance does not explain it, the interval leaves out 0.",)
@@ -32,33 +32,35 @@ def options(run: Run) -> Section | None:
         for name, one in options_of(summary, column).items()
     ]
     names = [text(name) for name, _ in rows]
-    drop = 100 * np.array([one.drop for _, one in rows], np.float64)
-    ends = [one.drop_ci95 or (np.nan,) * 2 for _, one in rows]
-    low, high = 100 * np.array(ends, np.float64).reshape(-1, 2).T
+    change = 0 - 100 * np.array([one.drop for _, one in rows], np.float64)
+    known = [turned(one.drop_ci95) or (np.nan,) * 2 for _, one in rows]
+    low, high = 100 * np.array(known, np.float64).reshape(-1, 2).T
     clear = [not (a <= 0 <= b) for a, b in zip(low, high, strict=True)]
     bars = charts.bar(
-        x=drop, y=names, orientation="h", marker=judged(-drop, clear),
+        x=change, y=names, orientation="h", marker=judged(change, clear),
         error_x={
-            "type": "data", "symmetric": False, "array": high - drop,
-            "arrayminus": drop - low, "color": TEXT, "thickness": 1.5, "width": 3,
+            "type": "data", "symmetric": False, "array": high - change,
+            "arrayminus": change - low, "color": TEXT, "thickness": 1.5, "width": 3,
         },
-        hovertemplate="%{y}: %{x:.2f} points<extra></extra>",
+        hovertemplate="%{y}: %{x:+.2f} points<extra></extra>",
     )  # fmt: skip
-    drawn = figure([bars], 110 + 26 * len(rows), f"{metric} lost, points", "", showlegend=False)
+    drawn = figure(
+        [bars], 110 + 26 * len(rows), f"change of {metric}, points", "", showlegend=False
+    )
     drawn.update_yaxes(type="category", autorange="reversed")
     cells = [
         [
-            name, share(one[summary.metric], 2), f"{100 * one.drop:.2f}",
-            _between(one.drop_ci95), f"{one.flips:,} of {one.units:,}",
+            name, share(one[summary.metric], 2), moved(one.drop),
+            ends(turned(one.drop_ci95)), f"{one.flips:,} of {one.units:,}",
             share(one.flip_rate, 2), *([f"{one.samples:,}"] if one.samples is not None else []),
         ]
         for name, one in rows
     ]  # fmt: skip
-    head = ["option", metric, "lost, points", "95 % interval", "flips", "flip rate"]
+    head = ["option", metric, "change, points", "95 % interval", "flips", "flip rate"]
     head += ["n"] if any(one.samples is not None for _, one in rows) else []
     return Section(
         "options",
-        f"Options: {metric} lost, points",
+        f"Options: change of {metric}, points",
         "What does each option cost by itself?",
         panels=[Panel(drawn)] if rows else [],
         notes=[
@@ -97,11 +99,11 @@ def path(run: Run) -> Section | None:
         hovertemplate="%{x}: %{y:.2%}<extra></extra>",
     )  # fmt: skip
     drawn = figure([line], 380, "", title(summary.task, metric))
-    drawn.update_yaxes(tickformat=".1%")
+    drawn.update_yaxes(tickformat=charts.SHARE)
     rows = [
-        ["0", steps[0][0], share(values[0], 2), "0.00", f"{summary.samples:,}"],
+        ["0", steps[0][0], share(values[0], 2), moved(0), f"{summary.samples:,}"],
         *(
-            [str(at), s.added, share(s[metric], 2), f"{100 * s.drop:.2f}",
+            [str(at), s.added, share(s[metric], 2), moved(s.drop),
              f"{s.samples or summary.samples:,}"]
             for at, s in enumerate(summary.path, 1)
         ),
@@ -110,7 +112,8 @@ def path(run: Run) -> Section | None:
     best = summary.exhaustive
     found = (
         f"The worst of all {summary.combinations:,} combinations is {', '.join(best.picks)}: "
-        f"{share(best[metric], 2)}."
+        f"{share(best[metric], 2)}, {moved(best.drop)} points"
+        f"{chance(turned(best.drop_ci95), best.p, best.family)}."
         if best
         else f"A greedy path: {summary.combinations:,} combinations are too many to try all."
     )
@@ -123,15 +126,10 @@ def path(run: Run) -> Section | None:
         [*(f"{name}: {why}" for name, why in summary.left_out.items()), *told],
         tables=[
             Table(
-                ["step", "added", title(summary.task, metric), "lost, points", "n"],
+                ["step", "added", title(summary.task, metric), "change, points", "n"],
                 rows,
                 "The path",
                 2,
             )
         ],
     )
-
-
-def _between(ci95: list[float | None] | None) -> str:
-    known = [f"{100 * end:.2f}" for end in ci95 or () if end is not None]
-    return " to ".join(known) if len(known) == 2 else "–"

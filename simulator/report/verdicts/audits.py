@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simulator.report.verdicts.told import Told
-from simulator.report.words import PAGE, chance, count, points, title
+from simulator.report.words import PAGE, between, chance, count, failing, points, title, unanswered
 
 if TYPE_CHECKING:
     from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
@@ -38,11 +38,22 @@ def audit(summary: AuditSummary) -> Told:
         if found
     ]
     folders = [pair.folder for pair in pairs if not pair.passed]
-    return Told(
-        [lost, *_most_changed(pairs)],
-        " ".join(causes) or None,
-        f"open {folders[0]}/{PAGE}." if folders else None,
-    )
+    page = [f"The page of the first is {folders[0]}/{PAGE}."] if folders else []
+    skipped = dict.fromkeys(sentence for pair in pairs for sentence in unanswered(pair))
+    said = [*_failing(pairs), lost, *_most_changed(pairs), *[*skipped][:_NAMED], *page]
+    return Told(said, " ".join(causes) or None)
+
+
+def _failing(pairs: Sequence[AuditedPair]) -> list[str]:
+    """Which stacks fail where the others answer, the worst one first."""
+    worst = sorted(pairs, key=lambda pair: -sum(one.rate or 0 for one in pair.failed.values()))
+    told = {
+        sentence: None
+        for pair in worst
+        for sentence in failing(pair, {"deploy": f"{pair.deploy} ({pair.model})"})
+    }
+    more = len(told) - _NAMED
+    return [*told][:_NAMED] + ([f"{count(more, 'more stack')} fail on some."] if more > 0 else [])
 
 
 def _most_changed(pairs: Sequence[AuditedPair]) -> list[str]:
@@ -54,7 +65,7 @@ def _most_changed(pairs: Sequence[AuditedPair]) -> list[str]:
         return ["No answer changes."]
     where = f" on {most.deploy} ({most.model})" if len(pairs) > 1 else ""
     lost = f"Most answers change{where}" if len(pairs) > 1 else "Answers that change"
-    lost += f": {most.flips.count:,} of {most.flips.units:,}"
+    lost += f": {most.flips.count:,} of {most.flips.units:,}{between(most.flips.ci95)}"
     if delta := most.delta:
         lost += f"; {title(most.task, most.metric)} {points(delta)} points{chance(delta.ci95)}"
     return [f"{lost}."]

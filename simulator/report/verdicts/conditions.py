@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from simulator.report.command import PAIR, Asked
 from simulator.report.verdicts.told import Told
-from simulator.report.words import count, early, is_significant, share, title
+from simulator.report.words import between, count, early, ends, is_significant, share, title
 
 if TYPE_CHECKING:
     from simulator.results.robustness import RobustnessSummary
@@ -18,7 +19,7 @@ def robustness(summary: RobustnessSummary) -> Told:
     if summary.early is not None:
         against = f"Each is held against {first} under the same condition."
         return Told([*early(summary.early, summary.sample_unit), against, *_nc(summary)])
-    lost, costliest = [], (0.0, "")
+    lost, costliest = [], (0.0, "", "")
     for side, by in summary.interaction.items():
         found = {condition: one for condition, one in by.items() if is_significant(one)}
         worse = {condition: one.value or 0.0 for condition, one in found.items()}
@@ -26,24 +27,42 @@ def robustness(summary: RobustnessSummary) -> Told:
         several = count(len(by), "condition")
         if worse:
             most = min(worse, key=lambda one: worse[one])
-            costliest = min(costliest, (worse[most], most))
+            costliest = min(costliest, (worse[most], most, side))
             lost.append(
                 f"{side} loses more than {first} under {len(worse)} of {several} (Holm), most "
-                f"under {most}: {-100 * worse[most]:.2f} points of {name} more."
+                f"under {most}: {-100 * worse[most]:.2f} points of {name} more "
+                f"(95 % interval of the difference {ends(found[most].ci95)})."
             )
         else:
             lost.append(
                 f"Under none of {several} does {side} lose more than {first} beyond chance (Holm)."
             )
     means = [
-        f"{side} {share(stack.mnci.value)}" for side, stack in summary.stacks.items() if stack.mnci
+        f"{side} {share(stack.mnci.value)}{between(stack.mnci.ci95)}"
+        for side, stack in summary.stacks.items()
+        if stack.mnci
     ]
     if means:
         lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
     lost += _flipping(summary)
     lost += _nc(summary)
-    level = costliest[1] and summary.rows[costliest[1]].levels[-1].text
-    return Told(lost, next=f"simulate explain --under {level}." if level else None)
+    if not costliest[1]:
+        return Told(lost)
+    _, condition, side = costliest
+    level, at = summary.rows[condition].levels[-1].text, list(summary.stacks).index(side)
+    return Told(lost, next=lambda asked: _explained(asked, first, side, at, level))
+
+
+def _explained(asked: Asked, first: str, side: str, at: int, level: str) -> str:
+    """The command that explains a stack against the first one, under one condition."""
+    given, sides = asked.arguments, {first: "train", side: "deploy"}
+    overrides = [one.partition(".") for one in given.get("overrides", ())]
+    own: dict[str, Any] = {
+        "overrides": [f"{sides[of]}.{rest}" for of, _, rest in overrides if of in sides]
+    }
+    if given.get("profiles"):
+        own |= {"train": given["profiles"][0], "deploy": given["profiles"][at]}
+    return asked.line("explain", PAIR, **own, under=level)
 
 
 def _nc(summary: RobustnessSummary) -> list[str]:
@@ -64,14 +83,19 @@ def _flipping(summary: RobustnessSummary) -> list[str]:
             most = max(worse, key=lambda one: worse[one])
             told.append(
                 f"Answers of {side} flip more often than those of {first} in {len(worse)} of "
-                f"{several} (Holm), most in {most}: {100 * worse[most]:.2f} points more."
+                f"{several} (Holm), most in {most}: {100 * worse[most]:.2f} points more "
+                f"(95 % interval {ends(by[most].ci95)})."
             )
         else:
             told.append(
                 f"In none of {several} do answers of {side} flip more often than those of {first} "
                 "beyond chance (Holm)."
             )
-    means = [f"{side} {share(one.mfp.value, 2)}" for side, one in found.stacks.items() if one.mfp]
+    means = [
+        f"{side} {share(one.mfp.value, 2)}{between(one.mfp.ci95)}"
+        for side, one in found.stacks.items()
+        if one.mfp
+    ]
     if means:
         told.append(f"From frame to frame answers flip on average: {', '.join(means)}.")
     return told

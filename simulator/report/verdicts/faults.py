@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
+from simulator.report.command import Asked
 from simulator.report.verdicts.told import Told
 from simulator.report.words import between, share
+from simulator.statistics.paired import clopper_pearson
 
 if TYPE_CHECKING:
     from simulator.results.faults import FaultsSummary, Rate
@@ -25,13 +28,21 @@ def faults(summary: FaultsSummary) -> Told:
     bits = {name: group.sdc.count for name, group in first.by_bit.items() if group.sdc.count}
     if not bits:
         return Told(lost)
-    again = f"simulate faults replay RUN --fault {first.worst[0].fault}."
+    fault = first.worst[0].fault
+
+    def again(asked: Asked) -> str:
+        return f"simulate faults replay {shlex.quote(str(asked.folder))} --fault {fault}"
+
     if summary.allocation != "proportional":  # numbers as drawn say nothing of bits
         return Told(lost, next=again)
     most = max(bits, key=lambda name: bits[name])
-    told = f"hit bit {most}: {bits[most]:,} of {sum(bits.values()):,}."
-    cause = f"Most of them {told}" if 2 * bits[most] > sum(bits.values()) else None
-    return Told(lost, cause, again)
+    hits, every = bits[most], sum(bits.values())
+    if 2 * hits <= every:
+        return Told(lost, next=again)
+    ci95 = clopper_pearson(hits, every)
+    sure = "" if ci95[0] > 1 / 2 else ", no more than chance explains"
+    told = f"Most of them hit bit {most}: {hits:,} of {every:,}{between(ci95)}{sure}."
+    return Told(lost, told, again)
 
 
 def _corrupted(summary: FaultsSummary, one: Rate) -> str:

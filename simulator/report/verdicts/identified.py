@@ -29,5 +29,5 @@ def identify(summary: IdentifySummary) -> Told:
     open_axes = [axis for axis, one in summary.axes.items() if one.equal or one.together]
     cause = f"Not told apart by these images: {', '.join(open_axes)}." if open_axes else None
     probe = summary.telling
-    after = f"record {probe.probe} of simulate recordings probes as well." if probe else None
-    return Told(lost, cause, after or "use identified.yaml of the run as --deploy.")
+    after = f"Record {probe.probe} of simulate recordings probes as well." if probe else None
+    return Told([*lost, after or "identified.yaml of the run is the profile, for --deploy."], cause)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simulator.notices import Kind
+from simulator.report.command import PAIR
 from simulator.report.verdicts.told import Told
 from simulator.report.words import (
     SIGNIFICANT,
+    at_any_time,
     between,
     chance,
     decided,
@@ -17,7 +20,9 @@ from simulator.report.words import (
 )
 
 if TYPE_CHECKING:
-    from simulator.results.pair import PairSummary
+    from collections.abc import Sequence
+
+    from simulator.results.pair import Alone, PairSummary
     from simulator.results.suites import Blame, ExplainSummary
 
 
@@ -25,26 +30,43 @@ def run(summary: PairSummary) -> Told:
     """How many answers change, what the metric loses, and which axis does most of it alone."""
     flips, unit = summary.flips, summary.unit
     units = "answers" if unit == "image" else f"{unit}s"
-    changed = f"{flips.count:,} of {flips.units:,} {units} change"
-    ends = "" if summary.decided else between(flips.ci95)
+    changed = f"{_of_both(summary)}{flips.count:,} of {flips.units:,} {units} change"
+    ends = at_any_time(flips.ci95) if summary.decided else between(flips.ci95)
     lost = [changed + (f": {share(flips.rate, 2)}{ends}." if flips.units else ".")]
     if summary.decided:
-        lost.append(decided(summary.decided, summary.sample_unit))
+        lost += [decided(summary.decided, summary.sample_unit), *_unseen(summary)]
     metric = summary.metric
     if delta := summary.delta.get(metric):
         old, new = (side.metric[metric] for side in (summary.train, summary.deploy))
-        name = title(summary.task, metric)
+        name, moved = title(summary.task, metric), at_any_time(delta.ci95, signed=True)
         lost.append(
-            f"{name} stays at {share(new, 2)}{interval(delta.ci95)}."
+            f"{name} stays at {share(new, 2)}{moved if summary.decided else interval(delta.ci95)}."
             if delta.value == 0
             else f"{name} goes from {share(old, 2)} to {share(new, 2)}, {points(delta)} "
-            f"points{chance(delta.ci95)}."
+            f"points{moved if summary.decided else chance(delta.ci95)}."
         )
     elif not summary.labelled:
         lost.append("There are no labels: accuracy is not known.")
     if not flips.count:
         return Told(lost)
-    return Told(lost, _alone(summary), "simulate explain, with the same options.")
+    return Told(lost, _alone(summary), lambda asked: asked.line("explain", PAIR))
+
+
+def _of_both(summary: PairSummary) -> str:
+    """Which samples figures are of, where a stack has failed on others."""
+    if not any(one.count for one in summary.failed.values()):
+        return ""
+    return f"Of the {summary.samples:,} {summary.sample_unit}s that both answer: "
+
+
+def _unseen(summary: PairSummary) -> list[str]:
+    """What a run that stopped early does not show: that the deployment never fails."""
+    one, early = summary.failed.get("deploy"), summary.decided
+    if one is None or one.count or not one.ci95 or early is None or early.samples == early.of:
+        return []
+    return [
+        f"The deployment failed on none of them; up to {share(one.ci95[1], 2)} is not excluded."
+    ]
 
 
 def _alone(summary: PairSummary) -> str | None:
@@ -52,16 +74,28 @@ def _alone(summary: PairSummary) -> str | None:
     ran = [one for one in summary.alone if one.why is None]
     if not ran:
         return None
-    changed = {" with ".join(one.axes): one.changed for one in ran if one.changed}
+    changed = {" with ".join(one.axes): one for one in ran if one.changed}
     if not changed:
         return "No axis changes an answer alone."
-    (first, most), *others = changed.items()
-    half = summary.flips.count / 2
-    if half < most <= summary.flips.count and all(number <= half for _, number in others):
-        rest = "".join(f"; {axis} {number:,}" for axis, number in others[:2])
-        return f"Most of it: {first} ({most:,} alone{rest})."
-    rest = "".join(f", {axis} {number:,}" for axis, number in others[:2])
-    return f"Swapped alone, {first} changes {most:,}{rest}."
+    (first, most), *others = ((_cause(axis, summary), one) for axis, one in changed.items())
+    half, told = summary.flips.count / 2, f"{most.changed:,}{between(most.ci95)}"
+    rest = "".join(f"; {axis} {one.changed:,}" for axis, one in others[:2])
+    if half < most.changed <= summary.flips.count and all(one.changed <= half for _, one in others):
+        return f"Most of it: {first}, {told}{rest}{_apart(most, others)}."
+    return f"Most alone: {first}, {told}{rest}{_apart(most, others)}."
+
+
+def _apart(most: Alone, others: Sequence[tuple[str, Alone]]) -> str:
+    """Whether the axis that changes most may be another one on other samples."""
+    low = most.ci95[0] if most.ci95 else None
+    second = max((one.rate or 0.0 for _, one in others), default=0.0)
+    return "; chance may explain which is first" if low is not None and second >= low else ""
+
+
+def _cause(axis: str, summary: PairSummary | ExplainSummary) -> str:
+    """Name an axis; precision by what it does, where the sums of INT8 products are cut here."""
+    cut = any(one.kind is Kind.SATURATED for one in summary.warnings)
+    return f"saturation of INT8 products (axis {axis})" if cut and axis == "precision" else axis
 
 
 def explain(summary: ExplainSummary) -> Told:
@@ -81,19 +115,26 @@ def explain(summary: ExplainSummary) -> Told:
     clear = found.p_holm is not None and found.p_holm < SIGNIFICANT
     half = abs(found.value or 0) > abs(total) / 2
     cause = (
-        f"{most} has {'most of it' if half else 'the largest share'}: {points(found)} "
-        f"points{interval(found.ci95)}"
+        f"{_cause(most, summary)} has {'most of it' if half else 'the largest share'}: "
+        f"{points(found)} points{interval(found.ci95)}"
     )
     cause += "." if clear else ", no more than chance explains (Holm)."
-    return Told(lost, cause, _repair(summary, metric, blame))
+    return Told(lost, f"{cause}{_repair(summary, metric, blame)}")
 
 
-def _repair(summary: ExplainSummary, metric: str, blame: Blame) -> str | None:
-    """Which repair wins most; None where none wins anything."""
+def _repair(summary: ExplainSummary, metric: str, blame: Blame) -> str:
+    """Which repair wins most, where it is more than chance; nothing where none wins anything."""
     sign = -1 if metric == "flip_rate" else 1
     won = {axis: sign * (blame.swap_out[axis].value or 0) for axis in summary.axes}
     best = max(won, key=lambda axis: won[axis])
     if won[best] <= 0:
-        return None
+        return ""
+    found = blame.swap_out[best]
+    if (found.p or 0.0) * len(won) >= SIGNIFICANT:
+        return " No repair of one axis wins back more than chance explains."
+    ends = [None if end is None else sign * end for end in found.ci95][::sign]
     name = title(summary.task, metric)
-    return f"repair {best} first; alone that wins back {100 * won[best]:.2f} points of {name}."
+    return (
+        f" Repair {best} first: alone that wins back {100 * won[best]:.2f} points of "
+        f"{name}{interval(ends)}."
+    )

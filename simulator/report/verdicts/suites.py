@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simulator.report.command import INPUTS
 from simulator.report.verdicts.told import Told
-from simulator.report.words import chance, early, early_steps, named, share, title
+from simulator.report.words import chance, early, early_steps, moved, named, share, title, turned
 
 if TYPE_CHECKING:
     from simulator.results.suites import SweepSummary, WorstSummary
@@ -26,10 +27,10 @@ def sweep(summary: SweepSummary) -> Told:
         return Told([trained])
     worst = max(options, key=lambda one: options[one].drop)
     figures = options[worst]
-    lost = f"The most is lost by {worst}: {100 * figures.drop:.2f} points of {name}"
+    lost = f"The worst is {worst}: {moved(figures.drop)} points of {name}"
     return Told(
-        [f"{lost}{chance(figures.drop_ci95)}.", trained],
-        next=f"simulate worst {summary.suite}, for what the options cost together.",
+        [f"{lost}{chance(turned(figures.drop_ci95), figures.p, len(options))}.", trained],
+        next=lambda asked: asked.line("worst", ("suite", "train", *INPUTS)),
     )
 
 
@@ -40,5 +41,6 @@ def worst(summary: WorstSummary) -> Told:
     deepest = max(summary.path, key=lambda step: float(step.drop))
     added = [step.added for step in summary.path]
     picks = ", ".join(added[: summary.path.index(deepest) + 1])
-    lost = f"{100 * deepest.drop:.2f} points of {title(summary.task, summary.metric)} are lost"
-    return Told([f"{lost} by {picks}.", *early_steps(summary.early or ())])
+    lost = f"{moved(deepest.drop)} points of {title(summary.task, summary.metric)}"
+    sure = chance(turned(deepest.drop_ci95), deepest.p, deepest.family)
+    return Told([f"{lost} by {picks}{sure}.", *early_steps(summary.early or ())])

@@ -41,7 +41,7 @@ def tail(summary: TailSummary) -> Told:
             worst = share(one.worst, 2)
             words += f", {worst} in the worst round at {one.ms:.2f} ms, its own p{name}"
         lost.append(f"{words}.")
-    return Told(lost, next="add --deadline-ms, which is the same for all.")
+    return Told([*lost, "A --deadline-ms would be the same for all."])
 
 
 def _at(summary: TailSummary, metric: str, name: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from simulator.report.command import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +15,9 @@ class Told:
     Attributes:
         lost: what is lost.
         cause: what costs most of it; None where nothing does, or it is not known.
-        next: what to do next; None where nothing follows.
+        next: returns the command to run next, of what was asked; None where nothing follows.
     """
 
     lost: Sequence[str]
     cause: str | None = None
-    next: str | None = None
+    next: Callable[[Asked], str | None] | None = None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from simulator.contract.frame import Array
 from simulator.errors import ModelError
-from simulator.tasks.finite import check_finite
+from simulator.tasks.finite import check_finite, outside
 
 BEST = 5
 """How many classes an answer lists."""
@@ -59,7 +59,11 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
     if kind == "logits":
         scores = _softmax(values)
     else:
-        _check_probabilities(values, outputs.dtype)
+        if outputs.dtype.kind not in "iu" and (got := outside(values, _SLACK)):
+            raise ModelError(
+                f"the model card says probabilities, but the model gave {got};"
+                " if these are logits, say so in the card"
+            )
         scores = values
     # The winner is read from the raw values: a softmax can round two of them to one.
     best = _best(values)
@@ -95,14 +99,3 @@ def _softmax(values: NDArray[np.float64]) -> NDArray[np.float64]:
         powers = np.exp(values - values.max())
     total: NDArray[np.float64] = powers / powers.sum()
     return total
-
-
-def _check_probabilities(values: NDArray[np.float64], dtype: np.dtype[np.generic]) -> None:
-    if dtype.kind in "iu":
-        return
-    low, high = float(values.min()), float(values.max())
-    if low < -_SLACK or high > 1 + _SLACK:
-        raise ModelError(
-            f"the model card says probabilities, but the model gave {low:.3g} to {high:.3g};"
-            " if these are logits, say so in the card"
-        )

@@ -112,7 +112,7 @@ def calibration(run: Run) -> Section | None:
         "%{customdata[3]} flipped, %{y:.1%}<extra></extra>",
     )  # fmt: skip
     drawn = figure([trace], 360, "margin of the training stack's answer", "answers that flip")
-    drawn.update_yaxes(tickformat=".0%", rangemode="tozero")
+    drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
     low = flipped[margin < np.median(margin)].sum()
     return Section(
         "calibration",

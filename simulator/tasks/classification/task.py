@@ -17,7 +17,7 @@ from simulator.data.plain_shards import load_shards
 from simulator.data.tables import is_table, load_beside
 from simulator.errors import ModelError
 from simulator.profile.section import Section
-from simulator.statistics.bootstrap import Figure, Resamples, ratio
+from simulator.statistics.bootstrap import Figure, Ratio, Resamples
 from simulator.tasks.classification.answer import BEST, Answer, postprocess
 from simulator.tasks.classification.compare import compare
 from simulator.tasks.classification.figures import ClassificationFlips
@@ -84,13 +84,18 @@ class Classification(Task):
                 f"{shape[-1] - background} (of {shape[-1]}, less {background} background)"
             )
 
-    def nc_below(self, shapes: Shapes) -> float | None:
-        """Return chance, 1 / classes, and :data:`ABOVE_CHANCE`; None for an unknown number."""
+    def chance(self, shapes: Shapes, records: Sequence[Record] = ()) -> float | None:
+        """Return 1 / classes; None for an unknown number."""
         first = next(iter(shapes.values()), ())
         classes = len(self.network.labels) if self.network.labels else None
         if first and first[-1] is not None:
             classes = first[-1] - self.output.background
-        return 1 / classes + ABOVE_CHANCE if classes else None
+        return 1 / classes if classes else None
+
+    def nc_below(self, shapes: Shapes) -> float | None:
+        """Return chance and :data:`ABOVE_CHANCE`; None for an unknown number of classes."""
+        chance = self.chance(shapes)
+        return chance + ABOVE_CHANCE if chance else None
 
     def decode(self, outputs: Mapping[str, Array], settings: Any, placement: Any) -> Answer:
         """Turn the model's output into an answer; see :func:`postprocess`."""
@@ -153,6 +158,11 @@ class Classification(Task):
         """What was answered; in which order the runners-up stand is how surely."""
         return tuple(name for name in super().firm if name != "best")
 
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The class."""
+        return ("prediction",)
+
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record without an answer, which is wrong where there is a label."""
         wrong = {name: None if record[name] is None else False for name in ("correct", "top5")}
@@ -167,7 +177,7 @@ class Classification(Task):
             count = int(known.sum())
             metrics[metric] = int(right.sum()) / count if count else None
             if count and count == len(records):
-                figures[metric] = ratio(right, np.ones(count))
+                figures[metric] = Ratio(right, np.ones(count))
         labelled = int(numbers(records, "label")[1].sum())
         return Score(records, labelled, metrics, figures.pop("top1", None), figures)
 

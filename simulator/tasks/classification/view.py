@@ -17,6 +17,7 @@ class ClassificationView(View):
     kinds: ClassVar[Mapping[str, str]] = {
         "right_to_wrong": "right→wrong",
         "wrong_to_right": "wrong→right",
+        "wrong_to_wrong": "wrong→other",
     }
     titles = ("label", "train (margin)", "deploy (margin)")
 
@@ -25,17 +26,17 @@ class ClassificationView(View):
         train, deploy = (_said(flip[side]) for side in ("train", "deploy"))
         return flip["label"] or "-", train, deploy
 
+    def parts(self) -> tuple[str, ...]:
+        """Return all three; a change between two wrong classes has no McNemar test."""
+        return (*super().parts(), "wrong_to_wrong")
+
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return the kinds of flips, McNemar's test, and how many images 0.1 points would need."""
         flips = summary["flips"]
         if not summary["labelled"]:
             return [("", "")]
         found = [
-            (
-                "",
-                f"right→wrong {flips['right_to_wrong']}, wrong→right {flips['wrong_to_right']}, "
-                f"wrong→other {flips['wrong_to_wrong']}",
-            ),
+            *super().lines(summary),
             ("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"),
         ]
         if needed := flips["samples_for_tenth_point"]:

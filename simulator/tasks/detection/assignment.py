@@ -79,7 +79,7 @@ class Counts:
 def objects(found: Detections, threshold: float, size: Size) -> Objects:
     """Return the detections that count.
 
-    Corners are put in order and into the image; a box with NaN or an infinity has no area.
+    Corners are put in order and into the image.
 
     Args:
         found: of one image.
@@ -159,11 +159,9 @@ def pairs(
 def _inside(boxes: NDArray[np.float64], size: Size) -> NDArray[np.float64]:
     rows, columns = size
     low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
-    ordered: NDArray[np.float64] = np.clip(
-        np.concatenate([low, high], axis=1), 0, [columns, rows] * 2
-    )
-    ordered[~np.isfinite(boxes).all(axis=1)] = 0
-    return ordered
+    ordered = np.concatenate([low, high], axis=1)
+    inside: NDArray[np.float64] = np.clip(ordered, 0, [columns, rows] * 2)
+    return inside
 
 
 def _aside(boxes: Objects, there: Reference) -> NDArray[np.bool_]:

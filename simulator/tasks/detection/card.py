@@ -73,5 +73,8 @@ _NEUTRAL: dict[type[Section], dict[str, object]] = {
     BoxOffset: {"anchors": 0, "corners": 0, "extent": 0},
     BoxRounding: {"mode": "none", "at": "network"},
     Unletterbox: {"scale": "resized", "offset": "integer"},
-    Nms: {"class_top_k_after": "all"},
-}
+    Nms: {
+        "class_top_k_after": "all", "min_width": 0.0, "min_height": 0.0,
+        "max_width": "none", "max_height": "none", "classes": {},
+    },
+}  # fmt: skip

@@ -7,20 +7,21 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.errors import ModelError
+from simulator.errors import ModelError, SampleError
 from simulator.modalities.image.geometry import Placement
 from simulator.modalities.image.orientation import stored_boxes
 from simulator.tasks.detection import heads
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.declared import FinalHead
-from simulator.tasks.detection.nms import suppress
+from simulator.tasks.detection.nms import fitting, suppress
 from simulator.tasks.detection.ports import Numbers, gather
 from simulator.tasks.detection.scores import candidates
 from simulator.tasks.detection.settings import Settings
+from simulator.tasks.finite import check_finite, outside
 
 Floats = NDArray[np.float64]
-FAR = 1e9
-"""Pixels; a corner that is farther away, or overflowed, is put here."""
+SLACK = 0.1
+"""How far a score may leave [0, 1]: half a step of 8 bits that hold box numbers up to 50 too."""
 _ROUND = {"floor": np.floor, "ceil": np.ceil, "nearest": np.rint}
 
 
@@ -30,7 +31,8 @@ def decode(
     """Turn the outputs for one image into its detections.
 
     In this order: score threshold, decode, clip to the network, round there, NMS, to the image,
-    clip there, round there, the extent's offset, and back to the image as it is stored.
+    clip there, round there, the extent's offset, what is too small or too large, and back to the
+    image as it is stored.
 
     Args:
         outputs: by the names in the card, with a batch dimension of 1.
@@ -43,11 +45,12 @@ def decode(
 
     Raises:
         ModelError: the outputs are not what the card promises.
-        NotFinite: the model gave NaN or an infinity.
+        SampleError: a score, or an objectness, that the card takes as it is, is not in [0, 1].
+        NotFinite: the model gave NaN or an infinity, or a box whose score is above the threshold
+            overflows in the settings' precision.
     """
-    with np.errstate(all="ignore"):  # what overflows is infinite, and handled
-        raw, labels, scores = _detected(outputs, settings, classes)
-        boxes = _finite(raw)
+    with np.errstate(all="ignore"):  # what overflows is infinite, and refused
+        boxes, labels, scores = _detected(outputs, settings, classes)
         order = np.argsort(-scores, kind="stable")
         boxes, labels, scores = boxes[order], labels[order], scores[order]
         if settings.clip == "network":
@@ -55,6 +58,7 @@ def decode(
         if settings.rounding_at == "network":
             boxes = _rounded(boxes, settings)
         index, scores = suppress(boxes, scores, labels, settings.nms)
+        labels = labels[index]
         boxes = to_image(boxes[index], placement, settings)
         if settings.clip == "image":
             size = placement.height, placement.width
@@ -62,11 +66,13 @@ def decode(
         if settings.rounding_at == "image":
             boxes = _rounded(boxes, settings)
     boxes[:, 2:] += settings.extent_offset
+    fits = fitting(boxes, labels, settings.nms)
+    boxes, scores, labels = boxes[fits], scores[fits], labels[fits]
     cut = placement.cut
     boxes += [cut.left, cut.top] * 2
     size = placement.height + cut.rows, placement.width + cut.columns
     boxes = stored_boxes(boxes, placement.orientation, size)
-    return Detections(boxes, scores, labels[index])
+    return Detections(boxes, scores, labels)
 
 
 def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
@@ -84,9 +90,9 @@ def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
 
 def _detected(
     outputs: Mapping[str, Numbers], settings: Settings, classes: int
-) -> tuple[Numbers, NDArray[np.int64], Floats]:
+) -> tuple[Floats, NDArray[np.int64], Floats]:
     """Boxes in network pixels, classes and scores, of scores above the threshold."""
-    head, least = settings.head, settings.nms.score_threshold
+    head, least = settings.head, settings.nms.lowest
     columns = gather(outputs, head, settings.network, classes)
     if isinstance(head, FinalHead):
         scores = columns["score"][:, 0].astype(np.float64)
@@ -96,24 +102,30 @@ def _detected(
             kept &= np.arange(len(kept)) < columns["count"].item()
         rows = np.flatnonzero(kept)
         labels, scores = labels[rows], scores[rows]
+        _check_scores(scores, "score")
         if len(labels) and labels.max() >= classes:
             raise ModelError(
                 f"the model gave class {labels.max() + head.first_class}, but the card has"
                 f" {classes} labels, the first of which is class {head.first_class}"
             )
     else:
-        rows, labels, scores = candidates(
-            columns["scores"], columns.get("objectness"), head.score, least
+        objectness = columns.get("objectness")
+        if head.score.activation == "none":
+            _check_scores(columns["scores"], "scores")
+        if head.score.objectness is not None and head.score.objectness.activation == "none":
+            _check_scores(columns["objectness"], "objectness")
+        rows, labels, scores = candidates(columns["scores"], objectness, head.score, least)
+    found = heads.boxes(columns["boxes"][rows], rows, settings)
+    check_finite(found, f" in a box, as it is decoded in {settings.precision}")
+    return found.astype(np.float64), labels, scores
+
+
+def _check_scores(values: Numbers, column: str) -> None:
+    if got := outside(values, SLACK):
+        raise SampleError(
+            f"{column}: 0 to 1 expected, because the card has no activation, but the model gave"
+            f" {got}; if these are logits, say so in the card"
         )
-    return heads.boxes(columns["boxes"][rows], rows, settings), labels, scores
-
-
-def _finite(boxes: Numbers) -> Floats:
-    """As float64; a corner that overflowed goes far away, to the side that makes the box large."""
-    wide: Floats = boxes.astype(np.float64)
-    wide[:, :2] = np.nan_to_num(wide[:, :2], nan=-FAR, posinf=FAR, neginf=-FAR)
-    wide[:, 2:] = np.nan_to_num(wide[:, 2:], nan=FAR, posinf=FAR, neginf=-FAR)
-    return np.clip(wide, -FAR, FAR)
 
 
 def _clip(boxes: Floats, size: tuple[int, int], offset: int) -> Floats:

@@ -27,37 +27,52 @@ def suppress(
         (m,) indices of the boxes that remain, and their (m,) scores, not increasing; of equal
         scores the earlier box comes first.
     """
-    start = np.flatnonzero(scores > rule.score_threshold)[: rule.top_k_before]
+    least = rule.of("score_threshold", classes)
+    start = np.flatnonzero(scores > least)[: rule.top_k_before]
     kept, left = start, scores[start]
     if rule.kind != "none" and len(start):
         groups = [start]
         if rule.class_aware:
             groups = [start[classes[start] == c] for c in np.unique(classes[start])]
-        parts = [_one_group(boxes[group], scores[group], rule) for group in groups]
+        parts = [
+            _one_group(boxes[g], scores[g], least[g], rule.of_class(int(classes[g[0]])))
+            for g in groups
+        ]
         kept = np.concatenate(
             [group[index] for group, (index, _) in zip(groups, parts, strict=True)]
         )
         left = np.concatenate([new for _, new in parts])
         order = np.lexsort((kept, -left))
         kept, left = kept[order], left[order]
-    if rule.class_top_k_after is not None:
-        best = _best_of_each(classes[kept], rule.class_top_k_after)
-        kept, left = kept[best], left[best]
-    return kept[: rule.top_k_after], left[: rule.top_k_after]
+    best = _best_of_each(classes[kept], rule)[: rule.top_k_after]
+    return kept[best], left[best]
 
 
-def _best_of_each(classes: NDArray[np.int64], limit: int) -> Indices:
-    """Return the places of the first *limit* boxes of each class, in their order."""
-    places = [np.flatnonzero(classes == one)[:limit] for one in np.unique(classes)]
+def fitting(boxes: Floats, classes: NDArray[np.int64], rule: Suppression) -> NDArray[np.bool_]:
+    """Return (n,) whether the (n, 4) boxes of an image are as large as their classes must be."""
+    sides = boxes[:, 2:] - boxes[:, :2]
+    least = np.stack([rule.of(name, classes) for name in ("min_width", "min_height")], 1)
+    most = np.stack([rule.of(name, classes) for name in ("max_width", "max_height")], 1)
+    return np.asarray(np.all((sides >= least) & (sides <= most), axis=1))
+
+
+def _best_of_each(classes: NDArray[np.int64], rule: Suppression) -> Indices:
+    """Return the places of the best boxes of each class, as many as it may have, in order."""
+    places = [
+        np.flatnonzero(classes == one)[: rule.of_class(int(one)).class_top_k_after]
+        for one in np.unique(classes)
+    ]
     return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
 
 
-def _one_group(boxes: Floats, scores: Floats, rule: Suppression) -> tuple[Indices, Floats]:
-    """Boxes that may suppress each other, best first."""
+def _one_group(
+    boxes: Floats, scores: Floats, least: Floats, rule: Suppression
+) -> tuple[Indices, Floats]:
+    """Boxes that may suppress each other, best first; *least* is the threshold of each."""
     if rule.kind == "greedy":
         index = _greedy(boxes, rule)
         return index, scores[index]
-    return _soft(boxes, scores, rule)
+    return _soft(boxes, scores, least, rule)
 
 
 def _table(boxes: Floats, offset: int) -> Floats:
@@ -86,7 +101,9 @@ def _greedy(boxes: Floats, rule: Suppression) -> Indices:
     return np.array(kept, np.intp)
 
 
-def _soft(boxes: Floats, scores: Floats, rule: Suppression) -> tuple[Indices, Floats]:
+def _soft(
+    boxes: Floats, scores: Floats, least: Floats, rule: Suppression
+) -> tuple[Indices, Floats]:
     table, left, now = _table(boxes, rule.offset), np.arange(len(boxes)), scores
     kept, final = [], []
     while len(left):
@@ -95,8 +112,8 @@ def _soft(boxes: Floats, scores: Floats, rule: Suppression) -> tuple[Indices, Fl
         final.append(now[best])
         now = now * _decay(_overlaps(table[:, best], table, rule.offset), rule)
         now[best] = -np.inf
-        more = np.flatnonzero(now > rule.score_threshold)
-        table, left, now = table[:, more], left[more], now[more]
+        more = np.flatnonzero(now > least)
+        table, left, now, least = table[:, more], left[more], now[more], least[more]
     return np.array(kept, np.intp), np.array(final, np.float64)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simulator.errors import ModelError
 from simulator.profile.postprocess import Postprocess
@@ -31,6 +35,9 @@ class Suppression:
         top_k_before: how many boxes of an image go in, None for all.
         top_k_after: how many boxes of an image come out, None for all.
         class_top_k_after: how many boxes of each class come out, None for all.
+        min_width, min_height: smaller boxes of the image are dropped at the end.
+        max_width, max_height: larger ones are; None for no limit.
+        classes: by the number of a class, what it has in place of these.
     """
 
     kind: str
@@ -42,6 +49,29 @@ class Suppression:
     top_k_before: int | None
     top_k_after: int | None
     class_top_k_after: int | None = None
+    min_width: float = 0.0
+    min_height: float = 0.0
+    max_width: float | None = None
+    max_height: float | None = None
+    classes: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def of_class(self, label: int) -> Suppression:
+        """Return what holds for the boxes of one class."""
+        return replace(self, **self.classes[label]) if label in self.classes else self
+
+    def of(self, name: str, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return a value for each of (n,) boxes; infinity for no limit."""
+        values = np.full(len(labels), _wide(getattr(self, name)))
+        for number, own in self.classes.items():
+            if name in own:
+                values[labels == number] = _wide(own[name])
+        return values
+
+    @property
+    def lowest(self) -> float:
+        """The smallest score threshold of any class."""
+        own = [self.of_class(number).score_threshold for number in self.classes]
+        return min([self.score_threshold, *own])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +124,20 @@ class Settings:
         }
 
 
-def resolve(output: DetectionOutput, asked: Postprocess, network: tuple[int, int]) -> Settings:
+def resolve(
+    output: DetectionOutput, asked: Postprocess, network: tuple[int, int], classes: int
+) -> Settings:
     """Return the card's choices with those of the profile in their place.
 
     Args:
         output: the card.
         asked: the profile; ``model`` leaves the card's value.
         network: rows and columns of the network's input.
+        classes: how many labels there are.
 
     Raises:
-        ModelError: the profile leaves a value to the card, and the card has none.
+        ModelError: the profile leaves a value to the card, and the card has none; or it asks for
+            something of a class that the card does not have.
     """
     head = output.head
     offset = _merged(output.box_offset, asked.box_offset)
@@ -124,7 +158,7 @@ def resolve(output: DetectionOutput, asked: Postprocess, network: tuple[int, int
         clip=output.clip,
         scale=unletterbox["scale"],
         padding=unletterbox["offset"],
-        nms=_suppression(_merged(output.nms, asked.nms)),
+        nms=_suppression(_merged(output.nms, asked.nms), classes),
         operating_threshold=output.operating_threshold,
     )
 
@@ -135,7 +169,7 @@ def _merged(card: Section, profile: Section) -> dict[str, Any]:
     return {**card.model_dump(), **asked}
 
 
-def _suppression(nms: dict[str, Any]) -> Suppression:
+def _suppression(nms: dict[str, Any], classes: int) -> Suppression:
     """Make values neutral that the kind does not use."""
     kind = nms["kind"]
     if kind == "soft_gaussian" and nms["sigma"] == "model":
@@ -143,18 +177,57 @@ def _suppression(nms: dict[str, Any]) -> Suppression:
             "nms.sigma: the profile asks for soft_gaussian and leaves sigma to the model card,"
             " which has none; write it into one of them"
         )
+    by_overlap = kind in ("greedy", "soft_linear")
+    aware = kind != "none" and nms["class_aware"]
     return Suppression(
         kind=kind,
-        iou_threshold=nms["iou_threshold"] if kind in ("greedy", "soft_linear") else 0.0,
-        class_aware=kind != "none" and nms["class_aware"],
+        iou_threshold=nms["iou_threshold"] if by_overlap else 0.0,
+        class_aware=aware,
         offset=0 if kind == "none" else nms["offset"],
         sigma=nms["sigma"] if kind == "soft_gaussian" else 0.0,
         score_threshold=nms["score_threshold"],
         top_k_before=_limit(nms["top_k_before"]),
         top_k_after=_limit(nms["top_k_after"]),
         class_top_k_after=_limit(nms["class_top_k_after"]),
+        min_width=nms["min_width"],
+        min_height=nms["min_height"],
+        max_width=_limit(nms["max_width"]),
+        max_height=_limit(nms["max_height"]),
+        classes=_single(nms, classes, by_overlap, aware),
     )
 
 
-def _limit(written: int | str) -> int | None:
-    return None if written == "all" else int(written)
+def _single(
+    nms: dict[str, Any], classes: int, by_overlap: bool, aware: bool
+) -> dict[int, dict[str, Any]]:
+    """What single classes have, where it is not what all have."""
+    found: dict[int, dict[str, Any]] = {}
+    for number, asked in sorted((int(number), asked) for number, asked in nms["classes"].items()):
+        if number >= classes:
+            raise ModelError(
+                f"nms.classes.{number}: the model card has {classes} labels, and the last is "
+                f"class {classes - 1}"
+            )
+        own = {
+            name: _limit(value)
+            for name, value in asked.items()
+            if value is not None and value != nms[name]
+        }
+        if not by_overlap:
+            own.pop("iou_threshold", None)
+        elif "iou_threshold" in own and not aware:
+            raise ModelError(
+                f"nms.classes.{number}.iou_threshold: boxes of other classes are suppressed too; "
+                "write class_aware: true, or leave it out"
+            )
+        if own:
+            found[number] = own
+    return found
+
+
+def _limit(written: Any) -> Any:
+    return None if written in ("all", "none") else written
+
+
+def _wide(limit: float | None) -> float:
+    return np.inf if limit is None else limit

@@ -87,7 +87,7 @@ class Detection(ImageTask):
 
     def settings(self, asked: Postprocess) -> Settings:
         """Return the card's boxes, NMS and letterbox with the profile's over them."""
-        return resolve(self.output, asked, self.size)
+        return resolve(self.output, asked, self.size, self.network.classes)
 
     def decode(
         self, outputs: Mapping[str, Array], settings: Settings, placement: Placement
@@ -133,6 +133,10 @@ class Detection(ImageTask):
             "classes": prediction.classes.tolist(),
         }
 
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
+        """Return 0: a box that is guessed covers no object closely."""
+        return 0.0
+
     def change(self, before: Detections, after: Detections, truth: Any) -> dict[str, Any]:
         """Count what became of each object above the operating threshold."""
         found = change(before, after, self.output.operating_threshold)
@@ -146,9 +150,13 @@ class Detection(ImageTask):
         firm = [name for name in self.firm if name not in _BOXES]
         if not agree(before, after, firm):
             return False
+        return not self.flipped(before, after)
+
+    def flipped(self, before: Record, after: Record) -> bool:
+        """Whether an object is lost, gained, moved or relabelled."""
         if agree(before, after, _BOXES):
-            return True
-        return bool(self.change(detections(before), detections(after), None)["changed"] == 0)
+            return False
+        return bool(self.change(detections(before), detections(after), None)["changed"])
 
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record without any detection."""

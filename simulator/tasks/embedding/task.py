@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from simulator.profile.section import Section
 from simulator.tasks.embedding.figures import EmbeddingFlips
 from simulator.tasks.embedding.view import EmbeddingView
 from simulator.tasks.finite import check_finite
-from simulator.tasks.score import Record
+from simulator.tasks.score import Record, each
 from simulator.tasks.task import CHANGES, Shapes
 from simulator.tasks.text import TextTask, array_of
 
@@ -124,6 +125,16 @@ class Embedding(TextTask):
             "order": list(prediction.order),
             "cosines": list(prediction.cosines),
         }
+
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
+        """Return the mean of 1 / texts over the samples that have a label."""
+        known = zip(each(records, "acc"), each(records, "order"), strict=True)
+        shares = [1 / len(order) for acc, order in known if acc is not None]
+        return fmean(shares) if shares else None
+
+    def flipped(self, before: Record, after: Record) -> bool:
+        """Whether the nearest text is another one."""
+        return bool(before["order"][0] != after["order"][0])
 
     def change(self, before: Ordered, after: Ordered, truth: int | None) -> dict[str, Any]:
         """Return whether the nearest text is another one, and the smallest cosine of two vectors.

@@ -17,6 +17,7 @@ class EmbeddingView(View):
         "wrong_to_right": "wrong→right",
         "order_changed": "in another order",
     }
+    besides = ("order_changed",)
     titles = ("right text", "train (cosine)", "deploy (cosine)")
 
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:

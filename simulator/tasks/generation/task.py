@@ -19,7 +19,7 @@ from simulator.tasks.generation.figures import GenerationFlips
 from simulator.tasks.generation.greedy import Greedy
 from simulator.tasks.generation.view import GenerationView
 from simulator.tasks.score import Record, Score
-from simulator.tasks.task import CHANGES
+from simulator.tasks.task import CHANGES, Shapes
 from simulator.tasks.text import LogitsOutput, TextTask, array_of
 
 if TYPE_CHECKING:
@@ -124,6 +124,15 @@ class Generation(TextTask):
             "first_token_ms": ns[0] / 1e6 if ns else None,
             "token_ms": float(np.mean(ns[1:])) / 1e6 if len(ns) > 1 else None,
         }
+
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
+        """Return 0: nobody guesses a text."""
+        return 0.0
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """What it wrote."""
+        return ("tokens",)
 
     def change(self, before: Written, after: Written, truth: str | None) -> dict[str, Any]:
         """Return whether the tokens differ, and ``parting``: how many are the same until then."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,8 +16,8 @@ from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.multiple_choice.figures import MultipleChoiceFlips
 from simulator.tasks.multiple_choice.impact import MultipleChoiceImpact
 from simulator.tasks.multiple_choice.view import MultipleChoiceView
-from simulator.tasks.score import Record, Score
-from simulator.tasks.task import CHANGES
+from simulator.tasks.score import Record, Score, each
+from simulator.tasks.task import CHANGES, Shapes
 from simulator.tasks.text import TextTask, array_of, scored, shifts
 
 if TYPE_CHECKING:
@@ -124,6 +125,12 @@ class MultipleChoice(TextTask):
             "loglikelihoods": list(prediction.loglikelihoods),
         }
 
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
+        """Return the mean of 1 / choices over the questions that have a label."""
+        known = zip(each(records, "label"), each(records, "loglikelihoods"), strict=True)
+        shares = [1 / len(choices) for label, choices in known if label is not None]
+        return fmean(shares) if shares else None
+
     def change(self, before: Chosen, after: Chosen, truth: int | None) -> dict[str, Any]:
         """Return whether either answer is another one, and in which direction."""
         changed = before.answer != after.answer
@@ -135,6 +142,11 @@ class MultipleChoice(TextTask):
             "wrong_to_right": int(changed and after.answer == truth) if known else None,
             "norm_changed": None if None in norms else int(norms[0] != norms[1]),
         }
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The choice."""
+        return ("answer",)
 
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record without an answer, which is wrong where there is a label."""

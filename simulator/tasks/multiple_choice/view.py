@@ -16,6 +16,7 @@ class MultipleChoiceView(View):
         "wrong_to_right": "wrong→right",
         "norm_changed": "changed by acc_norm",
     }
+    besides = ("norm_changed",)
     titles = ("right choice", "train (margin)", "deploy (margin)")
 
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:

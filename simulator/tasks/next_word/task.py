@@ -16,7 +16,7 @@ from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.next_word.figures import NextWordFlips
 from simulator.tasks.next_word.view import NextWordView
 from simulator.tasks.score import Record, Score
-from simulator.tasks.task import CHANGES
+from simulator.tasks.task import CHANGES, Shapes
 from simulator.tasks.text import TextTask, array_of, predicting, scored, shifts
 
 if TYPE_CHECKING:
@@ -87,6 +87,10 @@ class NextWord(TextTask):
             "loglikelihoods": [prediction.loglikelihood],
         }
 
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
+        """Return 0: a guess hits one word of a whole vocabulary."""
+        return 0.0
+
     def change(self, before: Word, after: Word, truth: str | None) -> dict[str, Any]:
         """Return whether one stack would write the word and the other not."""
         changed = before.greedy != after.greedy
@@ -97,6 +101,11 @@ class NextWord(TextTask):
             "right_to_wrong": int(changed and before.greedy) if known else None,
             "wrong_to_right": int(changed and after.greedy) if known else None,
         }
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """Whether it would write the word."""
+        return ("greedy",)
 
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record without an answer, which is wrong where there is a label."""

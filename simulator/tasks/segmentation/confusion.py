@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simulator.contract import U8
 from simulator.data.masks import IGNORE
 from simulator.errors import SampleError
-from simulator.statistics.bootstrap import Counts, Figure, Floats, ratio
+from simulator.statistics.bootstrap import Counts, Figure, Floats, Ratio
 
 
 class Sparse(NamedTuple):
@@ -116,6 +116,27 @@ def score(matrix: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
+def guessed(matrix: NDArray[np.int64]) -> float | None:
+    """Return the mIoU of the better of two guesses: one class for all pixels, or any for each.
+
+    One class, the commonest, has as its IoU its share of the pixels, and every other class that
+    occurs has 0. Drawn evenly of C classes, a class with the share p has the IoU
+    (p / C) / (p + 1 / C - p / C).
+
+    Args:
+        matrix: as in :func:`score`; only its rows, the truth, are read.
+
+    Returns:
+        A fraction; None where nothing is judged.
+    """
+    truth = matrix.sum(axis=1)
+    if not truth.any():
+        return None
+    p, even = truth / truth.sum(), 1 / len(truth)
+    drawn = p * even / (p + even - p * even)
+    return float(max(p.max() / np.count_nonzero(p), drawn.mean()))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
     """The sums behind IoU for n images and C classes: (n, C) float64, whole numbers.
@@ -174,7 +195,7 @@ def accuracies(images: Tally) -> dict[str, Figure]:
         drawn = counts.astype(np.float64)
         return _mean(_share(drawn @ images.right, drawn @ images.truth))
 
-    pixels = ratio(images.right.sum(axis=1), images.truth.sum(axis=1))
+    pixels = Ratio(images.right.sum(axis=1), images.truth.sum(axis=1))
     return {"pixel_accuracy": pixels, "mean_accuracy": mean_accuracy}
 
 

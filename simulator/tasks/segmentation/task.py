@@ -22,6 +22,7 @@ from simulator.tasks.segmentation.confusion import (
     accuracies,
     confusion,
     dense,
+    guessed,
     mean_iou,
     missed,
     score,
@@ -113,6 +114,11 @@ class Segmentation(ImageTask):
         if truth is None:
             return {"cells": None, "pixels": None}
         return confusion(truth, prediction, self.network.classes)._asdict()
+
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
+        """Return the mIoU of a guess; see :func:`guessed`."""
+        known = [Sparse(r["cells"], r["pixels"]) for r in records if r["cells"] is not None]
+        return guessed(dense(known, self.network.classes))
 
     def change(self, before: U8, after: U8, truth: U8 | None) -> dict[str, Any]:
         """Count the pixels that changed: by class, at boundaries, right and wrong."""

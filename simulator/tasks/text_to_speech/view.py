@@ -13,6 +13,7 @@ class TextToSpeechView(View):
 
     metrics: ClassVar[Mapping[str, str]] = {"durations_right": "durations as in the truth"}
     kinds: ClassVar[Mapping[str, str]] = {"lengths": "changed lengths"}
+    besides = ("lengths",)
     titles = ("durations changed", "train", "deploy")
 
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:

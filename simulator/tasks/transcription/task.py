@@ -13,7 +13,7 @@ import pyarrow as pa
 from simulator.contract import Array
 from simulator.errors import ModelError
 from simulator.profile.section import Section
-from simulator.statistics.bootstrap import ratio
+from simulator.statistics.bootstrap import Ratio
 from simulator.tasks.edits import edits
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import CHANGES, Network, Shapes, Task
@@ -129,6 +129,14 @@ class Transcription(Task):
             "exact": float(errors == 0) if known and (truth or errors) else None,
         }
 
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
+        """Return 0: nobody guesses words."""
+        return 0.0
+
+    def flipped(self, before: Record, after: Record) -> bool:
+        """Whether a word differs, as words are compared."""
+        return self._words(before["text"]) != self._words(after["text"])
+
     def change(self, before: Transcript, after: Transcript, truth: Any) -> dict[str, Any]:
         """Count the words that differ, and whether any does."""
         changed = edits(before.words, after.words)
@@ -153,8 +161,8 @@ class Transcription(Task):
             "word_accuracy": float(right.sum() / words.sum()) if words.any() else None,
             "exact": float(exact.sum() / judged.sum()) if judged.any() else None,
         }
-        figure = ratio(right, words) if words.any() else None
-        others = {"exact": ratio(exact, judged)} if judged.any() else {}
+        figure = Ratio(right, words) if words.any() else None
+        others = {"exact": Ratio(exact, judged)} if judged.any() else {}
         return Score(records, len(known), metrics, figure, others)
 
     def severity(self, train: Record, deploy: Record) -> float:

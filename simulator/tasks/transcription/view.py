@@ -19,6 +19,7 @@ class TranscriptionView(View):
         "exact": "exact transcripts",
     }
     kinds: ClassVar[Mapping[str, str]] = {"transcripts": "changed transcripts"}
+    besides = ("transcripts",)
     titles = ("words changed", "train heard", "deploy heard")
 
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -28,7 +29,7 @@ class TranscriptionView(View):
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return how many transcripts changed, and the word error rate of both stacks."""
-        found = [("", f"changed transcripts {summary['flips']['transcripts']:,}")]
+        found = super().lines(summary)
         rates = [summary[side]["metric"]["word_accuracy"] for side in ("train", "deploy")]
         if None not in rates:
             found.append(("WER", " -> ".join(f"{1 - rate:.2%}" for rate in rates)))

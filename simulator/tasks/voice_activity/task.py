@@ -197,6 +197,15 @@ class VoiceActivity(Task):
         inside = [(middles >= begin) & (middles < end) for begin, end in segments]
         return np.any(inside, axis=0) if inside else np.zeros(chunks, bool)
 
+    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
+        """Return a half: a chunk is speech or not."""
+        return 0.5
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """Whether each chunk is speech."""
+        return ("decisions",)
+
     def change(self, before: Voiced, after: Voiced, truth: Any) -> dict[str, Any]:
         """Count the chunks that are decided otherwise; a chunk that only one stack has is one."""
         chunks = max(len(before.speech), len(after.speech))

@@ -16,9 +16,9 @@ def test_normalize_by_hand():
     rgb = np.array([[[10, 20, 30], [4, 8, 6]]], np.uint8)
     mean, std = np.float32([4, 8, 6]), np.float32([2, 4, 8])
 
-    nchw = normalize(rgb, mean, std, "rgb", "NCHW")
-    nhwc = normalize(rgb, mean, std, "rgb", "NHWC")
-    bgr = normalize(rgb, mean[::-1], std[::-1], "bgr", "NCHW")
+    nchw = normalize(rgb, mean, std, "divide", "NCHW")
+    nhwc = normalize(rgb, mean, std, "divide", "NHWC")
+    bgr = normalize(rgb[..., ::-1], mean[::-1], std[::-1], "divide", "NCHW")
 
     assert nchw.shape == (1, 3, 1, 2) and nhwc.shape == (1, 1, 2, 3)
     assert (nchw[0, :, 0, 0] == 3).all() and (nchw[0, :, 0, 1] == 0).all()
@@ -37,3 +37,14 @@ def test_a_mean_of_zero_is_a_mean(tmp_path, mean):
 
     assert recipes[-1].stage == "normalize"
     assert recipes[-1].mean == tuple(mean)
+
+
+@pytest.mark.parametrize(("top", "order"), [(1, "unit_divide"), (255, "divide")])
+def test_a_cards_numbers_are_used_on_its_own_scale(tmp_path, top, order):
+    """The card promises (pixel * top / 255 - mean) / std; nothing is divided by 255 for top 255."""
+    spec = {**tiny.SPEC["input"], "top": top}
+    profile = load("pillow_fp32")
+
+    recipes = front_end(profile, choose(profile), Card(tiny.card(tmp_path, input=spec)).spec)
+
+    assert recipes[-1].arithmetic == order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -17,6 +18,7 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
+from simulator.report.words import SIDES
 from simulator.testing import text_specimen
 
 TEXT = MODALITIES["text"]
@@ -157,8 +159,8 @@ def test_over_long_texts_are_cut_and_counted(folder):
 
     told = "1 of 2 texts are longer than the 64 tokens that the network takes"
     assert any(told in str(one) and "cut on the left" in str(one) for one in found)
-    assert refusing.summary["skipped"] == 1
-    assert "over-long" in str(refusing.summary["skipped_samples"])
+    assert refusing.summary["failed"]["train"]["count"] == 1  # deployment takes it: not skipped
+    assert "over-long" in str(refusing.summary["failures"])
 
 
 def beside(folder, request, *overrides):
@@ -205,6 +207,32 @@ def test_the_report_shows_the_tokens_of_flips(folder):
     assert summary["worst_flips"]
     assert all(flip["beside"][0]["pieces"][1][0] == " " for flip in summary["worst_flips"])
     assert "Tokens that differ" in page
+
+
+def test_the_report_shows_what_changed_answers_were_asked(folder):
+    """The question and its choices with who picked which; a stranger's markup stays text."""
+    for number in range(12):
+        choices = (" 12345", " abcdefghijkl"[: number + 2])
+        asked = [{"context": "It <b>is</b>" + "x" * 2100, "continuation": one} for one in choices]
+        if number % 2:
+            asked = [{"context": "It <b>is</b>", "continuation": one} for one in choices]
+        (folder / "texts" / f"{number}.json").write_text(json.dumps({"requests": asked}))
+
+    page = compared(folder, "text_prefix_space").report.read_text()
+
+    flips = json.loads((folder / "run" / "summary.json").read_text())["worst_flips"]
+    assert flips and "<b>is" not in page
+    for flip in flips:
+        number, sides = int(flip["sample"][:-5]), {flip[side]["answer"] for side in SIDES}
+        (context, first), (same, second) = (one.values() for one in flip["asked"])
+        assert sides == {0, 1} and context == same
+        assert (first, second) == (" 12345", " abcdefghijkl"[: number + 2])
+        part = page.partition(f"What {flip['sample']} asks")[2].partition("</table>")[0]
+        rows = [re.sub(r"<[^>]+>", "|", row).strip("|\n") for row in part.split("<tr>")[2:]]
+        assert [re.split(r"[|\n]+", row)[0] for row in rows] == ["question", "choice 1", "choice 2"]
+        for row, choice in zip(rows[1:], (0, 1), strict=True):
+            picked = [side for side in SIDES if flip[side]["answer"] == choice]
+            assert re.split(r"[|\n]+", row)[-1] == " and ".join(picked)
 
 
 def test_a_damaged_vocabulary_is_one_line(folder):

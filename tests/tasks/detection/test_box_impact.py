@@ -118,17 +118,25 @@ def test_a_pixel_is_occupied_where_its_center_is():
     assert occupied(np.zeros((0, 4)), (3, 4)).sum() == 0
 
 
-@pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
-def test_a_box_that_is_not_finite_counts_and_occupies_nothing(strange):
-    """Even where it would cover an object if it was clipped to the image."""
-    row = judged(found(C), found(C, (0, 0, strange, 5)), annotated(C, (0, 0, 20, 5)))
-    assert (row["delta_fp"], row["fn"], row["false_area"]) == (1, 1, 0.0)
-
-
-@pytest.mark.parametrize("name", ["scores", "boxes"])
-def test_nan_in_an_output_is_detected(name):
+@pytest.mark.parametrize(
+    ("name", "value", "due"),
+    [
+        ("scores", np.nan, Due.OUTPUT),
+        ("boxes", np.nan, Due.OUTPUT),
+        ("boxes", np.float32(3e38), Due.OUTPUT),  # 32 times as much is no float32
+        ("scores", 2.8e31, Due.REFUSED),
+    ],
+)
+def test_what_cannot_be_a_box_or_a_score_is_detected(name, value, due):
+    """The first of eight boxes, whose numbers are shares of 32 pixels, with a score of 0.9."""
     case = specimen.boxes(Detection)
+    card = case.task.Output.model_validate(
+        {**specimen.CARD, "head": {**specimen.CARD["head"], "unit": "image"}}
+    )
+    task = Detection(card, specimen.NETWORK)
     (outputs,) = case.fresh()
-    outputs[name].flat[0] = np.nan
-    settings = case.task.settings(Postprocess())
-    assert decoded(case.task, outputs, settings, case.placement) == Decoded(None, Due.OUTPUT)
+    outputs["scores"].flat[0] = 0.9
+    settings = task.settings(Postprocess())
+    assert decoded(task, outputs, settings, case.placement).due is None
+    outputs[name].flat[0] = value
+    assert decoded(task, outputs, settings, case.placement) == Decoded(None, due)

@@ -21,7 +21,7 @@ from detection_cards import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.errors import ModelError, SampleError
+from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.tasks.detection.declared import Score
 from simulator.tasks.detection.decode import decode
@@ -63,6 +63,68 @@ def plain_factor(value, rule):
         return 1.0
     value = 1 / (1 + math.exp(-value)) if rule[0] == "sigmoid" else value
     return value if rule[1] == 1 else max(value, 0) ** rule[1]
+
+
+def test_a_class_has_its_own_score_threshold():
+    """0.3 for all, 0.1 and 1 for two classes: the lower one is kept, the highest drops all."""
+    box, scores = [[1, 2, 3, 4]], [[0.2, 0.2, 0.99]]
+    classes = {"1": {"score_threshold": 0.1}, "2": {"score_threshold": 1.0}}
+    some = found(box, scores, asked={"nms": {"score_threshold": 0.3, "classes": classes}})
+    assert some.classes.tolist() == [1]
+    rows = np.array([[[1, 2, 3, 4, 0.2, 0], [1, 2, 3, 4, 0.2, 1]]], np.float32)
+    given = settings(FINAL, (20, 40), {"nms": {"score_threshold": 0.3, "classes": classes}})
+    assert decode({"found": rows}, given, whole(20, 40), 3).classes.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept"),
+    [
+        ({"min_width": 4.0}, [[0, 0, 4, 8], [0, 0, 10, 2]]),
+        ({"min_width": 4.0001}, [[0, 0, 10, 2]]),
+        ({"max_width": 4.0}, [[0, 0, 2, 9], [0, 0, 4, 8]]),
+        ({"min_height": 8.0, "max_height": 8.5}, [[0, 0, 4, 8]]),
+        ({"min_height": 9.0, "classes": {"0": {"min_height": 2.0}}},
+         [[0, 0, 2, 9], [0, 0, 4, 8], [0, 0, 10, 2]]),
+        ({"max_height": 1.0, "classes": {"0": {"max_height": "none"}}},
+         [[0, 0, 2, 9], [0, 0, 4, 8], [0, 0, 10, 2]]),
+        ({"classes": {"1": {"min_width": 90.0}}}, [[0, 0, 2, 9], [0, 0, 4, 8], [0, 0, 10, 2]]),
+    ],
+)  # fmt: skip
+def test_boxes_of_the_image_that_are_too_small_or_too_large_are_dropped(sizes, kept):
+    """attach_metadata_detector of Gst-nvinfer: after scaling; a side that is equal is kept."""
+    raw = np.array([[0, 0, 2, 9], [0, 0, 4, 8], [0, 0, 10, 2]]) / 2
+    place = Geometry(kind="squash", height=20, width=20).placement((40, 40), (20, 20))
+    some = found(raw, [[0.9], [0.8], [0.7]], size=(20, 20), place=place, asked={"nms": sizes})
+    assert some.boxes.tolist() == kept
+
+
+def test_an_upright_image_s_sides_are_measured():
+    """A phone's picture on its side: what the network sees as 8 wide is 8 high in the file."""
+    place = replace(whole(20, 20), orientation=6)
+    asked = {"nms": {"min_width": 8.0}}
+    some = found([[0, 0, 8, 4], [0, 0, 4, 8]], [[0.9], [0.8]], size=(20, 20), place=place,
+                 asked=asked)  # fmt: skip
+    sides = (some.boxes[:, 2:] - some.boxes[:, :2]).tolist()
+    assert sides == [[4, 8]]
+
+
+@pytest.mark.parametrize(
+    ("nms", "problem"),
+    [
+        ({"classes": {"3": {"min_width": 1.0}}}, "nms.classes.3: the model card has 3 labels"),
+        ({"kind": "greedy", "class_aware": False, "classes": {"1": {"iou_threshold": 0.2}}},
+         "nms.classes.1.iou_threshold: boxes of other classes are suppressed too"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_of_a_class(nms, problem):
+    with pytest.raises(ModelError, match=problem):
+        settings(BOXES, (20, 40), {"nms": nms})
+
+
+def test_a_card_may_have_thresholds_of_classes_and_a_profile_replaces_them():
+    nms = {"classes": {"1": {"score_threshold": 0.5}}}
+    assert settings(BOXES, (8, 8), nms=nms).nms.classes == {1: {"score_threshold": 0.5}}
+    assert settings(BOXES, (8, 8), {"nms": {"classes": {}}}, nms=nms).nms.classes == {}
 
 
 @given(
@@ -157,26 +219,65 @@ def test_nan_and_infinity_skip_the_sample(bad, where):
         found(boxes, scores)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize("kind", ["greedy", "soft_gaussian"])
-@pytest.mark.parametrize("head", [ANCHORS, BOXES], ids=["anchors", "boxes"])
-def test_huge_values_neither_warn_nor_crash(head, kind, precision):
-    """Without a clamp exp overflows: the boxes are finite and as large as boxes get."""
-    huge = 3e38
-    raw = [[huge, -huge, huge, huge], [-huge, huge, -huge, huge], [0, 0, 90, 90]]
-    asked = {"box_precision": precision, "nms": {"kind": kind, "sigma": 0.5}}
-    some = found(raw, [[0.9], [0.8], [0.7]], head, (8, 24), asked=asked)
-    assert np.isfinite(some.boxes).all()
-    assert (some.boxes[:, :2] <= some.boxes[:, 2:]).all()
+def test_huge_values_neither_warn_nor_crash(kind):
+    """Finite boxes are as far away as the model says; float64 holds their areas."""
+    huge = float(np.float32(3e38))
+    raw = [[-huge, -huge, huge, huge], [0, 0, 90, 90]]
+    some = found(raw, [[0.9], [0.8]], size=(8, 24), asked={"nms": {"kind": kind, "sigma": 0.5}})
+    assert some.boxes.tolist() == raw
     assert np.isfinite(some.scores).all()
 
 
-def test_a_box_that_overflows_is_as_large_as_boxes_get():
-    """Center and size are infinite, and their difference NaN: it reaches as far as any box."""
-    raw = [[3e38, -3e38, 3e38, 3e38]]
-    assert found(raw, [[0.9]], ANCHORS, (8, 8)).boxes.tolist() == [[-1e9, -1e9, 1e9, 1e9]]
-    clipped = found(raw, [[0.9]], ANCHORS, (8, 8), clip="network")
-    assert clipped.boxes.tolist() == [[0, 0, 8, 8]]
+@pytest.mark.parametrize("clip", ["none", "network", "image"])
+@pytest.mark.parametrize(
+    ("head", "raw", "precision"),
+    [
+        (ANCHORS, [0, 0, 89, 0], "fp32"),  # exp(89) is 4.5e38, float32 ends at 3.4e38
+        (ANCHORS, [3e38, -3e38, 3e38, 3e38], "fp32"),
+        ({**BOXES, "format": "cxcywh"}, [3e38, 0, 3e38, 3], "fp32"),
+        (ANCHORS, [0, 0, 12, 0], "fp16"),  # exp(12) is 162,755, float16 ends at 65,504
+        (BOXES, [0, 0, 7e4, 9], "fp16"),
+    ],
+)
+def test_a_box_that_overflows_is_told_and_not_moved_to_a_place(head, raw, precision, clip):
+    """Clipping would make a box as large as the image of an infinity."""
+    given = {"clip": clip, "asked": {"box_precision": precision}}
+    with pytest.raises(NotFinite, match=f"in a box, as it is decoded in {precision}"):
+        found([raw], [[0.9]], head, (8, 8), **given)
+    least = {"score_threshold": 0.95}
+    assert len(found([raw], [[0.9]], head, (8, 8), nms=least, **given)) == 0
+
+
+TENSOR = {"names": ["all"], "columns": ["boxes", "objectness", "scores"]}
+SHAPED = {**BOXES, "outputs": [TENSOR], "score": {**SCORE, "objectness": {"activation": "none"}}}
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "message"),
+    [
+        (BOXES, [2.8e31], r"^scores: 0 to 1 expected.* the model gave 2.8e\+31 to 2.8e\+31; if"),
+        (BOXES, [-7], "gave -7 to -7"),
+        (SHAPED, [1.2, 0.5], "^objectness: .* gave 1.2 to 1.2"),
+        (SHAPED, [0.0, 3], "^scores: .* gave 3 to 3"),  # though their product is 0
+        (FINAL, [1.2, 0], "^score: .* gave 1.2 to 1.2"),
+    ],
+)
+def test_a_score_that_cannot_be_one_skips_the_sample(head, row, message):
+    """Where the card has no activation, numbers are scores; some runs have one bad sample."""
+    given = settings(head, (20, 40), nms={"score_threshold": 0.01})
+    box = [1, 2, 3, 4]
+    arrays = {"all": [*box, *row], "found": [*box, *row], "boxes": box, "scores": row}
+    outputs = {name: np.array([[one]], np.float32) for name, one in arrays.items()}
+    with pytest.raises(SampleError, match=message):
+        decode(outputs, given, whole(20, 40), 1)
+
+
+def test_scores_may_leave_their_range_by_a_quantizer_s_step():
+    """And rows that a model with NMS inside fills with -1 are none."""
+    assert found([[1, 2, 3, 4]] * 2, [[1.03], [-0.03]]).scores.tolist() == [np.float32(1.03)]
+    rows = np.array([[1, 2, 3, 4, 0.5, 1], [-1] * 6], np.float32)
+    assert len(decode({"found": rows}, settings(FINAL, (20, 40)), whole(20, 40), 2)) == 1
 
 
 def test_nothing_above_the_threshold_is_an_empty_result():

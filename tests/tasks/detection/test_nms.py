@@ -149,3 +149,43 @@ def test_equal_scores_keep_their_order():
     boxes = np.array([[0.0, 0, 5, 5]] * 3)
     index, _ = suppress(boxes, np.full(3, 0.5), np.array([2, 0, 1]), rule())
     assert index.tolist() == [0, 1, 2]
+
+
+OWN = st.fixed_dictionaries(
+    {},
+    optional={
+        "iou_threshold": st.sampled_from([0.0, 0.25, 1.0]),
+        "score_threshold": st.sampled_from([0.15, 0.5, 1.0]),
+        "class_top_k_after": st.sampled_from([1, 2, None]),
+    },
+)
+
+
+@given(ITEMS, st.dictionaries(st.integers(0, 2), OWN))
+def test_thresholds_of_single_classes_are_those_of_each_class_run_alone(items, classes):
+    """With class_aware each class is a problem of its own, with its own three numbers."""
+    boxes, scores, labels = arrays(items)
+    general = replace(rule("greedy", 0.5, score=0.1), class_top_k_after=3)
+    kept = []
+    for label in range(3):
+        own = replace(general, **classes.get(label, {}))
+        (mine,) = np.nonzero(labels == label)
+        index, _ = suppress(boxes[mine], scores[mine], labels[mine], own)
+        kept += mine[index].tolist()
+
+    index, left = suppress(boxes, scores, labels, replace(general, classes=classes))
+
+    assert index.tolist() == sorted(kept)
+    assert left.tolist() == scores[sorted(kept)].tolist()
+
+
+def test_a_softened_score_ends_at_the_threshold_of_its_class():
+    """Two pairs of equal boxes; the second of each is softened to 0.8 / e = 0.29, of 0 and 0.5."""
+    boxes = np.array([[0, 0, 9, 9]] * 4, float)
+    scores, labels = np.array([0.9, 0.9, 0.8, 0.8]), np.array([0, 1, 0, 1])
+    soft = replace(rule("soft_gaussian", sigma=1.0), classes={1: {"score_threshold": 0.5}})
+
+    index, left = suppress(boxes, scores, labels, soft)
+
+    assert index.tolist() == [0, 1, 2]
+    assert left.tolist() == pytest.approx([0.9, 0.9, 0.8 * math.exp(-1)])

@@ -1,0 +1,53 @@
+"""The file of an attack without the attack: what attacked answers are compared with.
+
+A stack gets an attacked image resized by the reference and saved as PNG or JPEG. What that alone
+changes is no attack's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.conditions.attacks.attack import Attack, Budget, Seen
+from simulator.conditions.attacks.steps import LINF
+from simulator.errors import UserError
+
+F32 = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Unattacked(Attack):
+    """The way of an attacked file, with the clean pixels."""
+
+    name = "unattacked"
+    summary = "the clean image on the way of an attacked one"
+    examples: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def of(cls, attack: Attack) -> Unattacked:
+        """Return the baseline of an attack: its model, its resize, its file format."""
+        return cls(Budget(LINF, "0", 0.0), attack.resize, attack.saved, attack.bound_to)
+
+    @classmethod
+    def parse(cls, parameters: str) -> Unattacked:
+        """Refuse to be asked for: a robustness run has it beside its attacks."""
+        raise UserError(
+            "unattacked: measured beside attacks by simulate robustness, not by --under"
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the options that attacks have in common."""
+        return self.common
+
+    @property
+    def text(self) -> str:
+        """Its name in records."""
+        return f"{self.name}{self._ending.replace(',', ':', 1)}"
+
+    def attacked(self, clean: F32, truth: int, model: Seen, rng: np.random.Generator) -> F32:
+        """Return the clean pixels."""
+        return clean

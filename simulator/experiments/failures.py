@@ -1,0 +1,125 @@
+"""Which stacks fail on which samples, while others have an answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from simulator.experiments.kept import Kept
+from simulator.statistics.paired import clopper_pearson
+
+LISTED = 10
+"""Reasons that a summary lists at most, those of most samples first."""
+NAMED = 3
+"""Samples that are named for a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A sample that some stack has answered.
+
+    Attributes:
+        sample: its name.
+        stacks: that were run on it.
+        failed: those that failed, each with the reason.
+    """
+
+    sample: str
+    stacks: Sequence[str]
+    failed: Mapping[str, str]
+
+
+def failures(done: Kept, stacks: Sequence[str], reference: str | None) -> dict[str, Any]:
+    """Return ``failed`` and ``failures`` of a summary.
+
+    Args:
+        done: every sample, with one outcome for each stack.
+        stacks: their names, in the order of the outcomes.
+        reference: the one that the others are compared with; None: there is none.
+    """
+    whole = dict.fromkeys(stacks, len(done.ran))
+    return tallied(partly(done, [stacks] * len(done)), stacks, reference, whole)
+
+
+def partly(done: Kept, stacks: Sequence[Sequence[str]]) -> list[Tried]:
+    """Return the samples that some stacks have answered, and others not.
+
+    Args:
+        done: every sample.
+        stacks: the names of those that were run on each.
+    """
+    return [
+        Tried(done.items[at].name, stacks[at], {stacks[at][arm]: why for arm, why in own.items()})
+        for at, own in done.failed.items()
+    ]
+
+
+def tried_in(records: pa.Table, stacks: Collection[str]) -> list[Tried]:
+    """Return every sample of records, those that no stack has answered too.
+
+    Args:
+        records: of a run.
+        stacks: those that are looked at; each fails where one of its records says so.
+    """
+    names = ("sample", "side", "skipped", "failed")
+    whole = records.num_rows * [True]
+    known = set(records.column_names)
+    columns = [records[name].to_pylist() if name in known else whole for name in names]
+    failed: dict[str, dict[str, str]] = {}
+    for sample, side, why, fails in zip(*columns, strict=True):
+        own = failed.setdefault(sample, {})
+        if why is not None and fails and side in stacks:
+            own.setdefault(side, why)
+    return [Tried(sample, tuple(stacks), own) for sample, own in failed.items()]
+
+
+def tallied(
+    samples: Iterable[Tried],
+    stacks: Sequence[str],
+    reference: str | None,
+    whole: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Return ``failed`` and ``failures`` of a summary.
+
+    A stack fails on a sample where what it is compared with has an answer: the reference, or any
+    other stack. Its share is of the samples that it, or what it is compared with, has answered.
+
+    Args:
+        samples: some that some stack has answered.
+        stacks: every name.
+        reference: see :func:`failures`.
+        whole: of each stack how many further samples every stack has answered.
+    """
+    count, of = Counter[str](), Counter(whole)
+    why: dict[tuple[str, str], list[str]] = {}
+    for one in samples:
+        for name in one.stacks:
+            others = [reference] if reference in one.stacks and name != reference else one.stacks
+            answered = any(other not in one.failed for other in others if other != name)
+            fails = name in one.failed
+            of[name] += answered or not fails
+            if fails and answered:
+                count[name] += 1
+                reason = one.failed[name].replace(f"{one.sample}: ", "")
+                why.setdefault((name, reason), []).append(one.sample)
+    most = sorted(why.items(), key=lambda entry: -len(entry[1]))
+    return {
+        "failed": {
+            name: {
+                "count": count[name],
+                "of": of[name],
+                "rate": count[name] / of[name] if of[name] else None,
+                "ci95": clopper_pearson(count[name], of[name]) if of[name] else None,
+                "reference": name == reference,
+            }
+            for name in stacks
+        },
+        "failures": [
+            {"stack": name, "why": reason, "count": len(names), "samples": names[:NAMED]}
+            for (name, reason), names in most[:LISTED]
+        ],
+    }

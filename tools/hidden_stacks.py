@@ -24,7 +24,7 @@ from typing import Any
 from simulator.data.recording import load_recording
 from simulator.experiments.session import Session
 from simulator.identify import hidden, kit
-from simulator.identify.run import recorded_only, searched
+from simulator.identify.run import ready, recorded_only, searched
 from simulator.identify.space import Space, load_space, space
 
 BASE = "pillow_fp32"
@@ -118,7 +118,7 @@ def identified(
     recording = load_recording(options.out / str(seed) / "recording.yaml")
     every = session.dataset
     recorded_only(session, recording)
-    found, trials, items = searched(session, recording, whole)
+    found, trials, items = searched(session, *ready(session, recording, whole)[:2])
     session.dataset = every
     truth = tuple(picks[axis] for axis in whole.axes)
     same = trials.key(found.best) == trials.key(truth)

@@ -16,6 +16,7 @@ from simulator.data.folder import Item
 from simulator.identify.space import Space
 from simulator.identify.target import Target
 from simulator.modalities.image.card import ImageCard
+from simulator.modalities.image.front_end import in_order
 from simulator.modalities.image.sections import Arithmetic, image_spec
 from simulator.modalities.image.steps import normalize
 from simulator.profile.load import load
@@ -44,8 +45,8 @@ def solved(target: Target, items: Sequence[Item], whole: Space, card: ImageCard)
     ]
     for mean, std, own in _numbers(whole, card):
         for name in get_args(Arithmetic):
-            if own and card.input.top == 255 and name == "unit_divide":
-                continue  # the card's numbers are used on pixels of 0-255
+            if in_order(name, own, card.input) != name:
+                continue
             table = normalize(LEVELS, mean, std, name, "NHWC")[0, :, 0]
             if all(_within(channels, table) for channels in seen):
                 return str(name)

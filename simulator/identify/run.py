@@ -103,9 +103,10 @@ def identify(
             )
         notes, absent = recorded_only(session, found)
         whole = document or _offered(session, found, base)
-        if told := ready(session, found, whole)[2]:
+        target, whole, told = ready(session, found, whole)
+        if told:
             notes.append(Notice(Kind.FINDING, told))
-        result, trials, items = searched(session, found, whole, ends)
+        result, trials, items = searched(session, target, whole, ends)
         text = _profile(trials.composer, result, found)
         with tempfile.TemporaryDirectory() as scratch:
             place = Path(scratch) / PROFILE
@@ -132,6 +133,7 @@ def identify(
                 after=found.spec.after,
                 base=Profile(profile=start[0].name),
                 exact=result.exact,
+                ulps=target.ulps,
                 equal=result.score.equal,
                 mean=answer.finite(result.score.mean),
                 largest=answer.finite(result.score.largest),
@@ -209,20 +211,19 @@ def _offered(session: Session, found: Recording, base: str) -> Space:
 
 
 def searched(
-    session: Session, found: Recording, whole: Space, ends: float | None = None
+    session: Session, target: Target, whole: Space, ends: float | None = None
 ) -> tuple[Found, Trials, Sequence[Item]]:
     """Search a space for the stack that made a recording.
 
     Args:
         session: its images are those of the recording, see :func:`recorded_only`.
-        found: the recording.
-        whole: the space.
+        target: the recording, see :func:`ready`.
+        whole: the space, likewise.
         ends: see :class:`~simulator.identify.trials.Trials`.
 
     Raises:
         ProfileError: no stack of the space is possible.
     """
-    target, whole, _ = ready(session, found, whole)
     composer = Composer(whole.base, whole.axes, session)
     execution = frozenset(blocks(whole.axes).get("execution", ()))
     begun = (

@@ -52,6 +52,11 @@ class IdentifySummary(ModelSummary):
     after: Literal["decode", "resize", "geometry"] | None = None
     base: Profile = Field(description="whose options were changed")
     exact: bool = Field(description="whether all images have the recorded bits or answers")
+    ulps: int = Field(
+        default=0,
+        description="tensors count as equal within so many units in the last place of their "
+        "largest value; 0: to the bit",
+    )
     equal: int = Field(description="images that have")
     mean: float | None = Field(
         description="mean absolute difference; of predictions, by how much the logarithm of the "

@@ -12,7 +12,7 @@ import tiny
 from simulator.data.recording import load_recording
 from simulator.experiments.session import Session
 from simulator.identify import hidden, kit
-from simulator.identify.run import recorded_only, searched
+from simulator.identify.run import ready, recorded_only, searched
 from simulator.identify.space import Space, space
 from simulator.model.card import Card
 from simulator.testing import files
@@ -83,7 +83,7 @@ def identified(session, whole, kind, after, seed, folder):
             break
     every = session.dataset
     recorded_only(session, load_recording(manifest))
-    found, trials, _ = searched(session, load_recording(manifest), whole)
+    found, trials, _ = searched(session, *ready(session, load_recording(manifest), whole)[:2])
     session.dataset = every
     truth = trials.key(tuple(picks[axis] for axis in whole.axes))
     return truth in {trials.key(point) for point in found.equal}, found.exact
@@ -143,6 +143,6 @@ def test_places_that_only_fit_together(card, images, tmp_path):
         manifest = hidden.record(session, whole.stack(picks), "tensors", tmp_path)
         recorded_only(session, load_recording(manifest))
 
-        found, _, _ = searched(session, load_recording(manifest), whole)
+        found, _, _ = searched(session, *ready(session, load_recording(manifest), whole)[:2])
 
     assert found.exact

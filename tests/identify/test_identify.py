@@ -416,6 +416,8 @@ def test_a_tensor_of_plain_torch_code_is_found(order, tmp_path, cache):
     profile = load(str(found.folder / "identified.yaml"))
     if order == "none":
         assert "within 4 units in the last place" in told[0]
+        assert "is reproduced within 4 units in the last place" in found.summary.verdict.lost[0]
     else:
         assert f"{order} has the bits" in told[0]
+        assert "is reproduced to the bit" in found.summary.verdict.lost[0]
         assert profile.spec.normalize.arithmetic == order

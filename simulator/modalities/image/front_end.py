@@ -12,7 +12,6 @@ from simulator.errors import ModelError
 from simulator.modalities.image.card import geometry_of
 from simulator.modalities.image.geometry import Geometry
 from simulator.modalities.image.sections import Arithmetic, image_spec
-from simulator.modalities.image.sections import Normalize as NormalizeSection
 from simulator.modalities.image.steps import (
     Crop,
     Decode,
@@ -56,16 +55,23 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         steps += [*sizing, converting] if inside else [converting, *sizing]
     mean, std = statistics(profile, card.input)
     order = color.order if color.order != "model" else card.input.order
-    arithmetic = in_order(image_spec(profile).normalize, card.input)
+    asked = image_spec(profile).normalize
+    of_card = asked.mean == asked.std == "model"
+    arithmetic = in_order(asked.arithmetic, of_card, card.input)
     numbers = tuple(mean.tolist()), tuple(std.tolist())
     normalizing = Normalize(*numbers, arithmetic, order, card.input.layout)
     return [*steps, Fit(geometry), normalizing]
 
 
-def in_order(asked: NormalizeSection, card: Any) -> Arithmetic:
-    """Return the order of arithmetic: a card's numbers on 0-255 are used on pixels of 0-255."""
-    whole = asked.mean == asked.std == "model" and card.top == 255
-    return "divide" if whole and asked.arithmetic == "unit_divide" else asked.arithmetic
+def in_order(asked: Arithmetic, of_card: bool, card: Any) -> Arithmetic:
+    """Return the order of arithmetic: a card's numbers on 0-255 are used on pixels of 0-255.
+
+    Args:
+        asked: by the profile.
+        of_card: whether mean and std are those of the card.
+        card: the ``input`` section of the model card.
+    """
+    return "divide" if asked == "unit_divide" and of_card and card.top == 255 else asked
 
 
 def _refuse_odd(profile: Profile, card: Any, geometry: Geometry) -> None:

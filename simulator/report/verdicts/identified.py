@@ -17,7 +17,12 @@ def identify(summary: IdentifySummary) -> Told:
     names = ", ".join(f"{axis} {option}" for axis, option in changed.items())
     what, images = summary.kind, count(summary.samples, summary.sample_unit)
     if summary.exact and what != "predictions":
-        lost = [f"{summary.recording} is reproduced to the bit on all {images}: {names}."]
+        how = (
+            f"within {summary.ulps} units in the last place of the largest value"
+            if summary.ulps
+            else "to the bit"
+        )
+        lost = [f"{summary.recording} is reproduced {how} on all {images}: {names}."]
     elif summary.exact:
         lost = [f"All {images} of {summary.recording} are answered alike: {names}."]
     else:

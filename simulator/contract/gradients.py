@@ -110,6 +110,9 @@ class Differentiable(ABC):
         """Return the model's first output for one sample as (C,) float32."""
         return self._scores(np.ascontiguousarray(values)).reshape(-1)
 
+    def close(self) -> None:  # noqa: B027 - most hold nothing but memory of this process
+        """Free what it holds; closing twice is allowed."""
+
     @abstractmethod
     def _open(self, artifact: Path) -> None: ...
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from simulator import registry
 from simulator.closing import Closing
+from simulator.conditions.attacks.target import release
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Boundary, Chain, generator
 from simulator.contract.warp import Size, WarpOf
@@ -456,10 +457,11 @@ class Session(Closing):
         return {"executor": self.executor.described()}
 
     def close(self) -> None:
-        """Stop hashing, and close every runtime."""
+        """Stop hashing, close every runtime, and forget attacked models."""
         self.digests.close()
         self.executor.close()
         self.builder.close()
+        release()
 
 
 def arm_of(stack: str, under: Under | None) -> Arm:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ class Following(Work):
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
-        yield _opened(self.subject, "work")
+        with closing(_opened(self.subject, "work")) as made:
+            yield made
 
     def _jobs(self) -> list[Job]:
         return [(x,) for x in models.inputs("work")]

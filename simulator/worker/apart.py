@@ -57,6 +57,10 @@ class ConfinedGradients(Differentiable):
     def _open(self, artifact: Path) -> None:
         self._remote.call("artifact")  # opens it: its errors come now
 
+    def close(self) -> None:
+        """Free what the worker holds."""
+        self._remote.close()
+
     def _at(self, values: F32) -> tuple[F32, Pull]:
         def pull(cotangent: F32) -> F32:
             found: F32 = self._remote.call("pulled", values, cotangent)

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,6 +73,7 @@ class Worker:
         self._life = 0
         self._halted = False
         self._kept = contextlib.ExitStack()
+        self._gone = deque[tuple[int, int]]()
 
     def call(
         self,
@@ -105,7 +107,8 @@ class Worker:
                 raise (SampleError if of_sample else ModelError)(f"{self._called} was interrupted")
             if of is not None and (self._process is None or of[0] != self._life):
                 raise Stale
-            request = {"call": name, "args": list(arguments), "of": of and of[1]}
+            number, gone = of and of[1], self._forgotten()
+            request = {"call": name, "args": list(arguments), "of": number, "gone": gone}
             try:
                 reply = self._ask(request, CALL_SECONDS if of_sample else OPEN_SECONDS)
             except Crashed as crash:
@@ -132,6 +135,10 @@ class Worker:
             raise _error(str(reply["error"]), str(reply["message"]))
         return (life, reply["value"]) if name == "make" else reply["value"]
 
+    def forget(self, made: tuple[int, int]) -> None:
+        """Let the next call close what ``make`` returned; finalizers may call this."""
+        self._gone.append(made)
+
     def stop(self) -> None:
         """End the process."""
         with self._lock:
@@ -148,6 +155,11 @@ class Worker:
     def go_on(self) -> None:
         """Let the next call start the process again."""
         self._crashes, self._halted = 0, False
+
+    def _forgotten(self) -> list[int]:
+        """The numbers of what was forgotten in the process that runs now."""
+        gone = [self._gone.popleft() for _ in range(len(self._gone))]
+        return [number for life, number in gone if life == self._life and self._process]
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         if self._process is None:

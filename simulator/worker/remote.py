@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -43,7 +44,10 @@ def make(worker: Worker, spec: StageSpec, number: int, real: type[Any], *argumen
 
 
 class Implementation:
-    """One implementation in a worker; it is built again after the worker was restarted."""
+    """One implementation in a worker; it is built again after the worker was restarted.
+
+    The worker drops it when it is closed here, or not used any more.
+    """
 
     def __init__(self, worker: Worker, *arguments: Any) -> None:
         self.worker, self._arguments = worker, arguments
@@ -57,7 +61,7 @@ class Implementation:
             raise ValueError("it was closed; open it again to use it")
         while True:
             with self._making:
-                made = self._made = self._made or self.worker.call("make", *self._arguments)
+                made = self._made = self._made or self._make()
             try:
                 return self.worker.call(name, *arguments, of=made, of_sample=of_sample)
             except Stale:
@@ -68,9 +72,18 @@ class Implementation:
     def close(self) -> None:
         """Close it, unless its worker has ended."""
         self._closed = True
-        if self._made is not None:
+        with self._making:
+            made, self._made = self._made, None
+        if made is not None:
+            self._unused.detach()
             with suppress(Stale):
-                self.worker.call("close", of=self._made)
+                self.worker.call("close", of=made)
+
+    def _make(self) -> tuple[int, int]:
+        made: tuple[int, int] = self.worker.call("make", *self._arguments)
+        self._unused = weakref.finalize(self, self.worker.forget, made)
+        self._unused.atexit = False
+        return made
 
 
 def _player(spec: StageSpec, real: type[Any]) -> type[Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -66,13 +68,16 @@ def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int)
     """Answer requests, one line each."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     incoming, outgoing = Memory(theirs), Memory(ours)
-    made: list[Any] = []
+    made: dict[int, Any] = {}
+    numbers = itertools.count()
     with open(requests, "rb") as lines, open(replies, "wb", buffering=0) as out:
         for line in lines:
             request = decode(line, incoming)
             start = time.perf_counter_ns()
             try:
-                value = _answer(backend, made, request)
+                for number in request["gone"]:
+                    _close(made.pop(number, None))
+                value = _answer(backend, made, numbers, request)
                 reply = {"value": value, "ns": time.perf_counter_ns() - start}
                 out.write(encode(reply, outgoing))
             except Exception as error:  # the client reports whatever the library raises
@@ -88,10 +93,14 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
+def _answer(
+    backend: Backend, made: dict[int, Any], numbers: Iterator[int], request: dict[str, Any]
+) -> Any:
     name, arguments = request["call"], request["args"]
     if name == "confinement":
         return os.environ.get(IN_FORCE, "")
+    if name == "held":
+        return len(made)
     if name in ("make", "compile", "compile_identity"):
         stage, number, *rest = arguments
         stage, _, part = stage.partition(".")
@@ -102,10 +111,18 @@ def _answer(backend: Backend, made: list[Any], request: dict[str, Any]) -> Any:
             implementation = partial(Served, implementation.injector())
         if name != "make":
             return getattr(implementation, name)(*rest)
-        made.append(implementation(*rest))
-        return len(made) - 1
+        number = next(numbers)
+        made[number] = implementation(*rest)
+        return number
+    if name == "close":
+        return _close(made.pop(request["of"]))
     found = getattr(made[request["of"]], name)
     return found(*arguments) if callable(found) else found
+
+
+def _close(implementation: Any) -> None:
+    if close := getattr(implementation, "close", None):
+        close()
 
 
 def _kind(error: Exception) -> str:

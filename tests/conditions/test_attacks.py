@@ -11,6 +11,7 @@ from PIL import Image
 
 import simulator
 from simulator.conditions.attacks.record import record_of
+from simulator.conditions.attacks.target import opened
 from simulator.conditions.condition import Disturbance, under
 from simulator.contract.encoded import inspect
 from simulator.contract.recipe import Context
@@ -200,6 +201,7 @@ def test_every_stack_of_a_run_gets_the_attacked_file(program, tmp_path, cache):
     )  # fmt: skip
     rows = result.records().to_pylist()
     assert len(rows) == 12 and not any(row["correct"] for row in rows)
+    assert opened.cache_info().currsize == 0, "the attacked model is released with the run"
 
 
 PLANES = """

@@ -130,6 +130,9 @@ class Log:
         self.asked.append((name, of_sample))
         return (1, 0) if name == "make" else "words"
 
+    def forget(self, made):
+        self.asked.append(("forget", made))
+
 
 def test_what_is_closed_stays_closed(tmp_path):
     worker, spec = Log(), StageSpec("closing", "reads", base=Closing, calls=("read",))

@@ -243,6 +243,11 @@ def opened(target: Target) -> Opened:
     return Opened(target)
 
 
+def release() -> None:
+    """Forget the opened targets; each is freed as soon as no attack uses it."""
+    opened.cache_clear()
+
+
 def _backend(format: str) -> Backend:
     """Return the first backend that computes gradients of such files."""
     offers = ((one, offer) for one in registry.backends() for offer in one.of(Stage.GRADIENT))

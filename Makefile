@@ -2,7 +2,7 @@
 # make test    set everything up and run the tests
 # make prove   the long proofs: conformance of every backend, golden tasks, hostile inputs, the README
 # make all-tests  both at once, as CI does: tests are collected and libraries imported once
-# make check   lint, types, import rules, generated files
+# make check   lint, types, import rules, generated files, size
 # make docs    the documents as a site, in build/html
 # make pythons installs and the first steps on the oldest and the newest Python
 # make bench   speed and memory, as ratios within one run
@@ -57,6 +57,7 @@ generated: install
 	$(BIN)/python tools/templates.py --check
 	$(BIN)/python tools/profiles_readme.py --check
 	$(BIN)/python tools/claims.py --check
+	$(BIN)/python tools/size.py
 
 # A page that is not there stops the build, as in CI.
 docs: install

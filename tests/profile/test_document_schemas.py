@@ -31,7 +31,7 @@ def shown(page):
 @pytest.mark.parametrize(
     ("kind", "page"),
     [("model-card", "model-cards.md"), ("data-card", "data-cards.md"), ("audit", "audit.md"),
-     ("suite", "suites.md"), ("condition-suite", "robustness.md"),
+     ("suite", "suites.md"), ("condition-suite", "conditions.md"),
      ("campaign", "faults.md"), ("repairs", "repair.md")],
 )  # fmt: skip
 def test_what_the_documents_show_is_green(kind, page):
@@ -103,7 +103,7 @@ def card(**changed):
         ("audit", shown("audit.md")[0] | {"deploy": {"box": {"profil": "x"}}}),
         ("audit", shown("audit.md")[0] | {"deploy": {"box": stack("resize.backnd")}}),
         ("audit", shown("audit.md")[0] | {"train": stack("resise")}),
-        ("condition-suite", shown("robustness.md")[0] | {"where": "somewhere"}),
+        ("condition-suite", shown("conditions.md")[0] | {"where": "somewhere"}),
         ("campaign", shown("faults.md")[0] | {"bits": "some"}),
         ("repairs", shown("repair.md")[0] | {"order": ["euros"]}),
         ("repairs", shown("repair.md")[0] | {"axes": {"a": {"b": {"set": {"resise": 1}}}}}),

@@ -63,7 +63,8 @@ NOT_JUDGED: dict[str, Any] = {
     "ci95": None, "more": None,
     "reason": "the training stack is not shown to be better than guessing",
 }  # fmt: skip
-"""Of the outcome of a rule, where no rule can be judged."""
+"""Of the outcome of a rule that cannot be judged by such a training stack."""
+_ON_FAILURES = re.compile(r"(?:.*: )?failed\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +205,13 @@ def evaluate(
 
     Returns:
         The fields of :class:`simulator.results.shared.Gate`. Where the training stack is no better
-        than guessing, no rule is judged, and each fails.
+        than guessing, no rule is judged, and each fails; but see :func:`holds_at_chance`.
     """
     outcomes = [_apply(one, summary) for rule in rules for one in for_stacks(rule, summary)]
     if at_chance(summary.get("warnings", ())):
-        outcomes = [one | NOT_JUDGED for one in outcomes]
+        outcomes = [
+            one if holds_at_chance(one["rule"]) else one | NOT_JUDGED for one in outcomes
+        ]
     if undecided == "pass":
         outcomes = [one | {"failed": one["failed"] and not one["undecided"]} for one in outcomes]
     return {"passed": not any(one["failed"] for one in outcomes), "rules": outcomes}
@@ -217,6 +220,15 @@ def evaluate(
 def at_chance(notices: Iterable[Notice]) -> list[Notice]:
     """Return those of some notices that say that nothing can be judged by the training stack."""
     return [one for one in notices if one.kind is Kind.AT_CHANCE]
+
+
+def holds_at_chance(rule: str) -> bool:
+    """Whether a rule is judged by any training stack: one on samples that are not answered.
+
+    Args:
+        rule: its text; what it is on may stand before it, with a colon.
+    """
+    return _ON_FAILURES.match(rule) is not None
 
 
 def for_stacks(rule: Rule, summary: Mapping[str, Any] | Typed) -> list[Rule]:

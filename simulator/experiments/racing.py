@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.analysis.gate import NOT_JUDGED, at_chance
+from simulator.analysis.gate import NOT_JUDGED, at_chance, holds_at_chance
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN, done_of, rows_of
@@ -223,7 +223,10 @@ def ended(race: Race, samples: int, undecided: str, notices: Iterable[Notice]) -
     """
     outcomes = race.outcomes(undecided)
     if at_chance(notices):
-        outcomes = [one.model_copy(update=NOT_JUDGED) for one in outcomes]
+        outcomes = [
+            one if holds_at_chance(one.rule) else one.model_copy(update=NOT_JUDGED)
+            for one in outcomes
+        ]
     return {
         "early": race.early(samples),
         "gate": Gate(passed=not any(rule.failed for rule in outcomes), rules=outcomes),

@@ -42,7 +42,8 @@ def concluded(summary: S, asked: Asked | None = None) -> S:
 def verdict(summary: Summary, asked: Asked | None = None) -> Verdict:
     """Return the verdict of a finished run; it follows from the other fields of its summary.
 
-    Where the training stack is no better than guessing, nothing is said of causes.
+    Where the training stack is no better than guessing, nothing is said of causes; an audit has
+    other pairs.
 
     Args:
         summary: with a verdict before, whose next command then is that of this one.
@@ -54,7 +55,8 @@ def verdict(summary: Summary, asked: Asked | None = None) -> Verdict:
     changed = [one.text for one in notices if one.kind is Kind.CHANGED]
     doubts = [f"{_capital(str(one))}." for one in at_chance(notices)]
     after, then = summary.verdict.next if summary.verdict else None, told.next
-    if decision == "not judged":
+    doubtful = decision == "not judged" or (bool(doubts) and summary.command != "audit")
+    if doubtful:
         then = checked
     if asked is not None:
         after = then(asked) if then else None
@@ -62,7 +64,8 @@ def verdict(summary: Summary, asked: Asked | None = None) -> Verdict:
         lost = [*doubts, *changed, *failed, *told.lost, *skipped]
         return Verdict(decision=decision, lost=lost, next=after)
     lost = [*changed, *failed, *told.lost, *skipped, *doubts, *rules.doubts(summary.gate.rules)]
-    return Verdict(decision=decision, lost=lost, cause=told.cause, next=after)
+    cause = None if doubtful else told.cause
+    return Verdict(decision=decision, lost=lost, cause=cause, next=after)
 
 
 def _left_out(summary: Summary) -> tuple[list[str], list[str]]:

@@ -5,6 +5,7 @@ simulate prove condition NAME            on the samples of its modality
 simulate prove modality NAME             with the samples, the card and the profile that it brings
 simulate prove task NAME                 with the outputs that it brings
 simulate prove data_format CARD          with a small data card of yours; needs --model
+simulate prove importer FILE             with a small file of yours
 simulate prove graph_pass NAME           on a small model of each operator family
 simulate prove executor NAME             against the local one
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from simulator.testing.tasks import Verdict
 
 KINDS = (
-    "stage", "condition", "modality", "task", "data_format", "graph_pass", "executor",
+    "stage", "condition", "modality", "task", "data_format", "importer", "graph_pass",
+    "executor",
 )  # fmt: skip
 
 _SUITES = {
@@ -43,7 +45,7 @@ _SUITES = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("name", metavar="NAME", help="of its entry point; of a data format a card")
+    parser.add_argument("name", metavar="NAME", help="of its entry point; or CARD, FILE")
     parser.add_argument(
         "--model", metavar="CARD", help="a model card with the classes of the data, for data_format"
     )
@@ -110,6 +112,10 @@ def _lines(verdicts: Iterable[Verdict]) -> Iterator[Line]:
 def _verdicts(kind: str, name: str, model: str | None) -> list[Verdict]:
     if kind == "data_format":
         return _data_format(Path(name), model)
+    if kind == "importer":
+        from simulator.testing.importers import prove_importer
+
+        return prove_importer(Path(name))
     from simulator.contract.stage import named
 
     prove = named(f"simulator.testing.{_SUITES[kind]}:prove_{kind}")

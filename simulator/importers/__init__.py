@@ -1,5 +1,6 @@
-"""Importers: profiles made from other tools' configuration files, one module per format."""
+"""Importers: profiles made from other tools' configuration files, one class per format."""
 
-from simulator.importers.formats import FORMATS, convert, entries
+from simulator.importers.importer import IMPORTERS, ConfigFile, Importer
+from simulator.importers.importing import convert, entries, importer_of
 
-__all__ = ["FORMATS", "convert", "entries"]
+__all__ = ["IMPORTERS", "ConfigFile", "Importer", "convert", "entries", "importer_of"]

@@ -15,6 +15,7 @@ from typing import Any
 from simulator.importers import accuracy_checker_steps, values
 from simulator.importers.accuracy_checker_launcher import SPEED, launch
 from simulator.importers.draft import Draft, Keys
+from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.open_model_zoo import Inside
 from simulator.profile.document import Document, Key
 
@@ -40,8 +41,38 @@ _BOXES_BACK = "boxes are always mapped back to the image here"
 _AFTER = "after the network: the model card's output and the profile's postprocess say that here"
 
 
+class AccuracyChecker(Importer):
+    """A list of models, each with launchers and data sets."""
+
+    name = tool = "accuracy_checker"
+    about = "OpenVINO Accuracy Checker's YAML"
+    base = "pillow_fp32"
+    stems = ("accuracy-check",)
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it has evaluations, or models that are not one mapping."""
+        return file.has_line(r"^evaluations\s*:|^models\s*:(?!(?:\s|#[^\n]*\n)*\w+\s*:)")
+
+    def stacks(self, file: ConfigFile) -> list[str]:
+        """Name each model with each of its launchers and data sets."""
+        return [one.label for one in _entries(file.yaml)]
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the reader and the steps of one of them."""
+        top = file.yaml_keys(draft)
+        if "evaluations" in top:
+            top.problem("evaluations", "several networks run by a script of their own; import each "
+                        "of them from a file with models")  # fmt: skip
+            return
+        nothing: list[dict[str, Any]] = []
+        top.need("models", values.mappings, nothing, "only a list of models can be imported")
+        top.rest({"global_definitions": _DATA}, named=("models",))
+        if not draft.problems:
+            _one(draft, file.path, file.yaml, _entries(file.yaml)[stack])
+
+
 @dataclass(frozen=True, slots=True)
-class Entry:
+class _Entry:
     """One stack of a file: a model with one of its launchers and one of its data sets.
 
     Attributes:
@@ -57,7 +88,7 @@ class Entry:
     label: str
 
 
-def entries(found: Document) -> list[Entry]:
+def _entries(found: Document) -> list[_Entry]:
     """Return the stacks of a file, in its order; what is no list of mappings has none."""
     made = []
     for at, model in enumerate(_mappings(found.values.get("models"))):
@@ -68,51 +99,15 @@ def entries(found: Document) -> list[Entry]:
                 words += [str(dataset.get("name"))] if len(datasets) > 1 else []
                 name = str(model.get("name", ""))
                 label = f"{values.show(name)} ({values.show(', '.join(words))})"
-                made.append(Entry(at, first, second, name, label))
+                made.append(_Entry(at, first, second, name, label))
     return made
-
-
-def labels(found: Document) -> list[str]:
-    """Return name and framework of each stack of a file."""
-    return [one.label for one in entries(found)]
 
 
 def _mappings(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the YAML document."""
-    top = _keys(draft, found, found.values, ())
-    if "evaluations" in top:
-        top.problem("evaluations", "several networks run by a script of their own; import each of "
-                    "them from a file with models")  # fmt: skip
-        return
-    nothing: list[dict[str, Any]] = []
-    top.need("models", values.mappings, nothing, "only a list of models can be imported")
-    top.aside({"global_definitions": _DATA})
-    top.rest(named=("models",))
-    if draft.problems:
-        return
-    offered = entries(found)
-    if entry is not None and not 1 <= entry <= len(offered):
-        draft.problems.append(f"{path}: entry {entry}: the file has {_count(offered)}")
-        return
-    if entry is None and len(offered) > 1:
-        told = "; ".join(f"--entry {n}: {one.label}" for n, one in enumerate(offered, 1))
-        where = found.where(("models", 1))
-        draft.problems.append(
-            f"{where}: the file has {_count(offered)}; give one, or --all: {told}"
-        )
-        return
-    _one(draft, path, found, offered[(entry or 1) - 1])
-
-
-def _count(offered: list[Entry]) -> str:
-    return f"{len(offered)} {'stack' if len(offered) == 1 else 'stacks'}"
-
-
-def _one(draft: Draft, path: Path, found: Document, chosen: Entry) -> None:
+def _one(draft: Draft, path: Path, found: Document, chosen: _Entry) -> None:
     place: Key = ("models", chosen.model)
     model = _keys(draft, found, found.values["models"][chosen.model], place)
     draft.name = model.take("name", values.text, "")
@@ -157,8 +152,8 @@ def _has_no_image(draft: Draft, found: Document, keys: Keys, place: Key) -> bool
 
 
 def _keys(draft: Draft, found: Document, here: dict[str, Any], place: Key) -> Keys:
-    prefix, near = ("".join(f"{part}." for part in parts) for parts in (place, place[4:]))
-    return Keys(draft, here, lambda key: found.where((*place, key)), prefix, near)
+    near = "".join(f"{part}." for part in place[4:])
+    return Keys(draft, here, found.where, place, near=near)
 
 
 def _data(draft: Draft, found: Document, keys: Keys, place: Key, inside: Inside | None) -> None:
@@ -195,7 +190,6 @@ def _data(draft: Draft, found: Document, keys: Keys, place: Key, inside: Inside 
     if others:
         said = values.show(", ".join(others))
         draft.claim("postprocess", "assumed", f"Accuracy Checker's steps are set aside: {said}")
-    keys.aside(_DATASET)
     keys.rest(_DATASET)
 
 
@@ -206,3 +200,6 @@ def _reader_options(keys: Keys) -> None:
         if keys.take(key, values.boolean, allowed) != allowed:
             keys.refuse(key, "a profile has one color image per sample")
     keys.rest(named=("type",))
+
+
+ACCURACY_CHECKER = AccuracyChecker()

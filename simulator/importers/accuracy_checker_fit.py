@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from simulator.importers import accuracy_checker_numbers as numbers
 from simulator.importers import values
-from simulator.importers.accuracy_checker_path import Path, card, sides, told
+from simulator.importers.accuracy_checker_path import Path, sides, told
 from simulator.importers.draft import Keys, together
 
 
@@ -51,7 +51,7 @@ def crop(path: Path, keys: Keys) -> None:
     draft.write("geometry", "rounding", rounding, rule)
     draft.write("geometry", "short_side", path.size[0], told(path.last))
     draft.claim("geometry", "emulated", "accuracy_checker resize.py, crop.py")
-    card(path, size, told(keys))
+    draft.network(size, told(keys))
 
 
 def _rounding(keys: Keys, pillow: bool) -> tuple[str, str]:
@@ -126,4 +126,4 @@ def padding(path: Path, keys: Keys) -> None:
     draft.write("geometry", "position", position, keys.origin("pad_type", "center is the default"))
     draft.write("geometry", "value", level, keys.origin("pad_value", "0,0,0 is the default"))
     draft.claim("geometry", "emulated", "accuracy_checker scale_fit_to_window, center_padding")
-    card(path, size, told(keys) if "size" in keys else told(path.last))
+    draft.network(size, told(keys) if "size" in keys else told(path.last))

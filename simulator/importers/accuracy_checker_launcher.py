@@ -72,7 +72,7 @@ def launch(keys: Keys, path: Path) -> Inside | None:
         keys.refuse(
             "reset_memory_state", "the network has a state, and a profile has single images"
         )
-    keys.rest({*_LAUNCHER, "mo_params", "mo_flags"}, named=("mo_params", "mo_flags"))
+    keys.rest(also=_LAUNCHER, named=("mo_params", "mo_flags"))
     return inside
 
 

@@ -39,12 +39,6 @@ class Path:
     before: tuple[dict[str, Any], Keys] | None = None
 
 
-def card(path: Path, size: tuple[int, int], origin: str) -> None:
-    """Note the network's (rows, columns) for the model card."""
-    told = origin.removeprefix("from ")
-    path.draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({told})")
-
-
 def sides(keys: Keys, default: tuple[int, int] | None = None) -> tuple[int, int] | None:
     """Take ``size``, or ``dst_height`` and ``dst_width``, as (height, width)."""
     size = keys.take("size", values.pixels, 0)

@@ -14,7 +14,7 @@ from typing import Any
 from simulator.importers import accuracy_checker_fit as fit
 from simulator.importers import accuracy_checker_numbers as numbers
 from simulator.importers import values
-from simulator.importers.accuracy_checker_path import Path, card, sides, told
+from simulator.importers.accuracy_checker_path import Path, sides, told
 from simulator.importers.draft import Draft, Keys, Order, together
 from simulator.importers.open_model_zoo import Inside
 
@@ -81,7 +81,7 @@ def _finish(path: Path) -> None:
     if path.resized == "squash":
         path.draft.write("geometry", "kind", "squash", told(path.last))
         if path.size[0]:
-            card(path, path.size, told(path.last))
+            path.draft.network(path.size, told(path.last))
         return
     scale = path.resized
     path.last.refuse(

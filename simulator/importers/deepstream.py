@@ -16,9 +16,9 @@ from pathlib import Path
 
 from simulator.importers import nvinfer_file, nvinfer_keys, values
 from simulator.importers.draft import Draft, Keys, Order
+from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.nvinfer_boxes import boxes, elsewhere
 from simulator.modalities.image.sections import image_spec
-from simulator.profile.document import Document
 from simulator.profile.load import load
 
 _ON = {"0": False, "false": False, "1": True, "true": True}
@@ -32,14 +32,31 @@ _TASKS = {
 }  # fmt: skip
 
 
-def read(path: Path, found: str | Document, draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the file's text, or from its YAML document."""
-    groups = nvinfer_file.groups(path, found, draft)
-    if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: a config_infer file has only one network")
-    if "property" not in groups:
-        draft.problems.append(_another(path, groups))
-        return
+class DeepStream(Importer):
+    """A configuration of Gst-nvinfer, as a key file or as YAML."""
+
+    name = "deepstream"
+    about = "NVIDIA DeepStream's config_infer_*.txt or .yml (Gst-nvinfer)"
+    tool = "config_infer"
+    base = "deepstream_nv12_fp32"
+    stems = ("config_infer_primary",)
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it has Gst-nvinfer's groups, or the key that each such file has."""
+        return file.has_line(
+            rf"^\s*\[(property|primary-gie)\]|{nvinfer_file.YAML}|^net-scale-factor\s*="
+        )
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the conversion, the network and its boxes."""
+        groups = nvinfer_file.groups(file, draft)
+        if "property" in groups:
+            _read(file.path, groups, draft)
+        else:
+            draft.problems.append(_another(file.path, groups))
+
+
+def _read(path: Path, groups: nvinfer_file.Groups, draft: Draft) -> None:
     keys = nvinfer_file.keys(draft, path, groups, "property")
     for key, (allowed, why) in nvinfer_keys.ONLY.items():
         if key in keys and keys.values[key] not in allowed:
@@ -63,8 +80,7 @@ def read(path: Path, found: str | Document, draft: Draft, entry: int | None) -> 
     if task == "detection":
         boxes(keys, path, groups)
     elsewhere(draft, path, groups, task)
-    keys.aside(nvinfer_keys.ASIDE)
-    keys.rest({*nvinfer_keys.ASIDE, *nvinfer_keys.ONLY}, passed_over="Gst-nvinfer")
+    keys.rest(nvinfer_keys.ASIDE, nvinfer_keys.ONLY, passed_over="Gst-nvinfer")
 
 
 def _another(path: Path, groups: nvinfer_file.Groups) -> str:
@@ -88,8 +104,7 @@ def _card(keys: Keys) -> str:
     for key in ("infer-dims", "uff-input-dims", "input-dims"):
         dimensions = keys.take(key, _dimensions, None)
         if dimensions:
-            sides = f"height: {dimensions[0]}, width: {dimensions[1]}"
-            card.append(f"input: {sides} ({keys.origin(key)})")
+            keys.draft.network(dimensions, keys.origin(key))
     keys.choice("network-input-order", {"0": "NCHW", "1": "NHWC"}, "NCHW")
     card.append(f"input.layout ({keys.origin('network-input-order', '0, NCHW')})")
     return task
@@ -207,14 +222,13 @@ def _precision(keys: Keys) -> None:
         draft.aside.append(f"{said}: {base.name}'s precision is {mode} too")
     elif mode == "int8":
         _int8(draft, origin)
+    elif mode == "fp16":
+        source = "TensorRT chooses FP16 or FP32 per layer; here all tensors are FP16, sums FP32"
+        draft.half(origin, source)
     else:
         draft.whole.add("precision")
         draft.write("precision", "storage", mode, origin)
         draft.write("precision", "compute", "fp32", "sums are FP32")
-        if mode == "fp16":
-            draft.write("precision", "cast", {"backend": "onnxconverter"}, "an FP16 ONNX file")
-            source = "TensorRT chooses FP16 or FP32 per layer; here all tensors are FP16, sums FP32"
-            draft.claim("precision", "emulated", source)
 
 
 def _int8(draft: Draft, origin: str) -> None:
@@ -231,3 +245,6 @@ def _int8(draft: Draft, origin: str) -> None:
         "Runtime's quantizer stands in, and its ranges are others"
     )
     draft.claim("precision", "assumed", source)
+
+
+DEEPSTREAM = DeepStream()

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from simulator.importers.values import plain, show
+from simulator.importers.values import mapping, plain, show
 from simulator.modalities.image.sections import Arithmetic
+from simulator.profile.document import Key
 from simulator.profile.load import Profile
 from simulator.profile.modality import sections
 
@@ -53,6 +54,26 @@ class Draft:
     def claim(self, section: str, kind: str, source: str) -> None:
         """Set the evidence of a section."""
         self.evidence[section] = (kind, source)
+
+    def color(self, why: str, order: str = "rgb", origin: str = "") -> None:
+        """Write that images are RGB, and the order of the channels that the network is fed."""
+        self.whole.add("color")
+        self.write("color", "format", "rgb", why)
+        self.write("color", "order", order, origin or why)
+
+    def network(self, size: Iterable[int], origin: str, layout: str = "") -> None:
+        """Note the height and width of the network's input, in pixels, for the model card."""
+        height, width = size
+        layout = f", layout: {layout}" if layout else ""
+        self.card.append(f"input: height: {height}, width: {width}{layout} ({origin})")
+
+    def half(self, origin: str, source: str) -> None:
+        """Write FP16 weights and activations, cast into an ONNX file, with sums in FP32."""
+        self.whole.add("precision")
+        self.write("precision", "storage", "fp16", origin)
+        self.write("precision", "compute", "fp32", "sums are FP32")
+        self.write("precision", "cast", {"backend": "onnxconverter"}, "an FP16 ONNX file")
+        self.claim("precision", "emulated", source)
 
     def normalize(
         self,
@@ -149,26 +170,33 @@ class Keys:
     Args:
         draft: the draft that collects problems.
         values: the mapping.
-        where: returns ``FILE:LINE`` of a key.
-        prefix: the dotted path to the mapping, with a final dot.
-        near: the part of the prefix that comments show; all of it if None.
+        where: returns ``FILE:LINE`` of a place in the document.
+        place: of the mapping in the document.
+        prefix: what stands before its keys in messages; by default the dotted place.
+        near: the part of the prefix that comments show; by default all of it.
     """
 
     def __init__(
         self,
         draft: Draft,
         values: Mapping[str, Any],
-        where: Callable[[str], str],
-        prefix: str = "",
+        where: Callable[[Key], str],
+        place: Key = (),
+        prefix: str | None = None,
         near: str | None = None,
     ) -> None:
         self.draft = draft
         self.values = values
-        self.prefix = prefix
-        self.near = prefix if near is None else near
-        self._where = where
+        self.prefix = "".join(f"{part}." for part in place) if prefix is None else prefix
+        self.near = self.prefix if near is None else near
+        self._where, self._place = where, place
         self._seen: set[str] = set()
         self._told: set[str] = set()
+
+    def inner(self, key: str) -> Keys:
+        """Take a mapping inside this one; an empty one if the key is missing or refused."""
+        found: dict[str, Any] = self.take(key, mapping, {})
+        return Keys(self.draft, found, self._where, (*self._place, key))
 
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None
@@ -220,7 +248,7 @@ class Keys:
         self._note(key, key, why)
 
     def _note(self, said: str, key: str, why: str) -> None:
-        line = f"{self._where(key)}: {plain(self.prefix)}{plain(said)}: {why}"
+        line = f"{self._where((*self._place, key))}: {plain(self.prefix)}{plain(said)}: {why}"
         if line not in self.draft.problems:
             self.draft.problems.append(line)
 
@@ -247,16 +275,22 @@ class Keys:
         self.draft.aside.append(f"{self.near}{key}={show(self.values[key])}: {reason}")
 
     def rest(
-        self, also: Iterable[str] = (), named: Iterable[str] = (), passed_over: str = ""
+        self,
+        reasons: Mapping[str, str] | None = None,
+        also: Iterable[str] = (),
+        named: Iterable[str] = (),
+        passed_over: str = "",
     ) -> None:
         """Refuse every key that was neither used nor ignored; list used keys without a comment.
 
         Args:
+            reasons: keys to ignore, as for :meth:`aside`.
             also: other keys that the importer knows, for suggestions.
             named: keys that the written profile already mentions in another way.
             passed_over: a tool that ignores keys that it does not know: then they are listed,
                 and only what looks like a misspelt key is refused.
         """
+        self.aside(reasons or {})
         self._told |= set(named)
         for key, value in self.values.items():
             nested = value if isinstance(value, list) else [value]
@@ -264,7 +298,7 @@ class Keys:
                 if key not in self._told:
                     self._leave(key, "has no field of its own below")
             elif key not in self._seen:
-                near = difflib.get_close_matches(key, {*self._seen, *also}, n=1)
+                near = difflib.get_close_matches(key, {*self._seen, *(reasons or {}), *also}, n=1)
                 hint = f"did you mean {near[0]}?" if near else "remove it if it changes nothing"
                 if passed_over and not near:
                     self._leave(key, f"{passed_over} does not know this key and passes it over")

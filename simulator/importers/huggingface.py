@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from simulator.importers import huggingface_types as types
 from simulator.importers import values
 from simulator.importers.draft import Draft, Keys, Order, together
+from simulator.importers.importer import ConfigFile, Importer
 from simulator.modalities.image.sections import image_spec
 
 _PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -26,22 +26,40 @@ _TORCH = {0: "nearest_exact", 2: "bilinear", 3: "bicubic"}
 _CHANGES = "the default depends on the class and on Transformers' version, so the file must say"
 
 
-def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the parsed JSON."""
-    keys = Keys(draft, found, lambda _: str(path))
-    if "image_processor" in found:  # processor_config.json of Transformers 5
-        inner: dict[str, Any] = keys.take("image_processor", values.mapping, {})
-        for key, beside in found.items():
-            if key != "image_processor":
-                said = f"{values.plain(key)[:80]}={values.show(beside)}"
-                draft.aside.append(f"{said}: of another part of the processor, not of images")
-        keys = Keys(draft, inner, lambda _: str(path), "image_processor.")
-    if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: the file has only one processor")
+class HuggingFace(Importer):
+    """An image processor of Transformers."""
+
+    name = "huggingface"
+    about = "Hugging Face Transformers' preprocessor_config.json"
+    tool = "preprocessor_config"
+    base = "pillow_fp32"
+    stems = ("preprocessor_config", "processor_config")
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it has keys of an image processor."""
+        return file.has_key(
+            "image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
+            "do_normalize",
+        )  # fmt: skip
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the processor's resize, crop and normalization."""
+        keys = file.json_keys(draft)
+        if "image_processor" in file.json:  # processor_config.json of Transformers 5
+            for key, beside in file.json.items():
+                if key != "image_processor":
+                    said = f"{values.plain(key)[:80]}={values.show(beside)}"
+                    draft.aside.append(f"{said}: of another part of the processor, not of images")
+            keys = keys.inner("image_processor")
+        _read(keys)
+
+
+def _read(keys: Keys) -> None:
+    draft = keys.draft
     name, suffix = _type(keys)
     if name is None:
         return
-    draft.whole |= {"color", "resize", "geometry"}
+    draft.whole |= {"resize", "geometry"}
     draft.claim(
         "decode",
         "assumed",
@@ -62,7 +80,6 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
                 "or pad, and normalize",
             )
         keys.take(key, lambda value: value, None)
-    keys.aside(types.ASIDE)
     keys.rest(types.ASIDE)
 
 
@@ -99,8 +116,7 @@ def _color(keys: Keys, name: str) -> None:
         flips = keys.take("do_flip_channel_order", values.boolean, True)
         origin = keys.origin("do_flip_channel_order", "true is MobileViT's default")
         order = "bgr" if flips else "rgb"
-    keys.draft.write("color", "format", "rgb", "Transformers opens images as RGB")
-    keys.draft.write("color", "order", order, origin)
+    keys.draft.color("Transformers opens images as RGB", order, origin)
 
 
 def _resample(keys: Keys, suffix: str) -> None:
@@ -184,7 +200,7 @@ def _geometry(keys: Keys, name: str) -> None:
     elif size == crop:
         origin = keys.origin("size")
         keys.draft.write("geometry", "kind", "squash", origin)
-        _card(keys, crop, origin)
+        keys.draft.network(_sides(crop), origin)
     elif size["height"] == size["width"] >= max(crop.values()):
         _cropped(keys, "squash_crop", size["height"], crop, keys.origin("size"))
     else:
@@ -211,12 +227,11 @@ def _cropped(keys: Keys, kind: str, short_side: int, crop: dict[str, int], origi
     )
     draft.write("geometry", "short_side", short_side, origin)
     draft.claim("geometry", "emulated", "transformers get_resize_output_image_size and center_crop")
-    _card(keys, crop, keys.origin("crop_size", "as size says"))
+    draft.network(_sides(crop), keys.origin("crop_size", "as size says"))
 
 
-def _card(keys: Keys, size: dict[str, int], origin: str) -> None:
-    sides = f"height: {size['height']}, width: {size['width']}"
-    keys.draft.card.append(f"input: {sides} ({origin.removeprefix('from ')})")
+def _sides(size: dict[str, int]) -> tuple[int, int]:
+    return size["height"], size["width"]
 
 
 def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
@@ -237,7 +252,7 @@ def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
     both = {"height": edge, "width": edge}
     if edge >= 384:
         keys.draft.write("geometry", "kind", "squash", f"{origin}; 384 and more is squashed")
-        _card(keys, both, origin)
+        keys.draft.network((edge, edge), origin)
         return
     short_side = int(edge / float(fraction))
     if short_side > values.PIXELS:
@@ -292,3 +307,6 @@ def _normalizes(keys: Keys, name: str) -> bool:
     if keys.take("do_normalize", values.boolean, False):
         keys.refuse("do_normalize", "MobileViTImageProcessor has no such step")
     return False
+
+
+HUGGINGFACE = HuggingFace()

@@ -10,11 +10,11 @@ tf.image.resize).
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Keys, Order, together
+from simulator.importers.importer import ConfigFile, Importer
 
 _KERNELS = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
             "lanczos3": "lanczos3"}  # fmt: skip
@@ -26,26 +26,35 @@ _ASIDE = {
 }
 
 
-def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the parsed JSON."""
-    if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: the file has only one converter")
-    keys = _converter(path, found, draft)
-    if keys is None:
-        return
-    draft.whole |= {"color", "resize", "geometry"}
-    draft.claim("decode", "assumed", f"the file names no decoder; {draft.base.name}'s is assumed")
-    draft.write("color", "format", "rgb", "Keras loads images as RGB")
-    draft.write("color", "order", "rgb", "Keras loads images as RGB")
-    _resize(keys)
-    _numbers(keys)
-    keys.aside(_ASIDE)
-    keys.rest(_ASIDE)
+class Keras(Importer):
+    """An image converter of KerasHub."""
+
+    name = tool = "keras"
+    about = "KerasHub's preprocessor.json or image_converter.json"
+    base = "keras_dataset_fp32"
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it is the config of a Keras layer."""
+        return file.has_key("class_name", "registered_name", "crop_to_aspect_ratio")
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the converter's resize and arithmetic."""
+        keys = _converter(file, draft)
+        if keys is None:
+            return
+        draft.whole |= {"resize", "geometry"}
+        draft.claim(
+            "decode", "assumed", f"the file names no decoder; {draft.base.name}'s is assumed"
+        )
+        draft.color("Keras loads images as RGB")
+        _resize(keys)
+        _numbers(keys)
+        keys.rest(_ASIDE)
 
 
-def _converter(path: Path, found: dict[str, Any], draft: Draft) -> Keys | None:
+def _converter(file: ConfigFile, draft: Draft) -> Keys | None:
     """Return the keys of the image converter; what stands around it is set aside."""
-    here, prefix = found, ""
+    here, prefix = file.json, ""
     for step in ("config", "image_converter", "config"):
         inner = here.get(step)
         if isinstance(inner, dict):
@@ -56,15 +65,15 @@ def _converter(path: Path, found: dict[str, Any], draft: Draft) -> Keys | None:
             ]
             here, prefix = inner, f"{prefix}{step}."
     if "image_size" not in here:
-        draft.problems.append(f"{path}: no image converter with an image_size")
+        draft.problems.append(f"{file.path}: no image converter with an image_size")
         return None
-    return Keys(draft, here, lambda _: str(path), prefix)
+    return Keys(draft, here, lambda _: str(file.path), prefix=prefix)
 
 
 def _resize(keys: Keys) -> None:
     draft = keys.draft
     size = keys.need("image_size", _sides, (0, 0), "it is the network's size")
-    draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({keys.origin('image_size')})")
+    draft.network(size, keys.origin("image_size"))
     kernel = keys.choice("interpolation", _KERNELS, "bilinear")
     antialias = keys.take("antialias", values.boolean, False)
     if antialias and kernel == "nearest":
@@ -105,3 +114,6 @@ def _numbers(keys: Keys) -> None:
 
 def _factors(value: Any) -> list[Fraction]:
     return [values.neat(one) for one in values.three_above_zero(value)]
+
+
+KERAS = Keras()

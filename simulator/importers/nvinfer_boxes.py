@@ -66,8 +66,7 @@ def boxes(own: Keys, path: Path, found: Groups) -> None:
     else:
         draft.claim("postprocess", "emulated", said)
     for group in (shared, *single.values()):
-        group.aside(nvinfer_keys.DRAWN)
-        group.rest({*_FIELDS, *_JOINING, *nvinfer_keys.DRAWN}, passed_over="Gst-nvinfer")
+        group.rest(nvinfer_keys.DRAWN, (*_FIELDS, *_JOINING), passed_over="Gst-nvinfer")
 
 
 def elsewhere(draft: Draft, path: Path, found: Groups, task: str) -> None:

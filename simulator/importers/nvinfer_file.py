@@ -14,19 +14,22 @@ import yaml
 
 from simulator.importers import nvinfer_keys, values
 from simulator.importers.draft import Draft, Keys
-from simulator.profile.document import Document
+from simulator.importers.importer import ConfigFile
+from simulator.profile.document import Document, Key
 
 Groups = dict[str, dict[str, tuple[str, str]]]
 """Group to key to (value, ``FILE:LINE``)."""
 
+YAML = r"^property\s*:"
+"""Found in the form of YAML only."""
 _LINE = re.compile(r"\s*([^=\s][^=]*?)\s*=\s*(.*?)\s*")
 
 
-def groups(path: Path, found: str | Document, draft: Draft) -> Groups:
+def groups(file: ConfigFile, draft: Draft) -> Groups:
     """Return the groups of a file; lines that cannot be read become problems."""
-    if isinstance(found, Document):
-        return _of_yaml(found, draft)
-    return _of_key_file(path, found, draft)
+    if re.search(YAML, file.text, re.MULTILINE):
+        return _of_yaml(file.yaml, draft)
+    return _of_key_file(file.path, file.text, draft)
 
 
 def keys(draft: Draft, path: Path, found: Groups, group: str) -> Keys:
@@ -34,10 +37,10 @@ def keys(draft: Draft, path: Path, found: Groups, group: str) -> Keys:
     here = found.get(group, {})
     prefix = "" if group == "property" else f"[{group}] "
 
-    def where(key: str) -> str:
-        return here[key][1] if key in here else f"{path}"
+    def where(key: Key) -> str:
+        return here[str(key[-1])][1] if key[-1] in here else f"{path}"
 
-    return Keys(draft, {key: value for key, (value, _) in here.items()}, where, prefix)
+    return Keys(draft, {key: value for key, (value, _) in here.items()}, where, prefix=prefix)
 
 
 def _of_key_file(path: Path, raw: str, draft: Draft) -> Groups:

@@ -152,7 +152,7 @@ class _Reader:
             self._layer = None
 
 
-def read(path: Path, raw: str) -> Graph:
+def graph_of(path: Path, raw: str) -> Graph:
     """Return the graph of a file.
 
     Args:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simulator.importers.draft import Draft, Order
-from simulator.importers.openvino_ir import Graph, Layer
+from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.openvino_ir import Graph, Layer, graph_of
 from simulator.importers.values import PIXELS, number, show
 
 _COLORS = {"NV12toRGB": ("nv12", "rgb"), "NV12toBGR": ("nv12", "bgr"),
@@ -53,10 +53,24 @@ class _Steps:
         self.draft.problems.append(f"{self.graph.path}:{layer.line}: {said}: {why}")
 
 
-def read(path: Path, found: Graph, draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the graph."""
-    if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: the file has only one network")
+class OpenVino(Importer):
+    """The steps of PrePostProcessor in an IR."""
+
+    name = tool = "openvino"
+    about = "OpenVINO's .xml with the steps of PrePostProcessor"
+    base = "openvino_ppp_fp32"
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it is XML."""
+        return file.has_line(r"\A\s*<")
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the graph from its input to the network."""
+        _read(graph_of(file.path, file.text), draft)
+
+
+def _read(found: Graph, draft: Draft) -> None:
+    path = found.path
     inputs = [at for at, layer in found.layers.items() if layer.kind == "Parameter"]
     first = {user for at in inputs for user in found.users.get(at, [])}
     planes = len(first) == 1 and found.layers[next(iter(first))].kind in _COLORS
@@ -200,10 +214,7 @@ def _card(steps: _Steps, last: Layer) -> None:
     if not layout or not all(0 < side <= PIXELS for side in sides):
         steps.refuse(last, f"{show(dims)}: a color image of one size expected after it")
         return
-    told = f"the shape behind {show(last.name)}"
-    steps.draft.card.append(
-        f"input: height: {sides[0]}, width: {sides[1]}, layout: {layout} ({told})"
-    )
+    steps.draft.network(sides, f"the shape behind {show(last.name)}", layout)
 
 
 def _write(steps: _Steps) -> None:
@@ -225,10 +236,9 @@ def _write_color(steps: _Steps) -> None:
     draft = steps.draft
     if steps.yuv is None:
         why = "which order the application feeds is not in the graph; the card says the network's"
-        draft.write("color", "format", "rgb", "the input has three channels")
-        turned = " (the graph reverses it)" if steps.turned else ""
-        draft.write("color", "order", "model", f"{why}{turned}")
-        draft.claim("color", "assumed", f"{why}{turned}")
+        why += " (the graph reverses it)" if steps.turned else ""
+        draft.color("the input has three channels", "model", why)
+        draft.claim("color", "assumed", why)
         return
     format, order = steps.yuv
     if steps.turned:
@@ -268,3 +278,6 @@ def _write_resize(steps: _Steps) -> None:
                     "resizes float32")  # fmt: skip
     else:
         draft.claim("resize", "native", f"OpenVINO's Interpolate, mode={mode}, on float32")
+
+
+OPENVINO = OpenVino()

@@ -8,12 +8,11 @@ values and defaults; mean and std are per channel, in the order of the network's
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Keys, Order, together
-from simulator.profile.document import Document
+from simulator.importers.importer import ConfigFile, Importer
 
 _MODEL = "the network itself; the model card names an ONNX file"
 _TOP = {"platform": _MODEL, "model_file_path": _MODEL, "pt_file_path": _MODEL,
@@ -24,23 +23,36 @@ _ORDER: Order = ("divide", "rknn.config: (x - mean) / std; the NPU's own order i
 _METHODS = {"channel": "per_channel", "layer": "per_tensor"}
 
 
-def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the YAML document."""
-    if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: the file has only one network")
-    top = Keys(draft, found.values, lambda key: found.where((key,)))
-    written: dict[str, Any] = top.need("models", values.mapping, {}, "it names the network")
-    top.rest(named=("models",))
-    if draft.problems:
-        return
-    keys = Keys(draft, written, lambda key: found.where(("models", key)), "models.")
+class Rknn(Importer):
+    """A configuration of rknn_convert."""
+
+    name = tool = "rknn"
+    about = "RKNN-Toolkit2's model_config.yml (rknn_convert)"
+    base = "rknn_model_zoo_int8"
+    stems = ("model_config",)
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether a network is named and quantized in rknn_convert's words."""
+        return file.has_line(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:")
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Take mean, std, order and quantizer."""
+        top = file.yaml_keys(draft)
+        if "models" not in top:
+            top.problem("models", "not written; it names the network")
+        keys = top.inner("models")
+        top.rest(named=("models",))
+        if not draft.problems:
+            _read(keys)
+
+
+def _read(keys: Keys) -> None:
+    draft = keys.draft
     draft.name = keys.take("name", values.text, "")
     graphs: dict[str, Any] = keys.take("subgraphs", values.mapping, {})
     if graphs:
         draft.card.append(f"input and outputs (models.subgraphs={values.show(graphs)})")
-    given: dict[str, Any] = keys.take("configs", values.mapping, {})
-    place = ("models", "configs")
-    configs = Keys(draft, given, lambda key: found.where((*place, key)), "models.configs.")
+    configs = keys.inner("configs")
     mean = configs.take("mean_values", _channels, [Fraction(0)] * 3)
     std = configs.take("std_values", _channels, [Fraction(1)] * 3)
     if min(std) <= 0:
@@ -50,8 +62,6 @@ def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
     if configs.take("quant_img_RGB2BGR", values.boolean, False):
         draft.write("color", "order", "bgr", configs.origin("quant_img_RGB2BGR"))
     _precision(keys, configs)
-    keys.aside(_TOP)
-    configs.aside(_CONFIGS)
     keys.rest(_TOP, named=("name", "configs", "subgraphs"))
     configs.rest(_CONFIGS)
 
@@ -67,12 +77,8 @@ def _channels(value: Any) -> list[Fraction]:
 def _precision(keys: Keys, configs: Keys) -> None:
     draft, base = keys.draft, keys.draft.base
     if not keys.take("quantize", values.boolean, False):
-        draft.whole.add("precision")
-        origin = keys.origin("quantize", "false is the default")
-        draft.write("precision", "storage", "fp16", f"{origin}; the NPU computes in FP16 then")
-        draft.write("precision", "compute", "fp32", "sums are FP32")
-        draft.write("precision", "cast", {"backend": "onnxconverter"}, "an FP16 ONNX file")
-        draft.claim("precision", "emulated", "RKNN's own cast to FP16 is not run here")
+        origin = f"{keys.origin('quantize', 'false is the default')}; the NPU computes in FP16 then"
+        draft.half(origin, "RKNN's own cast to FP16 is not run here")
         configs.aside(dict.fromkeys(configs.values, "of quantization, and quantize is not true"))
         return
     dtype = configs.choice(
@@ -92,3 +98,6 @@ def _precision(keys: Keys, configs: Keys) -> None:
     draft.write("precision", "quantizer", {**quantizer, "weights": weights}, together(*said))
     source = f"RKNN's quantizer, as {base.name} rebuilds it: MinMax, INT8 activations"
     draft.claim("precision", "emulated", source)
+
+
+RKNN = Rknn()

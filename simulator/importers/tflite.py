@@ -21,6 +21,7 @@ from pathlib import Path
 from simulator.errors import ProfileError
 from simulator.importers import flat
 from simulator.importers.draft import Draft, Order
+from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.values import PIXELS, plain, show
 
 MOST = 2**30
@@ -66,17 +67,35 @@ class Network:
     has_metadata: bool = False
 
 
-def is_one(raw: bytes) -> bool:
-    """Whether a file begins as a ``.tflite`` or a zip file."""
-    return raw[4:8] == _MARK or raw[:4] == b"PK\x03\x04"
+class Tflite(Importer):
+    """The metadata of one network, or of those of a bundle, of which each is a stack."""
+
+    name = tool = "tflite"
+    about = "TFLite Metadata of a .tflite, or of those in MediaPipe's .task"
+    base = "mediapipe_fp32"
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether a file begins as a ``.tflite`` or a zip file."""
+        return file.head[4:8] == _MARK or file.head[:4] == b"PK\x03\x04"
+
+    def stacks(self, file: ConfigFile) -> list[str]:
+        """Name the networks."""
+        return [show(one.name) for one in _networks(file)]
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Take the numbers of one network; resize and crop are MediaPipe's own."""
+        found = _networks(file)
+        one = found[stack]
+        draft.name = Path(one.name).stem if len(found) > 1 else ""
+        said = _problem(one) or _statistics(one)
+        if isinstance(said, str):
+            draft.problems.append(f"{file.path}: {show(one.name)}: {said}")
+        else:
+            _write(draft, one, *said)
 
 
-def parse(path: Path, raw: bytes) -> list[Network]:
-    """Return the networks of a file: itself, or those in a bundle.
-
-    Raises:
-        ProfileError: it is neither, or damaged.
-    """
+def _networks(file: ConfigFile) -> list[Network]:
+    path, raw = file.path, file.whole(MOST)
     files = [(path.name, raw)] if raw[4:8] == _MARK else _unpacked(path, raw)
     found = []
     for name, data in files:
@@ -154,34 +173,6 @@ def _describe(made: Network, metadata: flat.Table) -> None:
             made.mean, made.std = options.numbers(0, "<f"), options.numbers(1, "<f")
 
 
-def labels(found: list[Network]) -> list[str]:
-    """Name the networks of a file."""
-    return [show(one.name) for one in found]
-
-
-def read(path: Path, found: list[Network], draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from one network."""
-    if entry is None and len(found) > 1:
-        told = "; ".join(f"--entry {n}: {show(one.name)}" for n, one in enumerate(found, 1))
-        draft.problems.append(f"{path}: the bundle has {len(found)} networks; give one, or --all: "
-                              f"{told}")  # fmt: skip
-        return
-    if entry is not None and not 1 <= entry <= len(found):
-        draft.problems.append(f"{path}: entry {entry}: the file has {len(found)}")
-        return
-    one = found[(entry or 1) - 1]
-    draft.name = Path(one.name).stem if len(found) > 1 else ""
-    problem = _problem(one)
-    if problem:
-        draft.problems.append(f"{path}: {show(one.name)}: {problem}")
-        return
-    statistics = _statistics(one)
-    if isinstance(statistics, str):
-        draft.problems.append(f"{path}: {show(one.name)}: {statistics}")
-        return
-    _write(draft, one, *statistics)
-
-
 def _problem(one: Network) -> str:
     """Why this input is no image of one size; empty if it is."""
     if not one.has_metadata:
@@ -219,20 +210,21 @@ def _exact(value: float) -> Fraction:
 def _write(
     draft: Draft, one: Network, mean: list[Fraction], std: list[Fraction], said: str
 ) -> None:
-    draft.whole |= {"color"}
     order = "rgb" if one.color == _RGB else "model"
-    draft.write("color", "format", "rgb", "images are fed as RGB")
-    draft.write("color", "order", order, f"from tflite: color_space={one.color} (1 is RGB)")
+    origin = f"from tflite: color_space={one.color} (1 is RGB)"
+    draft.color("images are fed as RGB", order, origin)
     for section in ("resize", "geometry"):
         why = f"the metadata names no resizer and no crop; {draft.base.name} has MediaPipe's"
         draft.claim(section, "assumed", why)
     how = _FLOATS if one.kind == "float32" else _BYTES
     draft.normalize(mean, std, how, lambda _: f"from tflite: {said}")
-    height, width = one.shape[1:3]
-    draft.card.append(f"input: height: {height}, width: {width}, layout: NHWC (the tensor's shape)")
+    draft.network(one.shape[1:3], "the tensor's shape", "NHWC")
     for name in dict.fromkeys(one.files):
         draft.aside.append(f"associated file {show(name)}: labels are the model card's")
     if one.kind != "float32":
         draft.claim("precision", "assumed", f"the network takes {one.kind} and is quantized as the "
                     f"file has it; {draft.base.spec.precision.compute} is {draft.base.name}'s: "
                     "import with an INT8 --base, or name the file in the card")  # fmt: skip
+
+
+TFLITE = Tflite()

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Keys, together
+from simulator.importers.importer import ConfigFile, Importer
 
 _PILLOW = {name: name for name in ("bicubic", "bilinear", "nearest", "lanczos", "box", "hamming")}
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -44,21 +44,31 @@ _INNER = {
 }  # fmt: skip
 
 
-def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the parsed JSON."""
-    top = Keys(draft, found, lambda _: str(path))
-    if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: a pretrained_cfg has only one model")
-    cfg = top
-    if "pretrained_cfg" in found:
-        inner: dict[str, Any] = top.take("pretrained_cfg", values.mapping, {})
-        cfg = Keys(draft, inner, lambda _: str(path), "pretrained_cfg.")
-    draft.name = str(found.get("architecture") or cfg.values.get("architecture") or "")
+class Timm(Importer):
+    """A ``pretrained_cfg``."""
+
+    name = tool = "timm"
+    about = "timm's config.json or pretrained_cfg"
+    base = "pillow_fp32"
+    stems = ("config",)
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it has keys of timm, and is not the processor that Transformers wraps around."""
+        wrapped = file.has_key("image_processor_type", "feature_extractor_type", "image_processor")
+        return file.has_key("pretrained_cfg", "crop_pct", "input_size") and not wrapped
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the transform of an evaluation."""
+        top = file.json_keys(draft)
+        _read(top, top.inner("pretrained_cfg") if "pretrained_cfg" in file.json else top)
+
+
+def _read(top: Keys, cfg: Keys) -> None:
+    draft = top.draft
+    draft.name = str(top.values.get("architecture") or cfg.values.get("architecture") or "")
     size = _size(top, cfg)
-    draft.whole |= {"color", "resize", "geometry"}
-    mode = "timm feeds RGB, as PIL has it"
-    draft.write("color", "format", "rgb", mode)
-    draft.write("color", "order", "rgb", mode)
+    draft.whole |= {"resize", "geometry"}
+    draft.color("timm feeds RGB, as PIL has it")
     draft.write("resize", "backend", "pillow", "timm resizes PIL images")
     default = "bicubic is timm's default"
     interpolation = cfg.choice("interpolation", _PILLOW, "bicubic")
@@ -79,9 +89,9 @@ def read(path: Path, found: dict[str, Any], draft: Draft, entry: int | None) -> 
     )
     draft.claim("geometry", "emulated", "timm transforms_imagenet_eval; torchvision CenterCrop")
     top.aside(_OUTER)
-    cfg.aside(_INNER)
-    for keys in {id(top): top, id(cfg): cfg}.values():
-        keys.rest(_INNER)
+    cfg.rest(_INNER)
+    if top is not cfg:
+        top.rest(also=_INNER)
 
 
 def _size(top: Keys, cfg: Keys) -> tuple[int, int] | None:
@@ -106,8 +116,7 @@ def _size(top: Keys, cfg: Keys) -> tuple[int, int] | None:
         top.draft.aside.append(f"model_args={values.show(arguments)}: {_MODEL}")
     if not size or size == (0, 0):
         return None
-    origin = cfg.origin("input_size").removeprefix("from ")
-    cfg.draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({origin})")
+    cfg.draft.network(size, cfg.origin("input_size"))
     return size
 
 
@@ -156,3 +165,6 @@ def _geometry(cfg: Keys, size: tuple[int, int]) -> None:
     draft.write("geometry", "kind", "short_side_crop", how)
     draft.write("geometry", "rounding", "torchvision", "torchvision's Resize and CenterCrop")
     draft.write("geometry", "short_side", short_side, f"{origin}; floor({size[0]} / crop_pct)")
+
+
+TIMM = Timm()

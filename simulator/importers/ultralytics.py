@@ -9,12 +9,11 @@ the left; ``classify_transforms``: torchvision's Resize and CenterCrop), ``engin
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Keys
-from simulator.profile.document import Document
+from simulator.importers.importer import ConfigFile, Importer
 
 _TASKS = {"detect": "detection", "segment": "detection", "obb": "other", "pose": "other",
           "classify": "classification", "semantic": "segmentation"}  # fmt: skip
@@ -28,21 +27,34 @@ _ASIDE = {
 }  # fmt: skip
 
 
-def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
-    """Fill *draft* from the YAML document."""
-    if entry not in (None, 1):
-        draft.problems.append(f"{path}: entry {entry}: the file has only one network")
-    keys = Keys(draft, found.values, lambda key: found.where((key,)))
+class Ultralytics(Importer):
+    """The metadata of an export."""
+
+    name = tool = "ultralytics"
+    about = "the metadata.yaml of an Ultralytics export"
+    base = "pillow_fp32"
+    stems = ("metadata",)
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it names the size as only Ultralytics does."""
+        return file.has_line(r"^imgsz\s*:")
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the library's own predictor for the task and size of the file."""
+        _read(file.yaml_keys(draft))
+
+
+def _read(keys: Keys) -> None:
+    draft = keys.draft
     task = keys.choice("task", _TASKS, "detection")
     draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
     size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
     if keys.take("channels", values.whole, 3) != 3:
         keys.refuse("channels", "a profile's images are in color")
-    draft.card.append(f"input: height: {size[0]}, width: {size[1]} ({keys.origin('imgsz')})")
-    _arguments(keys, found)
-    draft.whole |= {"decode", "color", "resize", "geometry"}
-    draft.write("color", "format", "rgb", "OpenCV's BGR is reversed")
-    draft.write("color", "order", "rgb", "OpenCV's BGR is reversed")
+    draft.network(size, keys.origin("imgsz"))
+    _arguments(keys)
+    draft.whole |= {"decode", "resize", "geometry"}
+    draft.color("OpenCV's BGR is reversed")
     draft.write("decode", "backend", "opencv", "cv2.imdecode, IMREAD_COLOR")
     draft.write("decode", "exif", "apply", "cv2.imdecode turns images by their EXIF orientation")
     draft.claim("decode", "native", "ultralytics/utils/patches.py imread")
@@ -52,7 +64,6 @@ def read(path: Path, found: Document, draft: Draft, entry: int | None) -> None:
         _letterbox(draft)
     said = "predictor.py: im /= 255"
     draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
-    keys.aside(_ASIDE)
     keys.rest(_ASIDE, passed_over="Ultralytics", named=("imgsz", "args"))
 
 
@@ -63,24 +74,17 @@ def _sides(value: Any) -> tuple[int, int]:
     return values.pixels(both[0]), values.pixels(both[1])
 
 
-def _arguments(keys: Keys, found: Document) -> None:
+def _arguments(keys: Keys) -> None:
     """Take ``args``, the export's own arguments."""
-    draft = keys.draft
-    given: dict[str, Any] = keys.take("args", values.mapping, {})
-    inner = Keys(draft, given, lambda key: found.where(("args", key)), "args.")
+    draft, inner = keys.draft, keys.inner("args")
     if inner.take("dynamic", values.boolean, False):
         inner.refuse("dynamic", "the size of the network's input varies by image; a card has one")
     if inner.take("int8", values.boolean, False) and draft.base.spec.precision.compute != "int8":
         why = "the exporter calibrated by itself; import with an INT8 profile as the base"
         inner.refuse("int8", f"{why}, for example --base ort_int8")
     if inner.take("half", values.boolean, False) and draft.base.spec.precision.storage == "fp32":
-        draft.whole.add("precision")
-        draft.write("precision", "storage", "fp16", inner.origin("half"))
-        draft.write("precision", "compute", "fp32", "sums are FP32")
-        draft.write("precision", "cast", {"backend": "onnxconverter"}, "an FP16 ONNX file")
-        draft.claim("precision", "emulated", "the exporter's own cast to FP16 is not run here")
-    inner.aside(dict.fromkeys(given, "of the export; the network is the card's ONNX file"))
-    inner.rest()
+        draft.half(inner.origin("half"), "the exporter's own cast to FP16 is not run here")
+    inner.rest(dict.fromkeys(inner.values, "of the export; the network is the card's ONNX file"))
 
 
 def _letterbox(draft: Draft) -> None:
@@ -109,3 +113,6 @@ def _crop(keys: Keys, size: tuple[int, int]) -> None:
     draft.write("geometry", "rounding", "torchvision", "torchvision's Resize and CenterCrop")
     draft.write("geometry", "short_side", max(size[0], 1), keys.origin("imgsz"))
     draft.claim("geometry", "emulated", "ultralytics/data/augment.py classify_transforms")
+
+
+ULTRALYTICS = Ultralytics()

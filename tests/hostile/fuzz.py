@@ -32,7 +32,7 @@ from simulator.data.folder import load_folder
 from simulator.data.labels import Labels
 from simulator.data.recording import load_recording
 from simulator.errors import SampleError, UserError
-from simulator.importers.formats import convert
+from simulator.importers import convert
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.pipeline.isolation import Isolation

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import tiny
+from network_files import CONVERTER, IR, PLAIN, network
 
 from simulator.contract.encoded import inspect
 from simulator.errors import ProfileError
@@ -153,6 +154,19 @@ models:
     quantized_algorithm: normal
     quantized_method: layer
 """
+
+
+NAMES = {
+    "deepstream": (DEEPSTREAM, "config_infer.txt"),
+    "accuracy_checker": (CHECKER, "accuracy-check.yml"),
+    "huggingface": (CLIP, "preprocessor_config.json"),
+    "timm": (RESNET, "config.json"),
+    "ultralytics": (YOLO, "metadata.yaml"),
+    "rknn": (RKNN, "model_config.yml"),
+    "openvino": (IR, "model.xml"),
+    "keras": (CONVERTER, "image_converter.json"),
+    "tflite": (network(PLAIN), "net.tflite"),
+}
 
 
 def checker(

@@ -13,8 +13,7 @@ from shared_data import shared
 
 from backends.tensorflow_library import tf_of_one_thread
 from simulator.errors import ProfileError
-from simulator.importers import convert
-from simulator.importers.formats import entries
+from simulator.importers import convert, entries
 from simulator.profile.load import load
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from importing import CHECKER, CLIP, DEEPSTREAM, RESNET, Importer, changed, checker
 
 from simulator.errors import UserError
-from simulator.importers import FORMATS, convert
+from simulator.importers import IMPORTERS, convert
 
 
 @pytest.fixture
@@ -355,7 +355,7 @@ def test_any_mutation_of_deepstream(data):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.binary(max_size=80), st.sampled_from([None, *FORMATS]))
+@given(st.binary(max_size=80), st.sampled_from([None, *IMPORTERS.names]))
 def test_any_bytes(content, format):
     survives(content, "x.json" if format is None else "x", format)
 

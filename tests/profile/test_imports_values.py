@@ -12,33 +12,17 @@ import yaml
 from importing import (
     CHECKER,
     CLIP,
-    DEEPSTREAM,
+    NAMES,
     RESNET,
-    RKNN,
-    YOLO,
     Importer,
     changed,
     checker,
     written,
 )
-from network_files import CONVERTER, IR, PLAIN, network
 from PIL import Image
 
 from simulator.cli import main
-from simulator.importers import FORMATS, convert, entries
-
-NAMES = {
-    "deepstream": (DEEPSTREAM, "config_infer.txt"),
-    "accuracy_checker": (CHECKER, "accuracy-check.yml"),
-    "huggingface": (CLIP, "preprocessor_config.json"),
-    "timm": (RESNET, "config.json"),
-    "ultralytics": (YOLO, "metadata.yaml"),
-    "rknn": (RKNN, "model_config.yml"),
-    "openvino": (IR, "model.xml"),
-    "keras": (CONVERTER, "image_converter.json"),
-    "tflite": (network(PLAIN), "net.tflite"),
-}
-
+from simulator.importers import IMPORTERS, convert, entries
 
 CONVERTED = ("deepstream", "rknn", "tflite")
 """Formats whose check converts a network, up to a minute each; what they extend is checked."""
@@ -54,17 +38,17 @@ def photo(rows, columns, seed=0):
 
 
 def test_every_format_has_a_sample_here():
-    assert set(NAMES) == set(FORMATS)
+    assert set(NAMES) == set(IMPORTERS.names)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", IMPORTERS.names)
 def test_a_format_is_told_from_its_document(imports, format):
     document, name = NAMES[format]
 
     assert imports.text(document, name) == imports.text(document, name, format=format)
 
 
-@pytest.mark.parametrize("format", [one for one in FORMATS if one not in CONVERTED])
+@pytest.mark.parametrize("format", [one for one in IMPORTERS.names if one not in CONVERTED])
 def test_what_was_imported_passes_the_check(imports, format, capsys):
     """``simulate profiles import`` and ``check``, as a user types them."""
     made = imports.folder / "made.yaml"
@@ -75,7 +59,7 @@ def test_what_was_imported_passes_the_check(imports, format, capsys):
     assert "made.yaml" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", IMPORTERS.names)
 def test_every_written_value_has_an_origin(imports, format):
     document, name = NAMES[format]
     body = imports.text(document, name).split("\nextends: ")[1].split("\nevidence:")[0]
@@ -85,7 +69,7 @@ def test_every_written_value_has_an_origin(imports, format):
     assert all("  # " in line for line in fields)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", IMPORTERS.names)
 def test_no_key_of_the_document_is_lost(imports, format):
     """Every key of the sample stands in the document that is made of it, in a comment at least."""
     document, name = NAMES[format]

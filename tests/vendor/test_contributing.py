@@ -5,6 +5,7 @@ The proofs run on the example vendor's package, installed for them by its metada
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -20,7 +21,7 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 WANTED = [
     "backend", "profile", "stage", "axis", "graph pass", "condition", "task", "data format",
-    "modality", "executor", "report section",
+    "importer", "modality", "executor", "report section",
 ]  # fmt: skip
 
 
@@ -32,6 +33,7 @@ def rows():
 
 
 ROWS = rows()
+BOARD = {"acme_board": 1, "serial": "A7", "height": 32, "width": 32, "mean": 127.5, "std": 64}
 
 
 def code(cell):
@@ -84,13 +86,15 @@ def test_its_guide_is_there(row):
 
 @pytest.fixture
 def example(tmp_path, monkeypatch):
-    """The package, and what proofs name by capital letters: a card, data, a finished run."""
+    """The package, and what proofs name by capital letters: files, and a finished run."""
     with vendor(monkeypatch, tmp_path / "site"):
         card, data = bearings.write(tmp_path)
         pair = ["--train", "acme/sensor_fp32", "--deploy", "acme/sensor_q7"]
         run = tmp_path / "run"
         assert main([*pair, "--model", str(card), "--data", str(data), "--out", str(run)]) == 0
-        yield {"CARD": str(card), "DATA": str(data), "RUN": str(run)}
+        board = tmp_path / "board.json"
+        board.write_text(json.dumps(BOARD))
+        yield {"CARD": str(card), "DATA": str(data), "RUN": str(run), "FILE": str(board)}
 
 
 @pytest.mark.prove
@@ -109,11 +113,11 @@ def test_every_proof_passes_for_the_example(example, capsys):
 def test_the_guides_show_the_example_as_it_is():
     """Blocks that begin with the name of a file are parts of it."""
     shown = 0
-    for page in ("conditions", "modalities"):
+    for page in ("conditions", "importing", "modalities"):
         text = (ROOT / "docs" / f"{page}.md").read_text()
         for file, body in re.findall(r"```\w+\n# ([\w./]+)\n(.*?)```", text, re.DOTALL):
             if (VENDOR / file).is_file():
                 shown += 1
                 assert body in (VENDOR / file).read_text(), f"{page}: {file}"
 
-    assert shown == 4
+    assert shown == 5

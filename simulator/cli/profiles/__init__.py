@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     imported = verbs.add_parser("import", help="convert another tool's configuration to a profile")
     imported.add_argument(
         "file",
-        help="of DeepStream, Accuracy Checker, Hugging Face, timm, Ultralytics or RKNN-Toolkit2",
+        help="of DeepStream, Accuracy Checker, Hugging Face, timm and others: docs/importing.md",
     )
     imported.add_argument("--format", metavar="FORMAT", help="default: detected from the file")
     imported.add_argument("--name", help="name of the profile; default: from the file's name")
@@ -158,7 +158,7 @@ def _import_all(options: argparse.Namespace) -> int:
 
     from simulator.errors import ProfileError
     from simulator.importers import convert, entries
-    from simulator.importers.formats import stem
+    from simulator.importers.importing import stem
     from simulator.profile.text import write_new
 
     path, folder = Path(options.file), Path(options.out or ".")

@@ -209,9 +209,7 @@ def evaluate(
     """
     outcomes = [_apply(one, summary) for rule in rules for one in for_stacks(rule, summary)]
     if at_chance(summary.get("warnings", ())):
-        outcomes = [
-            one if holds_at_chance(one["rule"]) else one | NOT_JUDGED for one in outcomes
-        ]
+        outcomes = [one if holds_at_chance(one["rule"]) else one | NOT_JUDGED for one in outcomes]
     if undecided == "pass":
         outcomes = [one | {"failed": one["failed"] and not one["undecided"]} for one in outcomes]
     return {"passed": not any(one["failed"] for one in outcomes), "rules": outcomes}

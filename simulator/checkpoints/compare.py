@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from simulator.analysis.gate import borne
 from simulator.checkpoints.figures import compared
 from simulator.checkpoints.measured import measure, opened, shared_samples
 from simulator.checkpoints.sections import sections
 from simulator.errors import RunError, UserError
 from simulator.report import page
-from simulator.report.sections.head import Head
-from simulator.report.words import title
+from simulator.report.sections.head import Head, outcomes
+from simulator.report.sections.section import Badge
+from simulator.report.verdict import NOT_OK
+from simulator.report.words import failures, title
 from simulator.results.checkpoints import Checkpoints
 from simulator.results.json_text import write_json
 from simulator.results.read import read_run
@@ -21,7 +24,12 @@ JSON, PAGE = "checkpoints.json", "checkpoints.html"
 """What a comparison is written as."""
 
 
-def checkpoints(runs: Sequence[str | Path], *, out: str | Path | None = None) -> Checkpoints:
+def checkpoints(
+    runs: Sequence[str | Path],
+    *,
+    out: str | Path | None = None,
+    allow_failed: str | None = None,
+) -> Checkpoints:
     """Compare the models of finished sweeps: noise against clean accuracy, grouped by recipe.
 
     The recipe is that of the card's ``checkpoint`` section; a model without one is a recipe of its
@@ -32,12 +40,14 @@ def checkpoints(runs: Sequence[str | Path], *, out: str | Path | None = None) ->
         runs: folders of sweeps of the same suite, training stack and samples.
         out: an existing folder for ``checkpoints.json`` and ``checkpoints.html``; nothing is
             written by default.
+        allow_failed: the share of samples, such as ``0.1%``, on which a model may fail that another
+            one answers; by default one such sample fails the gate.
 
     Returns:
         The content of ``checkpoints.json``. Metrics, losses and rates are fractions.
 
     Raises:
-        UserError: the runs cannot be compared, or the files not be written.
+        UserError: the runs cannot be compared, the share is none, or the files cannot be written.
 
     Examples:
         >>> from simulator import sweep
@@ -45,6 +55,7 @@ def checkpoints(runs: Sequence[str | Path], *, out: str | Path | None = None) ->
         >>> [one.model for one in found.checkpoints]
         ['efficientnet-lite0', 'efficientnet-lite0']
     """
+    rule = borne(allow_failed)
     if len(runs) < 2:
         raise UserError("give two runs or more of simulate sweep")
     sweeps = [opened(Path(one)) for one in runs]
@@ -55,7 +66,7 @@ def checkpoints(runs: Sequence[str | Path], *, out: str | Path | None = None) ->
     task, seed = sweeps[0].task, sweeps[0].manifest.seed
     draws = Resamples(len(names), seed, task.resamples)
     models = [measure(one, keys, names, draws) for one in sweeps]
-    found = compared(models, keys, len(names), draws.number)
+    found = compared(models, keys, len(names), draws.number, rule)
     if out is not None:
         write(found, Path(out))
     return found
@@ -86,7 +97,7 @@ def write(found: Checkpoints, out: Path) -> Path:
         numbers=JSON,
     )
     parts = sections(found, out)
-    told = page.Told(found.samples, found.sample_unit)
+    told = page.Told(found.samples, found.sample_unit, failures=failures(found))
     return page.put(page.filled(_head(found), parts, origin, told), out / PAGE)
 
 
@@ -98,6 +109,9 @@ def _head(found: Checkpoints) -> Head:
         f"Do {names} differ in what {found.suite} costs them in {metric}?",
         found.verdict,
         [],
-        None,
-        [f"Every option is a change of {found.train.profile}, the training stack of all."],
+        None if found.gate.passed else Badge(NOT_OK, "bad"),
+        [
+            f"Every option is a change of {found.train.profile}, the training stack of all.",
+            *outcomes(found.gate),
+        ],
     )

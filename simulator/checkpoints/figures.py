@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 
 from simulator.analysis.attribute import holm
+from simulator.analysis.gate import Borne, evaluate
+from simulator.checkpoints.failed import failures
 from simulator.checkpoints.measured import Key, Measured
 from simulator.checkpoints.words import verdict
 from simulator.results.checkpoints import (
@@ -19,6 +21,7 @@ from simulator.results.checkpoints import (
     Recipe,
     Share,
 )
+from simulator.results.shared import Gate
 from simulator.statistics.bootstrap import (
     DIFFERENCE,
     INTERACTION,
@@ -35,7 +38,7 @@ FIGURES: tuple[Figure, ...] = ("drop", "flip_rate")
 
 
 def compared(
-    models: Sequence[Measured], keys: Sequence[Key], samples: int, number: int
+    models: Sequence[Measured], keys: Sequence[Key], samples: int, number: int, rule: Borne
 ) -> Checkpoints:
     """Return every figure.
 
@@ -45,6 +48,7 @@ def compared(
         keys: the options that all of them ran.
         samples: how many there are.
         number: of resamples.
+        rule: how many samples a model may fail on.
     """
     groups: dict[str, list[Measured]] = {}
     for one in models:
@@ -54,6 +58,7 @@ def compared(
         options.setdefault(column, []).append(option)
     summary = models[0].sweep.summary
     every = dict.fromkeys(key for one in models for key in one.sweep.keys)
+    failed = failures([one.sweep for one in models], keys)
     found = Checkpoints(
         verdict=[],
         suite=summary.suite,
@@ -61,6 +66,8 @@ def compared(
         task=summary.task,
         metric=summary.metric,
         samples=samples,
+        **failed,
+        gate=Gate(**evaluate([rule], failed)),
         sample_unit=summary.sample_unit,
         options=options,
         left_out=["/".join(key) for key in every if key not in keys],

@@ -12,6 +12,7 @@ import numpy as np
 from simulator.conditions.condition import under
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.common import TRAIN
+from simulator.experiments.failures import tried_in
 from simulator.experiments.session import Session
 from simulator.report.reading import Run, read
 from simulator.results.manifest import RunManifest
@@ -37,6 +38,7 @@ class Sweep:
         task: of the model.
         truths: what people have annotated, by sample.
         records: by the name of the stack, then by sample; none of those that were skipped.
+        lost: why stacks cannot answer a sample, by sample and stack.
     """
 
     folder: Path
@@ -45,6 +47,7 @@ class Sweep:
     task: Task
     truths: Mapping[str, Any]
     records: Mapping[str, Mapping[str, Record]]
+    lost: Mapping[str, Mapping[str, str]]
 
     @property
     def keys(self) -> list[Key]:
@@ -105,7 +108,9 @@ def opened(folder: Path) -> Sweep:
             f"first is {changed[0]}"
         )
     records = {side: _records(run, side) for side in manifest.stacks}
-    return Sweep(folder, manifest, summary, task, truths, records)
+    tried = tried_in(run.records, manifest.stacks) if run.records is not None else []
+    lost = {one.sample: one.failed for one in tried if one.failed}
+    return Sweep(folder, manifest, summary, task, truths, records, lost)
 
 
 def _records(run: Run, side: str) -> dict[str, Record]:

@@ -8,14 +8,18 @@ from rich.markup import escape
 from simulator.checkpoints import tables
 from simulator.checkpoints.words import limits
 from simulator.report.fitted import Fitted
-from simulator.report.terminal import heading
-from simulator.report.words import title
+from simulator.report.terminal import gate, heading
+from simulator.report.verdict import NOT_OK
+from simulator.report.words import failures, title
 from simulator.results.checkpoints import Checkpoints
 
 
 def show(found: Checkpoints, console: Console) -> None:
     """Print the verdict, the recipes, the tests and what cannot be told."""
-    console.print(f"[bold]{escape(' '.join(found.verdict))}[/]", highlight=False)
+    word, style = ("", "bold") if found.gate.passed else (f"{NOT_OK}: ", "bold red")
+    console.print(f"[{style}]{escape(word + ' '.join(found.verdict))}[/]", highlight=False)
+    for one in failures(found):
+        console.print(f"[red]fails[/] {escape(one)}", highlight=False)
     metric = title(found.task, found.metric)
     heading(
         f"\n{found.suite}: change of {metric}, points, mean ± half of the 95 % interval (worst) / "
@@ -28,6 +32,7 @@ def show(found: Checkpoints, console: Console) -> None:
         _print(tables.comparisons(found, of), 2, console)
     for line in limits(found):
         console.print(f"[yellow]note[/] {escape(line)}", highlight=False)
+    gate(found, console)
 
 
 def _print(content: tuple[list[str], list[list[str]]], right: int, console: Console) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.report.words import SIGNIFICANT, count, moved, title
+from simulator.report.words import SIGNIFICANT, count, failing, moved, title
 from simulator.results.checkpoints import Checkpoints, Comparison
 
 
 def verdict(found: Checkpoints) -> list[str]:
-    """Return a sentence or two for each recipe against the first one; the answer first."""
+    """Return a sentence for each model that fails, then one or two for each further recipe."""
+    failed = failing(found)
     if len(found.recipes) == 1:
-        return [f"All are {found.first}: there is no second recipe to compare with."]
-    return [
+        return [*failed, f"All are {found.first}: there is no second recipe to compare with."]
+    return failed + [
         sentence
         for name in found.recipes
         if name != found.first

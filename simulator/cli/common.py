@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from simulator.experiments.job import Options, Result
     from simulator.experiments.session import Progress
+    from simulator.results.checkpoints import Checkpoints
     from simulator.results.shared import Summary
     from simulator.spent import Mark
 
@@ -274,7 +275,7 @@ def show(
     return verdict(result.summary)
 
 
-def verdict(summary: Summary) -> int:
+def verdict(summary: Summary | Checkpoints) -> int:
     """Return the exit code of a finished run: that of its gate."""
     return cli.PASS if summary.gate.passed else cli.GATE_FAILED
 

@@ -25,6 +25,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="of one run a file, by default report.html in its folder; of several a folder, by "
         "default the one that they are in",
     )  # fmt: skip
+    parser.add_argument(
+        "--allow-failed", metavar="SHARE",
+        help="of several: the share of samples on which a model may fail that another one answers, "
+        "e.g. 0.1%%; default: one such sample fails the gate, exit code 1",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="of several: print JSON, nothing else")
 
 
@@ -34,30 +39,37 @@ def run(options: argparse.Namespace) -> int:
     if len(runs) > 1:
         place = Path(options.out) if options.out else runs[0].parent
         place.mkdir(parents=True, exist_ok=True)
-        compare(runs, place, options.json)
-        return cli.PASS
+        return compare(runs, place, options.json, options.allow_failed)
     out = Path(options.out) if options.out else None
     print(f"report: {common.report(runs[0], out)}")
     return cli.PASS
 
 
-def compare(runs: Sequence[Path], place: Path, as_json: bool, quiet: bool = False) -> None:
+def compare(
+    runs: Sequence[Path],
+    place: Path,
+    as_json: bool,
+    allow_failed: str | None = None,
+    quiet: bool = False,
+) -> int:
     """Compare the models of finished sweeps; write the page and print the tables.
+
+    The exit code is that of the gate: whether a model fails on samples that another one answers.
 
     Args:
         runs: their folders.
         place: a folder for the page.
         as_json: print JSON, and nothing else.
+        allow_failed: the share of samples that a model may fail on.
         quiet: print nothing.
     """
     from simulator.checkpoints.compare import PAGE, checkpoints
     from simulator.checkpoints.screen import show
 
-    found = checkpoints(runs, out=place)
-    if quiet:
-        return
-    if as_json:
+    found = checkpoints(runs, out=place, allow_failed=allow_failed)
+    if as_json and not quiet:
         common.print_json(found)
-        return
-    show(found, common.console())
-    print(f"report: {place / PAGE}")
+    elif not quiet:
+        show(found, common.console())
+        print(f"report: {place / PAGE}")
+    return common.verdict(found)

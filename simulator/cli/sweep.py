@@ -63,19 +63,24 @@ def run(options: argparse.Namespace) -> int:
         )
     code = show(results, options.json, options.format)
     if len(results) > 1 and options.out:
-        _compare(results, Path(options.out), options.json or options.format != "text")
+        quiet = options.json or options.format != "text"
+        code = max(code, _compare(results, Path(options.out), options.allow_failed, quiet))
     return code
 
 
-def _compare(results: Sequence[Result[SweepSummary]], out: Path, quiet: bool) -> None:
+def _compare(
+    results: Sequence[Result[SweepSummary]], out: Path, allow_failed: str | None, quiet: bool
+) -> int:
     """Compare the models; those that cannot be compared have their own reports all the same."""
     from simulator.cli import report
     from simulator.errors import UserError
 
     try:
-        report.compare([one.folder for one in results], out, as_json=False, quiet=quiet)
+        folders = [one.folder for one in results]
+        return report.compare(folders, out, False, allow_failed, quiet)
     except UserError as error:
         print(f"note: the models are not compared: {error}", file=sys.stderr)
+        return cli.PASS
 
 
 def show(results: Sequence[Result[SweepSummary]], as_json: bool, form: str = "text") -> int:

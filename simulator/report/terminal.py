@@ -20,6 +20,7 @@ from simulator.tasks.task import TASKS
 from simulator.typed import plain
 
 if TYPE_CHECKING:
+    from simulator.results.checkpoints import Checkpoints
     from simulator.results.timed import LatencySummary, LoadSummary
 
 NOTHING = "-"
@@ -191,7 +192,7 @@ def _notes(summary: PairSummary, console: Console) -> None:
         )
 
 
-def gate(summary: Summary, console: Console) -> None:
+def gate(summary: Summary | Checkpoints, console: Console) -> None:
     """Print what came of each rule."""
     found = summary.gate
     for rule in found.rules:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Summary)
 Decision = Literal["ok", "not ok", "undecided", "not judged"]
+NOT_OK = "NOT OK"
 WORDS: Mapping[Decision, str] = {
-    "ok": "OK", "not ok": "NOT OK", "undecided": "UNDECIDED", "not judged": "NOT JUDGED",
+    "ok": "OK", "not ok": NOT_OK, "undecided": "UNDECIDED", "not judged": "NOT JUDGED",
 }  # fmt: skip
 STYLES = {
     "ok": "bold green", "not ok": "bold red", "undecided": "bold yellow", "not judged": "bold red",

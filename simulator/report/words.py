@@ -10,6 +10,7 @@ from simulator.tasks.task import TASKS
 
 if TYPE_CHECKING:  # building all of them takes longer than many a run
     from simulator.results.audits import AuditedPair
+    from simulator.results.checkpoints import Checkpoints
     from simulator.results.pair import AxisEffect
     from simulator.results.shared import (
         ConditionDescription,
@@ -68,12 +69,12 @@ def run_on(summary: ModelSummary) -> str:
 
 
 def failing(
-    summary: ModelSummary | AuditedPair, names: Mapping[str, str] | None = None
+    summary: ModelSummary | AuditedPair | Checkpoints, names: Mapping[str, str] | None = None
 ) -> list[str]:
     """Return a sentence for each stack that fails where others answer, the worst one first.
 
     Args:
-        summary: of a run, or of a pair.
+        summary: of a run, of a pair, or of several models; these are its stacks.
         names: of stacks, where they are told by other ones.
     """
     unit, found = summary.sample_unit, []
@@ -81,7 +82,7 @@ def failing(
     for stack, one in most[:_NAMED]:
         if one.count:
             reasons = [each for each in summary.failures if each.stack == stack]
-            more = f" and {len(reasons) - 1:,} more reasons" if len(reasons) > 1 else ""
+            more = f" and {count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
             why = f" ({reasons[0].why}{more})" if reasons else ""
             name = (names or {}).get(stack, stack)
             found.append(f"{name} fails on {one.count:,} of {count(one.of, unit)}{why}.")
@@ -99,7 +100,7 @@ def unanswered(summary: ModelSummary | AuditedPair) -> list[str]:
     return [f"{summary.skipped:,} of {of} were skipped: no stack can answer them."]
 
 
-def failures(summary: Summary) -> list[str]:
+def failures(summary: Summary | Checkpoints) -> list[str]:
     """Return a line for each reason why a stack fails where others answer."""
     unit = summary.get("sample_unit", "sample")
     return [

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from simulator.results.shared import Profile
+from simulator.results.shared import Failed, Failure, Gate, Profile
 from simulator.typed import Interval, Typed
 
 
@@ -78,6 +78,18 @@ class Checkpoints(Typed):
     metric: str = Field(description="the task's headline metric")
     samples: int = Field(description="that went through every stack of every model")
     sample_unit: str
+    failed: dict[str, Failed] = Field(
+        default_factory=dict,
+        description="by model (by the folder of its run where two have one name): samples that one "
+        "of its stacks cannot answer while some stack of some model can; they are in no figure",
+    )
+    failures: list[Failure] = Field(
+        default_factory=list,
+        description="their reasons, that of most samples first; stack is the model",
+    )
+    gate: Gate = Field(
+        default_factory=Gate, description="fails where a model fails on more samples than it may"
+    )
     options: dict[str, list[str]] = Field(
         description="of each column, in the suite's order: those that every model ran"
     )

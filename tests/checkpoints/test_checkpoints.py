@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny
 import yaml
+from onnx import helper
 from scipy import stats
 
 import simulator
@@ -96,6 +97,65 @@ def test_options_that_some_model_did_not_run_are_left_out_and_told(home):
     assert found.options == {"order": ["bgr"], "resize": ["nearest", "box"]}
     assert found.left_out == ["ceil_mode/ceil"]
     assert list(found.recipes) == ["plain", "pooled"], "a model without a recipe is one"
+
+
+def burnt():
+    """The classifier, whose scores are NaN where red is far above the mean."""
+    found = tiny.classifier()
+    found.graph.node[-1].output[0] = "scores"
+    found.graph.node.extend([
+        helper.make_node("Gather", ["flat", "first"], ["red"], axis=1),
+        helper.make_node("Greater", ["red", "one"], ["hot"]),
+        helper.make_node("Where", ["hot", "nan", "zero"], ["poison"]),
+        helper.make_node("Add", ["scores", "poison"], ["y"]),
+    ])  # fmt: skip
+    constants = {"first": 0, "one": np.float32(1), "nan": np.float32("nan"), "zero": np.float32(0)}
+    found.graph.initializer.extend(
+        tiny.numpy_helper.from_array(np.array(one), name) for name, one in constants.items()
+    )
+    return found
+
+
+def test_a_checkpoint_that_gives_nan_for_some_fails(home, tmp_path, cache, capsys):
+    """Red images give NaN, and with swapped channels the blue ones: four of six."""
+    card = tiny.card(tmp_path / "hot", burnt(), name="hot", checkpoint={"recipe": "hot"})
+    suite, data = home / "mine.yaml", home / "data"
+    (made,) = sweep(str(suite), models=[card], data=data, out=tmp_path / "runs", workers=1)
+    pair = [str(home / "a"), str(made.folder)]
+
+    found = simulator.checkpoints(pair, out=tmp_path)
+
+    assert (found.failed["hot"].count, found.failed["hot"].of, found.samples) == (4, 6, 2)
+    assert (found.failed["a"].count, found.failed["a"].of) == (0, 6)
+    assert found.verdict[0] == (
+        "hot fails on 4 of 6 images (order/bgr: postprocess: the model gave NaN and 1 "
+        "more reason)."
+    )
+    assert not found.gate.passed
+    assert [rule.rule for rule in found.gate.rules] == ["failed.hot > 0%"]
+    page = (tmp_path / "checkpoints.html").read_text()
+    assert "NOT OK" in page and "hot fails on 4 of 6 images" in page
+    assert "failed.hot &gt; 0%: failed" in page
+
+    assert cli.main(["report", *pair, "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("NOT OK: hot fails on 4 of 6 images (order/bgr: postprocess: the")
+    assert "gate FAILED failed.hot > 0%" in " ".join(said.split())
+    assert cli.main(["report", *pair, "--out", str(tmp_path), "--allow-failed", "70%"]) == 0
+
+
+def test_a_sweep_of_several_exits_with_their_gate(home, tmp_path, cache):
+    card = tiny.card(tmp_path / "hot", burnt(), name="hot")
+    models = ["--model", str(home / "cards" / "a" / "card.yaml"), "--model", str(card)]
+    asked = ["sweep", "--suite", str(home / "mine.yaml"), "--data", str(home / "data"), *models]
+
+    assert cli.main([*asked, "--out", str(tmp_path / "runs"), "--workers", "1"]) == 1
+
+
+def test_models_of_one_name_are_told_apart_by_their_folders(home):
+    found = simulator.checkpoints(runs(home, "a", "a"))
+
+    assert list(found.failed) == [str(home / "a")] and found.gate.rules == []
 
 
 def test_one_checkpoint_tells_nothing_of_its_recipe(home):

@@ -236,6 +236,11 @@ def _gate(command: str, gate: Gate | AuditGate) -> list[str]:
     if command == "audit":
         failed = sum(rule.failed for rule in gate.rules)
         return [f"{len(gate.rules) - failed:,} of {len(gate.rules):,} rules hold."]
+    return outcomes(gate)
+
+
+def outcomes(gate: Gate | AuditGate) -> list[str]:
+    """Return a sentence for each rule of a gate."""
     return [
         f"{rule.rule}: {'failed' if rule.failed else 'passed'}; {got(rule)}" for rule in gate.rules
     ]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from backends.pytorch import TorchRuntime
 from backends.pytorch_cut import PRODUCTS, attribute, depending, functional, needed, part, stored
+from backends.pytorch_program import TorchProgram
 from simulator.contract import Array, Unsupported
 from simulator.contract.bits import WIDTHS, disturb, dtype
 from simulator.contract.injection import BitFault, Faulty, Injector, Site, Suffix, Target, Trace
@@ -56,7 +56,7 @@ class TorchInjector(Injector):
                 f"PyTorch on {self.options['device']} is not proved to give equal bits for a part "
                 "of a network; put the faults in with device: cpu"
             )
-        self.runtime = TorchRuntime(artifact, {**self.options, "mode": "eager"})
+        self.runtime = TorchProgram(artifact, {**self.options, "mode": "eager"})
         self.method = (
             "PyTorch, operator by operator: weights flipped in a copy, neurons in the output of a "
             "convolution or product before its activation; only what follows runs again"

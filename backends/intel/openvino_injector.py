@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from backends.intel.libraries import ov
-from backends.intel.openvino_runtime import settings
+from backends.intel.openvino_settings import settings
 from backends.onnx_cut import read
 from backends.onnx_injector import CutInjector, Run
 from simulator.contract import Array, Unsupported

@@ -12,6 +12,7 @@ import numpy as np
 
 from backends.intel.libraries import ov
 from backends.intel.openvino_pixels import OFFERS as PIXELS
+from backends.intel.openvino_settings import settings
 from backends.sound.openvino_stft import OFFERS as SOUND
 from simulator.contract import (
     Admits,
@@ -21,27 +22,14 @@ from simulator.contract import (
     Effective,
     Injector,
     Offer,
-    Options,
     Port,
     Runtime,
     Stage,
 )
 
-_HINTS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "int8": "f32"}
 _COMPUTES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "u8": "int8", "i8": "int8"}
 _STORED_AS = ("u8", "i8", "u4", "i4")
 _HEAVY = ("Convolution", "GroupConvolution", "MatMul", "FullyConnected", "Deconvolution")
-
-
-def settings(options: Options) -> dict[str, Any]:
-    """Return OpenVINO's own names and values of the profile's settings."""
-    return {
-        "INFERENCE_PRECISION_HINT": _HINTS[options["compute"]],
-        "INFERENCE_NUM_THREADS": options["threads"],
-        "NUM_STREAMS": "1",
-        "PERFORMANCE_HINT": "LATENCY",
-        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
-    }
 
 
 class OpenVinoRuntime(Runtime):

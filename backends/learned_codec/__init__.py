@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from backends.learned_codec.decoder import LearnedDecoder
 from backends.learned_codec.example import write_example
-from backends.ort.library import ort
-from backends.ort.runtime import LEVELS
+from backends.ort.library import LEVELS, ort
 from backends.pillow.library import PIL
 from simulator.contract import AtLeast, Backend, File, Offer, Stage
 

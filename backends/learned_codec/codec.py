@@ -9,8 +9,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
-from backends.ort.library import ort
-from backends.ort.runtime import LEVELS, plainly
+from backends.ort.library import LEVELS, ort, plainly
 from simulator.contract import ModelError, Options, Unsupported
 
 LARGEST = 2**30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from backends.ort.runtime import plainly
+from backends.ort.library import plainly
 from backends.pillow.pixels import PillowDecoder
 from simulator.contract import U8, Array, Decoder, Encoded, Options, SampleError, Unsupported
 

@@ -14,8 +14,7 @@ from onnx.numpy_helper import to_array
 
 from backends.onnx_cut import read
 from backends.onnx_injector import CutInjector, Run
-from backends.ort.library import ort
-from backends.ort.runtime import LEVELS, plainly
+from backends.ort.library import LEVELS, ort, plainly
 from simulator.contract import Array, Unsupported
 
 _HIGHEST = "extended"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from backends.ort import quantizer, weights
-from backends.ort.library import ort
+from backends.ort.library import LEVELS, ort, plainly
 from backends.sound.ort_stft import OFFERS as SOUND
 from simulator.contract import (
     Admits,
@@ -41,13 +39,6 @@ _DTYPES = {
     "tensor(uint8)": "u1", "tensor(uint16)": "u2", "tensor(uint32)": "u4", "tensor(uint64)": "u8",
     "tensor(int8)": "i1", "tensor(int16)": "i2", "tensor(int32)": "i4", "tensor(int64)": "i8",
 }  # fmt: skip
-LEVELS = {
-    "disable_all": "ORT_DISABLE_ALL",
-    "basic": "ORT_ENABLE_BASIC",
-    "extended": "ORT_ENABLE_EXTENDED",
-    "layout": "ORT_ENABLE_LAYOUT",
-    "all": "ORT_ENABLE_ALL",
-}
 _COMPUTES = {
     "float": "fp32",
     "float16": "fp16",
@@ -198,16 +189,6 @@ def asked(options: Options) -> dict[str, str]:
         own["use_tf32"] = str(int(options["use_tf32"]))
     own |= options.get("provider_options", {})
     return own
-
-
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Remove source lines and C++ signatures from ONNX Runtime's messages."""
-    try:
-        yield
-    except Exception as error:
-        said = str(error).partition(" : FAIL : ")[2] or str(error)
-        raise Unsupported(re.sub(r"/onnxruntime_src/\S+ .*?\) (?=[A-Z])", "", said)) from error
 
 
 def _port(node: Any) -> Port:

@@ -6,7 +6,6 @@ import argparse
 import importlib
 import logging
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -19,10 +18,12 @@ from typing import Any
 
 from simulator import spent
 from simulator.cli import collector, streams, supervised
+from simulator.cli.exits import BUG, GATE_FAILED, PASS, USER_ERROR, tell_error
 from simulator.cli.plain import plain
 from simulator.errors import UserError, shortened, unknown
 
-PASS, GATE_FAILED, USER_ERROR, BUG = 0, 1, 2, 3
+__all__ = ["BUG", "COMMANDS", "GATE_FAILED", "PASS", "USER_ERROR", "main"]
+
 COMMANDS = {
     "explain": "say what each axis on which two stacks differ costs",
     "sweep": "try every option of a suite, for one model or several",
@@ -51,9 +52,6 @@ COMMANDS = {
     "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",
 }
-
-_LONG = re.compile(r"\S{300,}")
-"""A word that nobody reads to its end."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -177,12 +175,6 @@ def _failed(error: Exception) -> int:
     return USER_ERROR
 
 
-def tell_error(line: str) -> None:
-    """Print a line about what the user can mend."""
-    short = _LONG.sub(lambda word: shortened(word[0]), line)
-    print(f"error: {short}", file=sys.stderr, flush=True)
-
-
 def _bug(error: Exception) -> int:
     """Say in one line that the error is ours, and where its details are."""
     details = "".join(traceback.format_exception(error))
@@ -244,6 +236,19 @@ def root(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--version", action="version", version=f"simulate {version('pipeline-simulator')}")
     add(
-        "--print-completion", action=completion.Print, choices=completion.SHELLS, metavar="SHELL",
+        "--print-completion", action=completion.Print, of=_whole, choices=completion.SHELLS,
+        metavar="SHELL",
         help='for bash: eval "$(simulate --print-completion bash)"; also zsh and fish',
     )  # fmt: skip
+
+
+def _whole() -> argparse.ArgumentParser:
+    """One parser with every command, as ``simulate`` itself never needs it."""
+    parser = argparse.ArgumentParser(prog="simulate")
+    root(parser)
+    command_module("run").arguments(parser)
+    commands = parser.add_subparsers(dest="command")
+    for name, text in COMMANDS.items():
+        one = commands.add_parser(name, help=text, description=text)
+        command_module(name).arguments(one)
+    return parser

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from simulator import cli
+from simulator.cli.exits import GATE_FAILED, PASS
 from simulator.errors import UserError
 from simulator.limits import SECONDS
 
@@ -277,7 +277,7 @@ def show(
 
 def verdict(summary: Summary | Checkpoints) -> int:
     """Return the exit code of a finished run: that of its gate."""
-    return cli.PASS if summary.gate.passed else cli.GATE_FAILED
+    return PASS if summary.gate.passed else GATE_FAILED
 
 
 def lead(summary: Summary, of: str = "") -> None:

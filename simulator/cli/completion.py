@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-
-from simulator import cli
 
 SHELLS = ("bash", "zsh", "fish")
 KINDS = {
@@ -33,7 +31,15 @@ end""",
 
 
 class Print(argparse.Action):
-    """``--print-completion SHELL``: print the script, and nothing else is done."""
+    """``--print-completion SHELL``: print the script, and nothing else is done.
+
+    Args:
+        of: makes the parser of every command.
+    """
+
+    def __init__(self, *args: Any, of: Callable[[], argparse.ArgumentParser], **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._of = of
 
     def __call__(
         self,
@@ -43,31 +49,19 @@ class Print(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         """Print it and exit."""
-        print(script(values))
+        print(script(self._of(), values))
         parser.exit()
 
 
-def script(shell: str) -> str:
+def script(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the completion script of a shell: ``bash``, ``zsh`` or ``fish``."""
     import shtab
 
-    return str(shtab.complete(_whole(), shell=shell))
-
-
-def _whole() -> argparse.ArgumentParser:
-    """One parser with every command, as ``simulate`` itself never needs it."""
-    parser = argparse.ArgumentParser(prog="simulate")
-    cli.root(parser)
-    cli.command_module("run").arguments(parser)
-    commands = parser.add_subparsers(dest="command")
-    for name, text in cli.COMMANDS.items():
-        one = commands.add_parser(name, help=text, description=text)
-        cli.command_module(name).arguments(one)
     kinds = _kinds()
     for path, action in _actions(parser, ()):
         if found := _kind(path, action, kinds):
             action.complete = found  # type: ignore[attr-defined]
-    return parser
+    return str(shtab.complete(parser, shell=shell))
 
 
 def _actions(

@@ -13,7 +13,7 @@ from simulator.cli import common
 
 if TYPE_CHECKING:
     from simulator.evidence.compare import Bundle, Match, Row, Section
-    from simulator.profile.load import Profile
+    from simulator.profile.profile import Profile
 
 _STRONGER = ("native", "vendor_simulator")
 """Kinds of evidence that a recording would only weaken."""

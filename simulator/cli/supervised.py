@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from simulator.cli.exits import USER_ERROR, tell_error
+
 _PIPES = "PIPELINE_SIMULATOR_SUPERVISED"
 """In a child, two pipes: what it tells us, and one that ends when we do."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -78,7 +80,6 @@ def in_time(seconds: float) -> Iterator[None]:
     Args:
         seconds: that one inference, or another step of a sample, may take; 0: any time.
     """
-    from simulator.cli import USER_ERROR, tell_error
     from simulator.pipeline import watchdog
     from simulator.results import lock
 
@@ -110,8 +111,6 @@ def _heard(lines: IO[str]) -> tuple[list[str], int | None]:
 
 def _ended(executor: str, begun: list[str], status: int) -> int:
     """Say that the child has ended without a verdict."""
-    from simulator.cli import USER_ERROR
-
     how = f"by {signal.Signals(-status).name}" if status < 0 else f"with code {status}"
     name, _, place = executor.partition(":")
     why = "; Ray does so where it loses the node that it is connected to" if name == "ray" else ""

@@ -9,7 +9,7 @@ from simulator.evidence import compare
 from simulator.files import LARGE, check_file, hash_file
 from simulator.profile import axes
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 
 def check(profile: Profile, choices: Choices) -> tuple[list[str], list[str]]:

@@ -28,12 +28,12 @@ from simulator.evidence.document import MANIFEST, Evidence, Recorded, read
 from simulator.evidence.inputs import Attempt
 from simulator.evidence.record import ARRAYS
 from simulator.profile.implementations import Choice, Choices
-from simulator.profile.load import Profile
 from simulator.profile.modality import at
+from simulator.profile.profile import Profile
 from simulator.results.json_text import json_text
 from simulator.testing import Workshop, models, registered
 from simulator.testing.subject import Subject, first, words
-from simulator.testing.workshop import CannotMake
+from simulator.testing.values import CannotMake
 
 MOST_ARRAY = 2**26
 """Bytes of one recorded array at most."""

@@ -19,8 +19,8 @@ from simulator.places import read_sample
 from simulator.testing import files, models
 from simulator.testing.runtimes import precisions
 from simulator.testing.subject import Subject
+from simulator.testing.values import CannotMake
 from simulator.testing.work import opened, run, work, working
-from simulator.testing.workshop import CannotMake
 
 STAGES_RECORDED = (
     "decode", "encode", "convert", "resize", "read", "resample", "stft", "mel", "runtime",

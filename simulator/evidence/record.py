@@ -25,7 +25,7 @@ from simulator.files import make_durable
 from simulator.results.json_text import json_text
 from simulator.testing import Finding, Workshop, prove, registered
 from simulator.testing.subject import first
-from simulator.testing.workshop import CannotMake
+from simulator.testing.values import CannotMake
 from simulator.worker import environments
 
 ARRAYS = "arrays"

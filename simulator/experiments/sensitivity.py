@@ -31,8 +31,9 @@ from simulator.pipeline.float_runtime import in_fp32, running
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.places import Where, read
 from simulator.profile.implementations import choose
-from simulator.profile.load import Profile, find, name_of
+from simulator.profile.load import find, name_of
 from simulator.profile.precision import Keep, Precision, Quantizer
+from simulator.profile.profile import Profile
 from simulator.profile.text import flow
 from simulator.statistics.paired import clopper_pearson, mcnemar_midp
 

@@ -30,7 +30,7 @@ from simulator.model.onnxfile import check
 from simulator.model.store import digest
 from simulator.pipeline.stack import front_end
 from simulator.profile.implementations import Choice, implementation
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.tasks.task import Task
 
 PLAN, STATE, SUMMARY, MODEL, CARD = (

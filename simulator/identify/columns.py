@@ -16,8 +16,9 @@ from simulator.modalities.image import geometry as resolved_geometry
 from simulator.modalities.image.card import ImageCard, geometry_of
 from simulator.modalities.image.sections import Color, Geometry
 from simulator.profile.implementations import choose
-from simulator.profile.load import Profile, builtin_names, load
+from simulator.profile.load import builtin_names, load
 from simulator.profile.modality import IMAGE
+from simulator.profile.profile import Profile
 
 FORMATS = get_args(Color.model_fields["format"].annotation)
 _ROUNDINGS = ("torchvision", "dali", "floor")

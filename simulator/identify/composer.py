@@ -13,9 +13,10 @@ from simulator.model.artifact import digest
 from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.stack import Chosen
 from simulator.profile.implementations import Choice, choose
-from simulator.profile.load import Profile, load
+from simulator.profile.load import load
 from simulator.profile.modality import schema_of
 from simulator.profile.paper_names import kernel
+from simulator.profile.profile import Profile
 
 Axes = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """For each axis its options by name, each as dotted profile keys and values, as in a suite."""

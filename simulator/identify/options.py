@@ -13,8 +13,8 @@ from simulator.contract import Admits, Backend, KeepList, Pairs, Subset
 from simulator.contract.stage import STAGES
 from simulator.errors import SimulatorError
 from simulator.profile.implementations import implementation
-from simulator.profile.load import Profile
 from simulator.profile.modality import at
+from simulator.profile.profile import Profile
 
 Column = dict[str, dict[str, Any]]
 """Options by name; each is a mapping of dotted profile keys to values, as in a suite."""

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from simulator.importers.values import mapping, plain, show
 from simulator.modalities.image.sections import Arithmetic
 from simulator.profile.document import Key
-from simulator.profile.load import Profile
 from simulator.profile.modality import sections
+from simulator.profile.profile import Profile
 
 T = TypeVar("T")
 Order = tuple[Arithmetic, str]

@@ -26,7 +26,7 @@ from simulator.mitigation.examples import DrawnExamples
 from simulator.mitigation.preprocessing import COLUMNS, MixedPreprocessing
 from simulator.model.card import Card
 from simulator.profile.document import read
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 MODULE = "module.json"
 

@@ -25,7 +25,8 @@ from simulator.pipeline.stack import front_end
 from simulator.pipeline.walk import Opened
 from simulator.places import Where
 from simulator.profile.implementations import choose
-from simulator.profile.load import Profile, load
+from simulator.profile.load import load
+from simulator.profile.profile import Profile
 from simulator.profile.suite import Suite, load_suite, overrides
 
 F32 = NDArray[np.float32]

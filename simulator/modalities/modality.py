@@ -18,7 +18,7 @@ from simulator.errors import UserError
 from simulator.modalities.specimen import Specimen
 from simulator.places import Where
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
 
 

@@ -27,7 +27,7 @@ from simulator.model.passes.rewrite import rewrite, rewrites, wanted
 from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.profile.schema import Runtime
 
 __all__ = [

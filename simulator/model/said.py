@@ -8,8 +8,8 @@ from typing import Any
 from simulator.model.card import Card
 from simulator.profile import axes
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
 from simulator.profile.modality import places
+from simulator.profile.profile import Profile
 
 LEFT = "model"
 """The value of a profile for: as the card says."""

@@ -31,7 +31,7 @@ from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.walk import Opened
 from simulator.places import Where, state_of
 from simulator.profile.implementations import Choice, Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 _one_at_a_time = threading.Lock()
 

@@ -11,7 +11,7 @@ from simulator.modalities.image.sections import image_spec
 from simulator.model.probe import probe, rounds, saturates
 from simulator.notices import Kind, Notice
 from simulator.profile.implementations import Choice, Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 VNNI = frozenset({"avx512_vnni", "avx_vnni"})
 """Flags of x86 processors that sum 8-bit products in 32 bits."""

@@ -18,7 +18,7 @@ from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.tasks.task import Sequel, Settings, Task
 
 Outputs = Mapping[str, Array]

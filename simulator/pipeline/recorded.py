@@ -18,7 +18,7 @@ from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 from simulator.pipeline.inference import Answered, answering, inferred
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.tasks.task import Task
 
 _KINDS = {Stage.DECODE: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}

@@ -35,8 +35,8 @@ from simulator.pipeline.inference import Follow, Infer, answering
 from simulator.pipeline.look import Looked, look, probe
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
-from simulator.profile.load import Profile
 from simulator.profile.precision import Calibration, Quantizer
+from simulator.profile.profile import Profile
 
 Report = Callable[[str], None]
 Chosen = tuple[Profile, Choices]

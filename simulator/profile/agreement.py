@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simulator import registry
 from simulator.contract import Offer, Stage
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 if TYPE_CHECKING:
     from simulator.profile.implementations import Choices

@@ -11,9 +11,9 @@ from simulator.contract.passes import PASSES
 from simulator.errors import ProfileError
 from simulator.profile.document import Key
 from simulator.profile.implementations import Choice, Choices, choose
-from simulator.profile.load import Profile
 from simulator.profile.modality import apart, at, axes_of, filled, front_axes, places
 from simulator.profile.postprocess import Postprocess
+from simulator.profile.profile import Profile
 from simulator.profile.schema import Claim
 
 TODO = "TODO"

@@ -18,8 +18,8 @@ from simulator.files import hash_file
 from simulator.profile.agreement import disagreements
 from simulator.profile.document import Key
 from simulator.profile.fit import fits, mismatches, only, shown, told
-from simulator.profile.load import Profile
 from simulator.profile.modality import at, extra_specs, filled
+from simulator.profile.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

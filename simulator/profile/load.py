@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -17,34 +16,12 @@ from simulator.contract import File
 from simulator.errors import ProfileError, UserError, shortened, unknown
 from simulator.profile import installed, messages, modality
 from simulator.profile.document import MAX_DEPTH, Document, Key, read, read_value
+from simulator.profile.implementations import problems_of
 from simulator.profile.paper_names import RESIZE, kernel
-from simulator.profile.schema import ProfileSpec
+from simulator.profile.profile import Profile
 
 _IDENTITY = ("schema", "name", "summary", "extends")
 _FIXED = ("schema", "extends")
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """A complete and valid profile.
-
-    Attributes:
-        name: its name.
-        spec: the merged values.
-        origins: where each value was written: ``file:line`` or ``--set``.
-        overrides: the ``KEY=VALUE`` of every ``--set``.
-    """
-
-    name: str
-    spec: ProfileSpec
-    origins: dict[Key, str]
-    overrides: tuple[str, ...] = ()
-
-    def where(self, key: Key) -> str:
-        """Return the origin of *key*, or of the innermost section around it that has one."""
-        while key and key not in self.origins:
-            key = key[:-1]
-        return self.origins.get(key, self.name)
 
 
 def shipped_folder(name: str) -> Path:
@@ -287,8 +264,6 @@ def _problems(
     error: ValidationError, kind: str, values: dict[str, Any], origins: dict[Key, str]
 ) -> list[str]:
     """Return all problems, invalid values and missing offers, in the order of the sections."""
-    from simulator.profile.implementations import problems_of
-
     where = partial(_nearest, origins=origins)
     reason = "nothing that changes a pixel has a default"
     schema = modality.schema_of(kind)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulator.errors import UserError
 from simulator.profile.axes import differing, is_of_front_end, refuse_mixed, refuse_recorded
 from simulator.profile.implementations import Choices, choose
-from simulator.profile.load import Profile
 from simulator.profile.modality import front_axes, places
+from simulator.profile.profile import Profile
 
 Chosen = tuple[Profile, Choices]
 SUFFIX = "+pixels_of_train"

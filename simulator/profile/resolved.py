@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from simulator.profile.document import Key
 from simulator.profile.implementations import Choice, Choices
-from simulator.profile.load import Profile
 from simulator.profile.modality import IMAGE, at, filled, sections
+from simulator.profile.profile import Profile
 from simulator.profile.text import Line, flow, render
 
 

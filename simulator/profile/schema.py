@@ -20,7 +20,7 @@ from simulator.profile.section import Above0, OpenSection, Positive, Section, Th
 
 if TYPE_CHECKING:
     from simulator.profile.implementations import Choices
-    from simulator.profile.load import Profile
+    from simulator.profile.profile import Profile
 
 
 Resource = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]

@@ -22,9 +22,10 @@ from simulator.profile.axes import TODO, is_open, is_recorded
 from simulator.profile.document import Key
 from simulator.profile.hints import Hint
 from simulator.profile.implementations import Choices, choose
-from simulator.profile.load import Profile, find, load, name_of, names
+from simulator.profile.load import find, load, name_of, names
 from simulator.profile.modality import IMAGE, at, filled, sections
 from simulator.profile.modeline import modeline, schema_name
+from simulator.profile.profile import Profile
 from simulator.profile.resolved import behind, fields, is_written
 from simulator.profile.text import Line, flow, render, write_new
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from simulator.modalities.card import CardSpec
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 FULL = "fp32"
 

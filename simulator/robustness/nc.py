@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from simulator.experiments.session import NC, Session
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.report.words import share, title
 from simulator.robustness.figures import CLEAN, Metrics
 

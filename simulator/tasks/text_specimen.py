@@ -8,12 +8,12 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.contract.text import Row, Tokens
-from simulator.tasks.embedding.task import Embedding, Ordered
-from simulator.tasks.generation.task import Generation, Written
-from simulator.tasks.multiple_choice.task import Chosen, MultipleChoice
-from simulator.tasks.next_word.task import NextWord, Word
+from simulator.tasks.embedding.answer import Ordered
+from simulator.tasks.generation.answer import Written
+from simulator.tasks.multiple_choice.answer import Chosen
+from simulator.tasks.next_word.answer import Word
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network
+from simulator.tasks.task import Network, Task
 
 VOCABULARY = 7
 _NETWORK = Network(None, SimpleNamespace(vocabulary=VOCABULARY))
@@ -30,7 +30,7 @@ def _logits(rows: list[tuple[int, ...]], sure: int | None, width: int) -> Array:
     return values.astype(np.float32)
 
 
-def questions(task: type[MultipleChoice]) -> dict[str, Specimen]:
+def questions(task: type[Task]) -> dict[str, Specimen]:
     """Return a question of three choices, as one batch and as three inferences."""
     ids = [_CONTEXT + choice for choice in _CHOICES]
     width = max(map(len, ids)) - 1
@@ -59,7 +59,7 @@ def questions(task: type[MultipleChoice]) -> dict[str, Specimen]:
     }
 
 
-def passage(task: type[NextWord]) -> Specimen:
+def passage(task: type[Task]) -> Specimen:
     """Return a passage of two tokens with a word of two tokens, padded on the left by one."""
     ids = (3, 4, 6, 1)
     made = task(task.Output(), _NETWORK)
@@ -73,7 +73,7 @@ def passage(task: type[NextWord]) -> Specimen:
     return Specimen(made, (outputs[0], outputs[1]), (row,), "signs", worthless)
 
 
-def sentences(task: type[Embedding]) -> dict[str, Specimen]:
+def sentences(task: type[Task]) -> dict[str, Specimen]:
     """Return a query and three texts of three tokens: as vectors, and as states of tokens."""
     tokens = Tokens((1, 2, 3), 3)
     found = {}
@@ -99,7 +99,7 @@ def _ordered(cosines: list[float]) -> Ordered:
     return Ordered(order, tuple(cosines), vectors)
 
 
-def continued(task: type[Generation]) -> Specimen:
+def continued(task: type[Task]) -> Specimen:
     """Return a text of two tokens that is written on by three, the last of which ends it."""
     made = task(task.Output(tokens=3, stop=[0]), _NETWORK)
     outputs = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from simulator.contract import Offer
 from simulator.errors import MissingLibrary, Unsupported, UserError
 from simulator.profile.implementations import implementation as choose
-from simulator.testing.subject import Failed, Subject, expect, one_line, outside, words
+from simulator.testing.subject import Failed, Subject, expect, words
+from simulator.testing.values import CannotMake, one_line, outside
 from simulator.testing.work import first_job
-from simulator.testing.workshop import CannotMake
 
 
 def every_admitted_value_works(subject: Subject) -> str | None:

@@ -11,7 +11,8 @@ from simulator.errors import Unsupported
 from simulator.reference.color import upsample, yuv_to_rgb
 from simulator.testing import files
 from simulator.testing.files import F64, Jpeg
-from simulator.testing.subject import Failed, Subject, expect, one_line, refused, words
+from simulator.testing.subject import Failed, Subject, expect, refused, words
+from simulator.testing.values import one_line
 from simulator.testing.work import working
 
 FLAT = 2.0

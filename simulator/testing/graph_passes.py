@@ -18,8 +18,9 @@ from simulator.errors import UserError
 from simulator.model.passes.graph import edit
 from simulator.model.passes.graph.change import Change
 from simulator.testing import models
-from simulator.testing.subject import expect, one_line
+from simulator.testing.subject import expect
 from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.values import one_line
 
 NONSENSE = "no such value"
 MODELS = (*models.FAMILIES, "hand", "folded")

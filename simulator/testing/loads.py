@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from simulator.contract import Load, LoadGenerator, Scenario, Served, Submit
-from simulator.testing.subject import Failed, Subject, expect, one_line
+from simulator.testing.subject import Failed, Subject, expect
+from simulator.testing.values import one_line
 
 QUERIES, SAMPLES = 64, 5
 QPS = 4000.0

@@ -17,7 +17,8 @@ from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile.implementations import choose
-from simulator.profile.load import Profile, load
+from simulator.profile.load import load
+from simulator.profile.profile import Profile
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from simulator import registry
 from simulator.contract import Backend, Offer
 from simulator.contract.stage import STAGES, named, stages
 from simulator.errors import MissingLibrary
-from simulator.testing.subject import Failed, Subject, first, one_line
+from simulator.testing.subject import Failed, Subject, first
+from simulator.testing.values import CannotMake, one_line
 from simulator.testing.work import first_job
-from simulator.testing.workshop import CannotMake, Workshop
+from simulator.testing.workshop import Workshop
 
 Check = Callable[[Subject], str | None]
 """Raises Failed, or returns a remark or None; its name and docstring say what it requires."""

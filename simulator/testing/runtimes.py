@@ -12,9 +12,10 @@ from simulator import registry
 from simulator.contract import Array, Runtime
 from simulator.errors import MissingLibrary, UserError
 from simulator.testing import models
-from simulator.testing.subject import Failed, Subject, expect, one_line, refused, words
+from simulator.testing.subject import Failed, Subject, expect, refused, words
+from simulator.testing.values import CannotMake, one_line
 from simulator.testing.work import load, opened, run
-from simulator.testing.workshop import CannotMake, refusing
+from simulator.testing.workshop import refusing
 
 COMPUTE = {"fp32": 5e-5, "fp16": 5e-3, "bf16": 4e-2, "int8": 5e-2}
 """Tolerance of arithmetic, as a share of the largest magnitude: ten units of 2^-11 and 2^-8; for

@@ -7,22 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simulator import registry
-from simulator.contract import (
-    Above,
-    Admits,
-    AtLeast,
-    Backend,
-    Evidence,
-    File,
-    KeepList,
-    Offer,
-    Options,
-    Pairs,
-    Subset,
-    Text,
-)
+from simulator.contract import Backend, Evidence, Offer, Options, Subset
 from simulator.errors import SimulatorError
-from simulator.testing.workshop import CannotMake, Workshop
+from simulator.testing.values import one_line, values
+from simulator.testing.workshop import Workshop
 
 
 class Failed(AssertionError):
@@ -77,45 +65,7 @@ class Subject:
 
 def first(backend: Backend, offer: Offer, workshop: Workshop) -> Subject:
     """Return an offer with the first value of each field."""
-    options = {
-        name: workshop.example(admits) if isinstance(admits, File) else values(admits)[0]
-        for name, admits in offer.options.items()
-    }
-    return Subject(backend, offer, options, workshop)
-
-
-def values(admits: Admits) -> list[Any]:
-    """Return the values of a field to try: all of a tuple, or a few if there are many."""
-    match admits:
-        case AtLeast(low) | Above(low):
-            return [low, low + 1] if isinstance(admits, AtLeast) else [low + 0.01, low + 0.02]
-        case Subset(names):
-            return [[name] for name in names]
-        case Pairs():
-            return [{}]
-        case KeepList():
-            return [{"op_types": [], "nodes": [], "reason": ""}]
-        case File():
-            return []  # its example is the only one: the first that is tried
-        case Text():
-            raise CannotMake("its text is the user's own: there is nothing to try it with")
-    return list(admits)
-
-
-def outside(admits: Admits) -> Any:
-    """Return a value that a field must refuse."""
-    match admits:
-        case AtLeast(low) | Above(low):
-            return low - 1
-        case Subset():
-            return ["no such name"]
-        case Pairs():
-            return {"no such name": 1}
-        case KeepList():
-            return {"no such name": []}
-        case Text() | File():
-            return ""
-    return "no such value"
+    return Subject(backend, offer, workshop.first(offer), workshop)
 
 
 def words(subject: Subject, base: Subject | None = None) -> str:
@@ -154,8 +104,3 @@ def refused(what: str, call: Callable[[], object]) -> str:
     except Exception as error:
         raise Failed(f"{what}: a refusal in one line expected, got {one_line(error)}") from error
     raise Failed(f"{what}: a refusal expected, but it was accepted")
-
-
-def one_line(error: BaseException) -> str:
-    """An exception as one line: its type, and the beginning of its message."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

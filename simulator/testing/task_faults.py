@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from simulator.tasks.impact import Decoded, Due
 from simulator.tasks.specimen import Specimen
-from simulator.testing.subject import Failed, expect, one_line
+from simulator.testing.subject import Failed, expect
 from simulator.testing.task_cases import plain
+from simulator.testing.values import one_line
 
 
 def faults_have_a_verdict(subject: Specimen) -> None:

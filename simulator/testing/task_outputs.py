@@ -19,8 +19,9 @@ from simulator.errors import ModelError, NotFinite
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.section import Section
 from simulator.tasks.specimen import Specimen
-from simulator.testing.subject import Failed, expect, one_line
+from simulator.testing.subject import Failed, expect
 from simulator.testing.task_cases import plain
+from simulator.testing.values import one_line
 
 Parts = Sequence[Mapping[str, Array]]
 THREADS, ROUNDS = 4, 5

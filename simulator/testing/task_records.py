@@ -18,7 +18,7 @@ from simulator.results.store import schema
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
-from simulator.testing.subject import Failed, expect, one_line
+from simulator.testing.subject import Failed, expect
 from simulator.testing.task_cases import (
     Case,
     changed,
@@ -28,6 +28,7 @@ from simulator.testing.task_cases import (
     rows,
     scores,
 )
+from simulator.testing.values import one_line
 
 RESAMPLES = 8
 PARTS = ("labelled", "train", "deploy", "delta", "flips")

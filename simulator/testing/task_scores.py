@@ -9,7 +9,7 @@ import numpy as np
 from simulator.errors import DataError
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.specimen import Specimen
-from simulator.testing.subject import Failed, expect, one_line
+from simulator.testing.subject import Failed, expect
 from simulator.testing.task_cases import (
     Case,
     changed,
@@ -22,6 +22,7 @@ from simulator.testing.task_cases import (
     scores,
     worthless,
 )
+from simulator.testing.values import one_line
 
 RESAMPLES = 8
 

@@ -13,7 +13,8 @@ from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import TASKS, Task
 from simulator.testing import task_faults, task_outputs, task_records, task_scores
 from simulator.testing.prove import Mark
-from simulator.testing.subject import Failed, one_line
+from simulator.testing.subject import Failed
+from simulator.testing.values import one_line
 
 __all__ = ["TASK_CHECKS", "Specimen", "TaskCheck", "Verdict", "prove_task", "verdict"]
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from simulator.contract import SampleError
 from simulator.testing import vocabularies
-from simulator.testing.subject import Failed, Subject, expect, one_line, refused, values, words
+from simulator.testing.subject import Failed, Subject, expect, refused, words
+from simulator.testing.values import one_line, values
 from simulator.testing.work import Job, Work, working
 
 TEXTS = (

@@ -232,7 +232,8 @@ def opened(subject: Subject, model: str) -> Iterator[Runtime]:
         CannotMake: no backend here makes the file that the runtime takes.
         UserError: the runtime refuses the model.
     """
-    runtime = load(subject, subject.workshop.artifact(subject, model), model)
+    file = subject.workshop.artifact(subject.backend, subject.offer, subject.options, model)
+    runtime = load(subject, file, model)
     try:
         yield runtime
     finally:

@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 
 from simulator import registry
-from simulator.contract import Array, Backend, File, Offer, Runtime, Stage
+from simulator.contract import Array, Backend, File, Offer, Options, Runtime, Stage
 from simulator.errors import MissingLibrary, ModelError, SimulatorError
 from simulator.testing import models
-
-if TYPE_CHECKING:
-    from simulator.testing.subject import Subject
+from simulator.testing.values import CannotMake, one_line, values
 
 _Helper = tuple[Backend, Offer]
 _SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite"}
-
-
-class CannotMake(Exception):
-    """No backend here can make a model file; that is not a fault of the runtime that needs it."""
 
 
 class Workshop:
@@ -57,14 +51,20 @@ class Workshop:
         self._made: dict[Any, Path | Exception] = {}
         self.known: dict[tuple[int, str], tuple[Array, ...] | Exception] = {}
 
-    def artifact(self, subject: Subject, model: str) -> Path:
+    def artifact(self, backend: Backend, offer: Offer, options: Options, model: str) -> Path:
         """Return what a runtime opens: a model file, or the folder of its compiled form.
+
+        Args:
+            backend: that offers the runtime.
+            offer: the runtime.
+            options: a value for each of its fields.
+            model: a name of `models`.
 
         Raises:
             CannotMake: no helper makes the file that the runtime takes.
             ModelError: the runtime does not compile it.
         """
-        runtime, options = subject.offer.make, subject.options
+        runtime = offer.make
         storage, compute = options.get("storage", "fp32"), options.get("compute", "fp32")
         file = self.file(model, runtime.takes, storage, compute)
         if runtime.compiled_by is None:
@@ -73,10 +73,10 @@ class Workshop:
 
         def compile(folder: Path) -> None:
             folder.mkdir()
-            with refusing(f"{subject.backend.name} cannot compile {model}"):
-                registry.compile(subject.backend, subject.offer, file, folder, options)
+            with refusing(f"{backend.name} cannot compile {model}"):
+                registry.compile(backend, offer, file, folder, options)
 
-        return self._once((str(file), subject.backend.name, repr(relevant)), compile)
+        return self._once((str(file), backend.name, repr(relevant)), compile)
 
     def file(
         self, model: str, format: str = "onnx", storage: str = "fp32", compute: str = "fp32"
@@ -93,9 +93,14 @@ class Workshop:
         """Return a new path for a file."""
         return self._folder / f"{len(list(self._folder.iterdir()))}-{name}"
 
-    def example(self, admits: File) -> str:
-        """Return the path of the small file that a field brings for the suite."""
-        return str(self._once(("example", admits), admits.example, admits.suffix))
+    def first(self, offer: Offer) -> Options:
+        """Return the first value of each field; of a file the small one that it brings."""
+        return {
+            name: str(self._once(("example", admits), admits.example, admits.suffix))
+            if isinstance(admits, File)
+            else values(admits)[0]
+            for name, admits in offer.options.items()
+        }
 
     def _exported(self, model: str, format: str) -> Path:
         reason = f"no backend here makes a {format} file of an ONNX file"
@@ -140,17 +145,16 @@ class Workshop:
         make: Callable[[Any, Path, Path], None],
         **options: Any,
     ) -> Path:
-        from simulator.testing.subject import first, one_line
-
-        subject = first(*helper, self).changed(**options)
+        backend, offer = helper
+        asked = {**self.first(offer), **options}
 
         def step(target: Path) -> None:
             try:
-                make(subject.make(), source, target)
+                make(registry.make(backend, offer, asked), source, target)
             except Exception as error:
-                raise CannotMake(f"{subject.backend.name}: {one_line(error)}") from error
+                raise CannotMake(f"{backend.name}: {one_line(error)}") from error
 
-        key = (str(source), subject.backend.name, subject.offer.stage, repr(subject.options))
+        key = (str(source), backend.name, offer.stage, repr(asked))
         return self._once(key, step, _SUFFIX.get(format, format))
 
     def _able(self, stage: str, fits: Callable[[Offer], bool]) -> Iterator[_Helper]:

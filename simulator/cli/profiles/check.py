@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simulator.experiments.check_profile import Proof
     from simulator.pipeline.stack import Chosen
     from simulator.profile.implementations import Choices
-    from simulator.profile.load import Profile
+    from simulator.profile.profile import Profile
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from simulator.modalities.audio.card import AudioCard
 from simulator.modalities.audio.sections import audio_spec
 from simulator.modalities.audio.stages import MODEL
 from simulator.profile.implementations import Choice, Choices, settled
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)

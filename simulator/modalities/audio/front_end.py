@@ -16,7 +16,7 @@ from simulator.modalities.audio.chunks import Chunks
 from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.numbers import PER_BEL, fitted, laid_out, logarithm, normalized
 from simulator.profile.implementations import Choice, Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 
 def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:

@@ -19,7 +19,7 @@ from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
 from simulator.places import Where
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
 from simulator.profile.section import Above0, Finite, OpenSection, Section
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from simulator.modalities.card import CardInput, CardSpec
 from simulator.modalities.image.geometry import CentralCrop, Geometry
 from simulator.modalities.image.sections import CropBeforeResize, image_spec
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.profile.section import Deviations, Means, Section
 
 Pixels = Annotated[int, Field(ge=1, le=16384)]

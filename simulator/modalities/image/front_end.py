@@ -23,7 +23,7 @@ from simulator.modalities.image.steps import (
     ToYuv,
 )
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 
 def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:

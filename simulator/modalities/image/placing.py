@@ -13,8 +13,8 @@ from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
 from simulator.modalities.image.sections import image_spec
 from simulator.modalities.image.steps import target
-from simulator.profile.load import Profile
 from simulator.profile.postprocess import Postprocess
+from simulator.profile.profile import Profile
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from simulator import registry
 from simulator.contract import Offer, Stage
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
 from simulator.profile.section import Deviations, Means, OpenSection, Positive, Section
 

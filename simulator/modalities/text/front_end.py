@@ -20,7 +20,7 @@ from simulator.modalities.text.opened import encoder
 from simulator.modalities.text.pairs import Limits, fed, truncated
 from simulator.modalities.text.sections import text_spec
 from simulator.profile.implementations import Choice, Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 CHARACTERS = 3
 """Characters a token, about; for estimates of memory."""

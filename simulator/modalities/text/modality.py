@@ -21,7 +21,7 @@ from simulator.modalities.text.read import SUFFIXES, read
 from simulator.modalities.text.sections import TextSpec
 from simulator.places import Where
 from simulator.profile.implementations import Choices, choose
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 
 _INT64 = np.dtype(np.int64)
 

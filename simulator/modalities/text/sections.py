@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
 from simulator.profile.section import OpenSection, Positive, Section
 

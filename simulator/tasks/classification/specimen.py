@@ -8,15 +8,14 @@ import numpy as np
 
 from simulator.data.labels import Labels
 from simulator.tasks.classification.answer import Answer
-from simulator.tasks.classification.task import Classification
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network
+from simulator.tasks.task import Network, Task
 
 LABELS = Labels(("cat", "dog", "cow", "hen", "pig", "bat", "fox"))
 
 
 def logits(
-    task: type[Classification],
+    task: type[Task],
     kind: Literal["logits", "probabilities"] = "logits",
     background: int = 0,
     labels: Labels | None = LABELS,

@@ -13,9 +13,8 @@ from simulator.data.labels import Labels
 from simulator.data.truth import Boxes
 from simulator.modalities.image.geometry import Placement
 from simulator.tasks.detection.boxes import Detections
-from simulator.tasks.detection.task import Detection
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network
+from simulator.tasks.task import Network, Task
 
 LETTERBOX = Placement(39, 65, 19, 32, 6, 0, 32, 32, centered=True)
 """39 x 65 pixels in 32 x 32: 13 rows of padding, so half of the padding is not a whole pixel."""
@@ -41,12 +40,12 @@ CARD = {
 }  # fmt: skip
 
 
-def boxes(task: type[Detection]) -> Specimen:
+def boxes(task: type[Task]) -> Specimen:
     """Return boxes that the model has decoded, of three classes, before NMS."""
     return specimen(task(task.Output.model_validate(CARD), NETWORK), decoded)
 
 
-def specimen(task: Detection, outputs: Callable[[int], dict[str, Array]]) -> Specimen:
+def specimen(task: Task, outputs: Callable[[int], dict[str, Array]]) -> Specimen:
     """Return a detector of 32 x 32 with odd answers: boundless, without area, turned inside out.
 
     Args:

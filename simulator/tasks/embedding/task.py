@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,6 +14,7 @@ from pydantic import Field
 from simulator.contract.text import Row
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.profile.section import Section
+from simulator.tasks.embedding.answer import Ordered
 from simulator.tasks.embedding.figures import EmbeddingFlips
 from simulator.tasks.embedding.view import EmbeddingView
 from simulator.tasks.finite import check_finite
@@ -37,21 +37,6 @@ class Output(Section):
     pooling: Literal["none", "mean", "first", "last"] = Field(
         description="none: the output is one vector a text; else how those of its tokens become one"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """What one stack says of one sample.
-
-    Attributes:
-        order: the texts after the query, the nearest first; of equal ones the first first.
-        cosines: of each text to the query, in the texts' own order.
-        vectors: (texts + 1, size) float64 of length 1, the query's first.
-    """
-
-    order: tuple[int, ...]
-    cosines: tuple[float, ...]
-    vectors: Floats = field(compare=False, repr=False)
 
 
 class Embedding(TextTask):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,6 +15,7 @@ from simulator.contract.text import Row
 from simulator.errors import ModelError
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.finite import check_finite
+from simulator.tasks.generation.answer import Written
 from simulator.tasks.generation.figures import GenerationFlips
 from simulator.tasks.generation.greedy import Greedy
 from simulator.tasks.generation.view import GenerationView
@@ -31,21 +32,6 @@ class Output(LogitsOutput):
 
     tokens: Annotated[int, Field(ge=1, le=4096, description="tokens that are written at most")]
     stop: list[Annotated[int, Field(ge=0)]] = Field(description="ids that end a text; may be empty")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What one stack wrote.
-
-    Attributes:
-        ids: of the tokens, without the one that ended the text.
-        text: the same as text; None where no tokenizer is known.
-        ns: the time of each inference in nanoseconds; empty where it was not measured.
-    """
-
-    ids: tuple[int, ...]
-    text: str | None = None
-    ns: tuple[int, ...] = field(default=(), compare=False)
 
 
 class Generation(TextTask):

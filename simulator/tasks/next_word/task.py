@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from simulator.contract.text import Row
 from simulator.errors import ModelError
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.next_word.answer import Word
 from simulator.tasks.next_word.figures import NextWordFlips
 from simulator.tasks.next_word.view import NextWordView
 from simulator.tasks.score import Record, Score
@@ -21,21 +21,6 @@ from simulator.tasks.text import TextTask, array_of, predicting, scored, shifts
 
 if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """What one stack says of a passage's last word.
-
-    Attributes:
-        greedy: whether it would write the word itself.
-        loglikelihood: of the word, nats.
-        best: the ids that it finds most likely at the word's places.
-    """
-
-    greedy: bool
-    loglikelihood: float
-    best: tuple[int, ...]
 
 
 class NextWord(TextTask):

@@ -12,9 +12,8 @@ from simulator.contract import U8, Array
 from simulator.data.labels import Labels
 from simulator.data.masks import ArrayMask
 from simulator.modalities.image.geometry import Placement
-from simulator.tasks.segmentation.task import Segmentation
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network
+from simulator.tasks.task import Network, Task
 
 LETTERBOX = Placement(39, 65, 19, 32, 6, 0, 32, 32, centered=True)
 """39 x 65 pixels in 32 x 32: 13 rows of padding, so half of the padding is not a whole pixel."""
@@ -26,7 +25,7 @@ CARD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def logits(task: type[Segmentation]) -> Specimen:
+def logits(task: type[Task]) -> Specimen:
     """Return 8 x 8 logits of three classes, of an input of 32 x 32."""
     made = task(task.Output.model_validate(CARD), NETWORK)
     return specimen(
@@ -37,7 +36,7 @@ def logits(task: type[Segmentation]) -> Specimen:
     )
 
 
-def specimen(task: Segmentation, outputs: Callable[[int], dict[str, Array]]) -> Specimen:
+def specimen(task: Task, outputs: Callable[[int], dict[str, Array]]) -> Specimen:
     """Return a segmenter with odd answers: wrong everywhere, of no such class, hardly any.
 
     Args:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network
-from simulator.tasks.text_to_speech.task import Speech, TextToSpeech
+from simulator.tasks.task import Network, Task
+from simulator.tasks.text_to_speech.answer import Speech
 
 RATE = 8000
 
 
-def tones(task: type[TextToSpeech], durations: str | None) -> Specimen:
+def tones(task: type[Task], durations: str | None) -> Specimen:
     """Return two tones of different pitch and length.
 
     Args:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field
 
 from simulator.contract import Array, Sound
@@ -19,6 +17,7 @@ from simulator.tasks.figures import Flips
 from simulator.tasks.finite import check_finite
 from simulator.tasks.score import Record
 from simulator.tasks.task import CHANGES, Shapes, Task
+from simulator.tasks.text_to_speech.answer import Speech
 from simulator.tasks.text_to_speech.distance import distance
 from simulator.tasks.text_to_speech.view import TextToSpeechView
 
@@ -41,21 +40,6 @@ class Output(Section):
     rate: Annotated[int, Field(ge=1)]
     waveform: str | None = None
     durations: str | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Speech:
-    """The answer for one text.
-
-    Attributes:
-        samples: (N,) float32, full scale -1 to 1.
-        rate: samples a second.
-        durations: frames of each phoneme; None where the model does not tell.
-    """
-
-    samples: NDArray[np.float32] = field(repr=False)
-    rate: int
-    durations: tuple[int, ...] | None = None
 
 
 class TextToSpeechFlips(Flips):

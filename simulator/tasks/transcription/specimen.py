@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network
-from simulator.tasks.transcription.task import Transcript, Transcription
+from simulator.tasks.task import Network, Task
+from simulator.tasks.transcription.answer import Transcript
 
 END = 27
 
 
-def letters(task: type[Transcription]) -> Specimen:
+def letters(task: type[Task]) -> Specimen:
     """Return a network whose tokens are a blank and the letters of the alphabet."""
     output = task.Output(tokens="tokenizer.json", words="lower")
     made = task(output, Network(folder=Path(_folder().name)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from simulator.statistics.bootstrap import Ratio
 from simulator.tasks.edits import edits
 from simulator.tasks.score import Record, Score
 from simulator.tasks.task import CHANGES, Network, Shapes, Task
+from simulator.tasks.transcription.answer import Transcript
 from simulator.tasks.transcription.view import TranscriptionView
 from simulator.tasks.transcription.vocabulary import vocabulary
 
@@ -37,19 +37,6 @@ class Output(Section):
     ids: str | None = None
     tokens: str
     words: Literal["lower", "as_they_are"]
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """The answer for one sound.
-
-    Attributes:
-        words: as they are compared.
-        text: as it was written.
-    """
-
-    words: tuple[str, ...]
-    text: str = field(compare=False)
 
 
 class Transcription(Task):

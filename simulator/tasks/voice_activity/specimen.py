@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network
-from simulator.tasks.voice_activity.task import VoiceActivity, answer
+from simulator.tasks.task import Network, Task
+from simulator.tasks.voice_activity.answer import answer
 
 
-def three_chunks(task: type[VoiceActivity]) -> Specimen:
+def three_chunks(task: type[Task]) -> Specimen:
     """Return three chunks of a second each."""
     input = SimpleNamespace(rate=16000, chunk=SimpleNamespace(size=16000, carried={}))
     made = task(task.Output(probability="p", threshold=0.5), Network(input=input))

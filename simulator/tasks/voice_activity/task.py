@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from simulator.tasks.finite import check_finite
 from simulator.tasks.score import Record
 from simulator.tasks.task import CHANGES, Network, Shapes, Task
 from simulator.tasks.view import View
+from simulator.tasks.voice_activity.answer import Voiced, answer
 
 if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
@@ -38,19 +39,6 @@ class Output(Section):
 
     probability: str
     threshold: Annotated[float, Field(gt=0, lt=1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Voiced:
-    """The answer for one sound.
-
-    Attributes:
-        speech: for each chunk whether it is speech.
-        probabilities: (chunks,) float64, from 0 to 1.
-    """
-
-    speech: tuple[bool, ...]
-    probabilities: NDArray[np.float64] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +231,3 @@ class VoiceActivity(Task):
             ([(2 * second, 3 * second)], answer(False, False, True)),
             ([(second, 2 * second)], answer(False, True, False)),
         ]
-
-
-def answer(*speech: bool) -> Voiced:
-    """Return sure decisions."""
-    return Voiced(speech, np.array(speech, np.float64))

@@ -12,11 +12,14 @@ from simulator.contract.text import Row, Tokens
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.embedding.task import Embedding
+from simulator.tasks.generation.answer import Written
 from simulator.tasks.generation.greedy import Greedy
-from simulator.tasks.generation.task import Generation, Written, parting
+from simulator.tasks.generation.task import Generation, parting
+from simulator.tasks.multiple_choice.answer import Chosen
 from simulator.tasks.multiple_choice.impact import MultipleChoiceImpact
-from simulator.tasks.multiple_choice.task import Chosen, MultipleChoice
-from simulator.tasks.next_word.task import NextWord, Word, perplexity
+from simulator.tasks.multiple_choice.task import MultipleChoice
+from simulator.tasks.next_word.answer import Word
+from simulator.tasks.next_word.task import NextWord, perplexity
 from simulator.tasks.task import Network
 from simulator.tasks.text import scored
 

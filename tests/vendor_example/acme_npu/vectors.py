@@ -25,7 +25,7 @@ from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
 from simulator.places import Where, read_sample
 from simulator.profile.implementations import Choices
-from simulator.profile.load import Profile
+from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
 from simulator.profile.section import Above0, Section
 

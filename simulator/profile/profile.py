@@ -1,0 +1,31 @@
+"""A profile: its values, and where each was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.profile.document import Key
+from simulator.profile.schema import ProfileSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A complete and valid profile.
+
+    Attributes:
+        name: its name.
+        spec: the merged values.
+        origins: where each value was written: ``file:line`` or ``--set``.
+        overrides: the ``KEY=VALUE`` of every ``--set``.
+    """
+
+    name: str
+    spec: ProfileSpec
+    origins: dict[Key, str]
+    overrides: tuple[str, ...] = ()
+
+    def where(self, key: Key) -> str:
+        """Return the origin of *key*, or of the innermost section around it that has one."""
+        while key and key not in self.origins:
+            key = key[:-1]
+        return self.origins.get(key, self.name)

@@ -54,7 +54,6 @@ types: install
 generated: install
 	$(BIN)/python tools/schema.py --check
 	$(BIN)/python tools/result_schemas.py --check
-	$(BIN)/python tools/templates.py --check
 	$(BIN)/python tools/profiles_readme.py --check
 	$(BIN)/python tools/claims.py --check
 	$(BIN)/python tools/size.py

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import sys
+from contextlib import suppress
 from functools import cache
-from importlib import import_module, resources
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jinja2
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
+from simulator import cache as user_cache
 from simulator.contract.library import installed_version
+from simulator.errors import RunError
 
 LOOKS, PICTURES, RECORDS = 1_150_000, 450_000, 2_600_000
 """Bytes of looks in base64, of which worst flips take their part where they have pictures; and of
@@ -18,6 +25,9 @@ compressed records. With plotly's 0.7 MB an ordinary page is under 2 MB, and one
 records under 6 MB. What is more stays in the run.
 """
 _ROOM = "templates"
+_CODE = "code"
+_NO_CACHE = (OSError, RuntimeError, RunError)
+"""Why nothing is kept: a folder that cannot be read or written, or no home folder at all."""
 _CHARTS = ("plotlyjs", "plotly-cartesian.min.js.gz")
 
 
@@ -28,17 +38,33 @@ def render(name: str, **values: Any) -> Markup:
 
 @cache
 def _template(name: str) -> jinja2.Template:
-    """Return a template as it was compiled by this version of jinja2; else compile it now."""
-    module = import_module(f"simulator.report.compiled.{module_name(name)}")
-    made = environment()
-    if installed_version("jinja2") != module.VERSION:
-        return made.get_template(name)
-    return jinja2.Template.from_module_dict(made, vars(module), made.make_globals(None))
+    return environment().get_template(name)
 
 
-def module_name(template: str) -> str:
-    """Return the module that holds a template compiled."""
-    return template.partition(".")[0]
+class _Compiled(jinja2.BytecodeCache):
+    """Templates as jinja2 compiled them, in the user's cache; compiled anew where there is none."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read what was compiled before."""
+        with suppress(*_NO_CACHE):
+            if (place := user_cache.found(_entry(bucket))) is not None:
+                bucket.bytecode_from_string((place / _CODE).read_bytes())
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what has just been compiled."""
+
+        def write(folder: Path) -> None:
+            (folder / _CODE).write_bytes(bucket.bytecode_to_string())
+
+        with suppress(*_NO_CACHE):
+            user_cache.entry(_entry(bucket), write)
+
+
+def _entry(bucket: Bucket) -> str:
+    """Return the name in the cache: of the template's text, and of what compiles it and how."""
+    of, by = bucket.environment, (installed_version("jinja2"), sys.version)
+    parts = bucket.key, bucket.checksum, *by, of.autoescape, of.trim_blocks, of.lstrip_blocks
+    return f"templates/{hashlib.sha256(repr(parts).encode()).hexdigest()}"
 
 
 @cache
@@ -46,8 +72,9 @@ def environment() -> jinja2.Environment:
     """Return what templates are compiled and filled in with; one for the process."""
     made = jinja2.Environment(
         loader=jinja2.FunctionLoader(content),
-        autoescape=True,
+        bytecode_cache=_Compiled(),
         undefined=jinja2.StrictUndefined,
+        autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -1,1 +1,0 @@
-"""Templates as jinja2 compiles them."""

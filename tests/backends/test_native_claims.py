@@ -25,7 +25,6 @@ from shared_data import shared
 from simulator.contract import inspect
 from simulator.modalities.image.front_end import front_end
 from simulator.modalities.image.sections import image_spec
-from simulator.modalities.image.steps import normalize
 from simulator.model.card import Card
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile.implementations import choose
@@ -277,32 +276,6 @@ def test_the_pixels_are_those_of_the_librarys_own_call(name, files, card):
     for path in files:
         if path.suffix == ".jpg" or stage != "decode":
             np.testing.assert_array_equal(ours(name, path, card(CARD), stage), call(path))
-
-
-def test_openvino_without_a_resize_rounds_once():
-    """Every level of three channels; behind a resize it rounds twice, as above."""
-    levels = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2)
-    given = ov.opset13.parameter([1, 3, 1, 256], ov.Type.f32)
-    steps = ov.preprocess.PrePostProcessor(ov.Model([ov.opset13.result(given)], [given]))
-    steps.input().tensor().set_element_type(ov.Type.u8).set_layout(ov.Layout("NHWC"))
-    steps.input().preprocess().convert_element_type(ov.Type.f32).mean(MEAN255).scale(STD255)
-    steps.input().model().set_layout(ov.Layout("NCHW"))
-    model = ov.compile_model(steps.build(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-
-    ours = normalize(levels, MEAN255, STD255, "fused_multiply_add", "NCHW")
-
-    np.testing.assert_array_equal(ours, model(levels[None])[0])
-
-
-def test_mediapipe_rounds_as_opencv_converts():
-    """Mat.convertTo(scale, offset), which cv2.normalize calls; MediaPipe's range -1 to 1."""
-    levels = np.repeat(np.arange(256, dtype=np.uint8)[None, :, None], 3, axis=2)
-    order = image_spec(load("mediapipe_fp32")).normalize.arithmetic
-
-    ours = normalize(levels, [127.5] * 3, [127.5] * 3, order, "NHWC")[0, ..., 0]
-
-    wanted = cv2.normalize(levels[..., 0], None, -1, 1, cv2.NORM_MINMAX, cv2.CV_32F)
-    np.testing.assert_array_equal(ours, wanted)
 
 
 def test_every_native_claim_is_held_here():

@@ -1,4 +1,4 @@
-"""Print train option x test option from runs of ``simulate sweep``: docs/learned-decoder.md.
+"""Print train option x test option from runs of ``simulate sweep``: docs/training-measured.md.
 
     python tools/decoder_table.py RUNS
 

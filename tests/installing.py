@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simulator import registry
 from simulator.conditions.condition import CONDITIONS
-from simulator.data.format import FORMATS
+from simulator.data.format import LABELS, SOURCES
 from simulator.importers import IMPORTERS
 from simulator.modalities.modality import MODALITIES
 from simulator.pipeline.executor import EXECUTORS
@@ -44,7 +44,9 @@ def forget():
     for known in (registry.entry_points, registry.backend, registry._worker):
         known.cache_clear()
     modality.forget()
-    for table in (CONDITIONS, EXECUTORS, FORMATS, IMPORTERS, MODALITIES, PARTS, TASKS):
+    for table in (
+        CONDITIONS, EXECUTORS, IMPORTERS, LABELS, MODALITIES, PARTS, SOURCES, TASKS,
+    ):  # fmt: skip
         table.forget()
 
 

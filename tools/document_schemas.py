@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from simulator.audit.document import AuditSpec
-from simulator.data.format import FORMATS
+from simulator.data.format import FOLDER, LABELS, SOURCES
 from simulator.faults.campaign import CampaignSpec
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
@@ -68,21 +68,25 @@ def _kind(name: str) -> Schema:
 
 
 def _data_card() -> Schema:
-    """The card of each format of each task."""
-    known = {tuple(name.split(".")): FORMATS[name].Spec for name in FORMATS.names}
+    """The card of each format; some are of one task only."""
+    known = {name: LABELS[name].Spec for name in LABELS.names}
+    known |= {name: SOURCES[name].Spec for name in SOURCES.names if name != FOLDER}
     places, definitions = _together(list(dict.fromkeys(known.values())))
-    found = [
-        {"if": {"allOf": [_is("task", task), _is("format", word)]}, "then": places[shape]}
-        for (task, word), shape in known.items()
-    ]
-    names = [list(dict.fromkeys(pair[place] for pair in known)) for place in (0, 1)]
+    words = [name.rpartition(".")[2] for name in known]
     return {
         "type": "object",
-        "properties": {"task": {"enum": names[0]}, "format": {"enum": names[1]}},
+        "properties": {"task": {"enum": list(TASKS.names)}, "format": {"enum": sorted({*words})}},
         "required": ["task", "format"],
-        "allOf": found,
+        "allOf": [{"if": _format(name), "then": places[shape]} for name, shape in known.items()],
         "$defs": definitions,
     }
+
+
+def _format(name: str) -> Schema:
+    """Whether a card is of a format, whose name may begin with a task."""
+    task, _, word = name.rpartition(".")
+    found = _is("format", word)
+    return {"allOf": [_is("task", task), found]} if task else found
 
 
 def _audit() -> Schema:

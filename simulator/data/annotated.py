@@ -1,22 +1,20 @@
-"""What formats with a folder of images share: the images, the classes, checked boxes."""
+"""Labels in files beside images: the parts of images that are chosen, classes, checked boxes."""
 
 from __future__ import annotations
 
-import os
 import posixpath
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
 from simulator.data import remote
 from simulator.data.address import Root, safe
-from simulator.data.folder import IMAGES, Dataset, Files, Item, list_files
-from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.folder import Truths
+from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
 from simulator.data.labels import Labels, read_text
 from simulator.data.tally import NAMED, Tally, counted, some
 from simulator.data.truth import Boxes
@@ -35,87 +33,56 @@ class AnnotatedSpec(DataSpec):
     split: str | None = None
 
 
-class Annotated(DataFormat):
-    """A format of images in a folder, with annotations in a file or in a folder.
+class Annotated(LabelKind):
+    """Labels of images in a file or in a folder.
 
     Attributes:
         in_folder: whether the annotations are a folder of files; else they are one file.
     """
 
     Spec: ClassVar[type[AnnotatedSpec]] = AnnotatedSpec
+    files = "images"
+    none = "annotations: annotates no image of"
     in_folder: ClassVar[bool]
 
     @final
-    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Find the images and the annotations, and read these.
+    def chosen(self, paths: Mapping[str, Where], card: DataCard, tally: Tally) -> frozenset[str]:
+        """Return the images that the card's split lists; all where it has none."""
+        if not getattr(card.spec, "split", None):
+            return frozenset(paths)
+        return read_split(card.place("split"), paths, tally)
 
-        Raises:
-            DataError: the images or the annotations cannot be used.
-        """
-        split = card.place("split") if getattr(card.spec, "split", None) else None
-        images = find_images(card.root("images"), split, files)
+    @final
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> Truths:
+        """Find the annotations, and read them."""
         annotations = card.root("annotations")
         if isinstance(annotations, Path) and annotations.is_dir() != self.in_folder:
             wanted = "a folder" if self.in_folder else "a file"
             raise DataError(f"{card.path}: annotations: {annotations} is not {wanted}")
-        return self._load(images, annotations, card, labels)
+        return self._truths(samples, annotations, card, labels)
 
     @abstractmethod
-    def _load(
-        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> Dataset:
-        """Return the images that have annotations; see :meth:`Images.dataset`."""
+    def _truths(
+        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
+    ) -> Truths:
+        """Return the truths of the images that have annotations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Images:
-    """The image files of a data card.
-
-    Attributes:
-        root: the folder, or its URL.
-        paths: where every image below it is, by its path from there with ``/``.
-        chosen: the names that the card's split lists; all names where it has no split.
-        tally: what is left out, for the notes.
-    """
-
-    root: Root
-    paths: Mapping[str, Where]
-    chosen: frozenset[str]
-    tally: Tally = field(default_factory=Tally)
-
-    def dataset(self, annotations: Root, truths: Mapping[str, Any]) -> Dataset:
-        """Return the images that have a truth, sorted by name.
-
-        Raises:
-            DataError: there is none.
-        """
-        notes = self.tally.notes()
-        if not truths:
-            reasons = "; ".join(notes) or "the names are others in the folder or in the split"
-            raise DataError(f"{annotations}: annotates no image of {self.root}: {reasons}")
-        items = tuple(Item(name, self.paths[name], truths[name]) for name in sorted(truths))
-        return Dataset(self.root, items, notes)
-
-
-def find_images(root: Root, split: Where | None, files: Files = IMAGES) -> Images:
-    """List the images of a folder, or those of them that a split names.
+def read_split(split: Where, paths: Mapping[str, Where], tally: Tally) -> frozenset[str]:
+    """Return the images that a split names.
 
     Args:
-        root: the folder, or its URL; folders below it are searched too.
-        split: a list with one image a line, by its path below *root*, with or without its ending
-            (the form of Pascal VOC's ``ImageSets/Main/*.txt``); None takes all.
-        files: the files that are images.
+        split: a list with one image a line, by its name, with or without its ending (the form of
+            Pascal VOC's ``ImageSets/Main/*.txt``).
+        paths: the images by name.
+        tally: where lines without an image are counted.
 
     Raises:
-        DataError: the folder or the list cannot be used, or the list names no image of the folder.
+        DataError: the list cannot be used, or names no image.
     """
-    paths = list_files(root, files)
-    if split is None:
-        return Images(root, paths, frozenset(paths))
     stems: dict[str, list[str]] = {}
     for name in paths:
         stems.setdefault(stem(name), []).append(name)
-    tally = Tally()
     lines: dict[str, int] = {}
     for number, line in enumerate(read_text(split).split("\n"), 1):
         if not (text := line.strip()):
@@ -136,8 +103,8 @@ def find_images(root: Root, split: Where | None, files: Files = IMAGES) -> Image
             lines[found[0]] = number
     if not lines:
         reasons = "; ".join(tally.notes()) or "it is empty"
-        raise DataError(f"{split}: names no image of {root}: {reasons}")
-    return Images(root, paths, frozenset(lines), tally)
+        raise DataError(f"{split}: names no image of the data: {reasons}")
+    return frozenset(lines)
 
 
 def stem(name: str) -> str:
@@ -145,66 +112,29 @@ def stem(name: str) -> str:
     return posixpath.splitext(name)[0]
 
 
-class AnnotationFiles:
-    """The files of a folder of annotations, or of a URL, which is listed once.
+def fetched(found: Mapping[str, Where], names: Mapping[str, str], most: int) -> dict[str, Where]:
+    """Return where the annotation files of images are, by image; those behind a URL are in memory.
 
     Args:
-        root: the folder or the URL.
-
-    Raises:
-        DataError: the URL cannot be listed.
+        found: the annotation files by name.
+        names: of the files, by image; those that are not there are left out.
+        most: bytes of one of them.
     """
-
-    def __init__(self, root: Root) -> None:
-        self._root = root
-        self._listed = remote.listed(root) if isinstance(root, str) else None
-
-    def of(self, names: Mapping[str, str], most: int) -> dict[str, Where]:
-        """Return where the files of images are, by image; those behind a URL are in memory.
-
-        Args:
-            names: of the files below the folder, by image.
-            most: bytes of one of them.
-        """
-        found = {image: place for image, name in names.items() if (place := self.find(name))}
-        return dict(zip(found, remote.ahead(list(found.values()), most), strict=True))
-
-    def find(self, name: str) -> Where | None:
-        """Return where a file is, by its name below the folder; None: it is not there."""
-        if self._listed is not None:
-            return self._listed.get(name)
-        assert isinstance(self._root, Path)
-        path = self._root / name
-        return path if path.is_file() else None
-
-    def ending(self, ending: str) -> list[str]:
-        """Return the names of the files that end in something, sorted; hidden ones not."""
-        if self._listed is not None:
-            every = list(self._listed)
-        else:
-            every = [
-                Path(place, name).relative_to(self._root).as_posix()
-                for place, _, names in os.walk(self._root)
-                for name in names
-            ]
-        return sorted(
-            name
-            for name in every
-            if name.endswith(ending) and not posixpath.basename(name).startswith(".")
-        )
+    places = {image: found[name] for image, name in names.items() if name in found}
+    return dict(zip(places, remote.ahead(list(places.values()), most), strict=True))
 
 
 def count_strays(
-    images: Images, found: AnnotationFiles, ending: str, image_ending: str | None = None
+    samples: Samples, found: Iterable[str], ending: str, image_ending: str | None = None
 ) -> None:
-    """Count the annotation files in a folder and below it that belong to no image."""
+    """Count the annotation files that belong to no image, by their names and their ending."""
     stems = {
         stem(name) if image_ending is None else name.removesuffix(image_ending)
-        for name in images.paths
+        for name in samples.paths
     }
-    for name in found.ending(ending):
-        if name.removesuffix(ending) not in stems:
-            images.tally.add("ignored", "annotation file", "without an image", name)
+    for name in sorted(found):
+        if name.endswith(ending) and name.removesuffix(ending) not in stems:
+            samples.tally.add("ignored", "annotation file", "without an image", name)
 
 
 def map_classes(

@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from simulator.data.address import Root, bare
-from simulator.data.format import FORMATS, DataCard
+from simulator.data.format import DataCard, format_of, formats_of
+from simulator.entry_points import of_group
 from simulator.errors import DataError, ProfileError, unknown
 from simulator.profile import messages
 from simulator.profile.document import Document, read
@@ -46,10 +47,8 @@ def read_card(path: Path) -> DataCard:
         document = read(path)
     except ProfileError as error:
         raise DataError(str(error)) from error
-    named = [name.partition(".")[::2] for name in FORMATS.names]
-    task = _choose(document, "task", {task for task, _ in named})
-    word = _choose(document, "format", {word for own, word in named if own == task})
-    chosen = FORMATS[f"{task}.{word}"]
+    task = _choose(document, "task", {point.name for point in of_group("simulator.tasks")})
+    chosen = format_of(task, _choose(document, "format", formats_of(task)))
     try:
         return DataCard(path, chosen.Spec.model_validate(document.values), chosen)
     except ValidationError as error:

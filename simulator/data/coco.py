@@ -17,32 +17,18 @@ from simulator.data import remote
 from simulator.data.address import Root, safe
 from simulator.data.annotated import (
     Annotated,
-    Images,
     Object,
     is_number,
     make_boxes,
     map_classes,
 )
-from simulator.data.folder import Dataset
-from simulator.data.format import DataCard
+from simulator.data.format import DataCard, Samples
 from simulator.data.labels import Labels, read_text
+from simulator.data.truth import Boxes
 from simulator.errors import DataError
 
-
-class CocoBoxes(Annotated):
-    """Boxes in COCO's JSON: one file."""
-
-    task = "detection"
-    format = "coco"
-    in_folder = False
-
-    def _load(
-        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> Dataset:
-        return load_boxes(images, annotations, labels)
-
-
-BOXES = CocoBoxes()
+Entry = Mapping[str, Any]
+"""An object of one of the lists in the document."""
 
 
 class Picture(NamedTuple):
@@ -68,7 +54,7 @@ class Coco:
     path: Root
     pictures: Mapping[int | str, Picture]
     categories: Mapping[int, str]
-    annotations: Mapping[int | str, list[dict[str, Any]]]
+    annotations: Mapping[int | str, list[Entry]]
 
     def classes(self, labels: Labels | None) -> dict[int, int]:
         """Return the model's index of every category that an annotation uses.
@@ -85,38 +71,39 @@ class Coco:
         index = map_classes(names.values(), None, labels, str(self.path))
         return {number: index[name] for number, name in names.items()}
 
-    def where(self, annotation: Mapping[str, Any]) -> str:
+    def where(self, annotation: Entry) -> str:
         """Return the file and the annotation, for messages."""
         return f"{self.path}: annotation {annotation.get('id', 'without id')}"
 
 
-def load_boxes(images: Images, path: Root, labels: Labels | None) -> Dataset:
-    """Read the boxes of a COCO file.
+class CocoBoxes(Annotated):
+    """Boxes in COCO's JSON: one file.
 
     Boxes are kept as they are written; ``area`` is the annotation's, else that of the box;
     ``iscrowd`` is 0 where it is not written.
-
-    Args:
-        images: where the images are.
-        path: the JSON file.
-        labels: the classes of the model; None: a category's index is its place among the ids.
-
-    Raises:
-        DataError: the file is not what COCO describes; the message names the annotation.
     """
-    coco = read_coco(images, path)
-    classes = coco.classes(labels)
-    truths = {}
-    for key, group in coco.annotations.items():
-        name, height, width = coco.pictures[key]
-        objects = [_object(coco, one, classes[one["category_id"]]) for one in group]
-        truths[name] = make_boxes(objects, height, width, name, images.tally)
-        if not group:
-            images.tally.add("kept", "image", "without an object", name)
-    return images.dataset(path, truths)
+
+    in_folder = False
+
+    def _truths(
+        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
+    ) -> dict[str, Boxes]:
+        coco = read_coco(samples, annotations)
+        classes = coco.classes(labels)
+        truths = {}
+        for key, group in coco.annotations.items():
+            name, height, width = coco.pictures[key]
+            objects = [_object(coco, one, classes[one["category_id"]]) for one in group]
+            truths[name] = make_boxes(objects, height, width, name, samples.tally)
+            if not group:
+                samples.tally.add("kept", "image", "without an object", name)
+        return truths
 
 
-def _object(coco: Coco, annotation: Mapping[str, Any], label: int) -> Object:
+BOXES = CocoBoxes()
+
+
+def _object(coco: Coco, annotation: Entry, label: int) -> Object:
     box, area = annotation.get("bbox"), annotation.get("area")
     if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
         raise DataError(
@@ -130,7 +117,7 @@ def _object(coco: Coco, annotation: Mapping[str, Any], label: int) -> Object:
     return Object(x, y, width, height, label, is_crowd(coco, annotation), area)
 
 
-def is_crowd(coco: Coco, annotation: Mapping[str, Any]) -> bool:
+def is_crowd(coco: Coco, annotation: Entry) -> bool:
     """Return an annotation's ``iscrowd``.
 
     Raises:
@@ -142,7 +129,7 @@ def is_crowd(coco: Coco, annotation: Mapping[str, Any]) -> bool:
     return bool(crowd)
 
 
-def read_coco(images: Images, path: Root) -> Coco:
+def read_coco(samples: Samples, path: Root) -> Coco:
     """Read a COCO file and keep the annotations of images that are there; others are counted.
 
     Raises:
@@ -157,7 +144,7 @@ def read_coco(images: Images, path: Root) -> Coco:
     if not isinstance(root, dict):
         raise DataError(f"{path}: an object with images, annotations and categories expected")
     listed = _pictures(path, _entries(path, root, "images"))
-    present = _present(images, listed)
+    present = _present(samples, listed)
     categories = _categories(path, _entries(path, root, "categories"))
     coco = Coco(path, listed, categories, {key: [] for key in present})
     seen: set[Any] = set()
@@ -166,19 +153,19 @@ def read_coco(images: Images, path: Root) -> Coco:
         if not isinstance(number, int) or number not in categories:
             raise DataError(f"{coco.where(one)}: no category has the id {short(number)}")
         if not isinstance(key, (int, str)) or key not in listed:
-            images.tally.add(
+            samples.tally.add(
                 "left out", "annotation", "of no listed image", f"image_id {short(key)}"
             )
         elif key in coco.annotations:
             coco.annotations[key].append(one)
         if isinstance(identity := one.get("id"), (int, str)):
             if identity in seen:
-                images.tally.add("kept", "annotation", "with the id of another", f"id {identity}")
+                samples.tally.add("kept", "annotation", "with the id of another", f"id {identity}")
             seen.add(identity)
     return coco
 
 
-def _entries(path: Root, root: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+def _entries(path: Root, root: Entry, key: str) -> list[Entry]:
     found = root.get(key)
     if not isinstance(found, list):
         raise DataError(f"{path}: {key}: a list expected, got {short(found)}")
@@ -188,7 +175,7 @@ def _entries(path: Root, root: Mapping[str, Any], key: str) -> list[dict[str, An
     return found
 
 
-def _pictures(path: Root, entries: list[dict[str, Any]]) -> dict[int | str, Picture]:
+def _pictures(path: Root, entries: list[Entry]) -> dict[int | str, Picture]:
     found: dict[int | str, Picture] = {}
     names: set[str] = set()
     for index, one in enumerate(entries):
@@ -209,17 +196,17 @@ def _pictures(path: Root, entries: list[dict[str, Any]]) -> dict[int | str, Pict
     return found
 
 
-def _present(images: Images, listed: Mapping[int | str, Picture]) -> list[int | str]:
+def _present(samples: Samples, listed: Mapping[int | str, Picture]) -> list[int | str]:
     """The ids of images that are there and chosen; others are counted."""
     known = {picture.name for picture in listed.values()}
-    for name in sorted(images.chosen - known):
-        images.tally.add("left out", "image", "that the annotations do not list", name)
-    for name in sorted(known - images.paths.keys()):
-        images.tally.add("left out", "annotated image", "not in the folder", name)
-    return [key for key, picture in listed.items() if picture.name in images.chosen]
+    for name in sorted(samples.chosen - known):
+        samples.tally.add("left out", "image", "that the annotations do not list", name)
+    for name in sorted(known - samples.paths.keys()):
+        samples.tally.add("left out", "annotated image", "not in the folder", name)
+    return [key for key, picture in listed.items() if picture.name in samples.chosen]
 
 
-def _categories(path: Root, entries: list[dict[str, Any]]) -> dict[int, str]:
+def _categories(path: Root, entries: list[Entry]) -> dict[int, str]:
     found: dict[int, str] = {}
     for index, one in enumerate(entries):
         number, name = one.get("id"), one.get("name")

@@ -10,11 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator
 
-from simulator.data.folder import Dataset, Files, Item, load_unlabelled
-from simulator.data.folder_labels import label_of
-from simulator.data.format import DataCard, DataFormat, DataSpec
-from simulator.data.labels import Labels
-from simulator.errors import DataError, one_line
+from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
+from simulator.data.labels import Labels, Written
+from simulator.errors import one_line
 
 
 def _one_group(pattern: str) -> str:
@@ -54,35 +52,19 @@ class NamesSpec(DataSpec):
     label: Annotated[str, AfterValidator(_one_group)]
 
 
-class Names(DataFormat):
-    """Labels by file name.
+class Names(LabelKind):
+    """Labels by file name."""
 
-    Args:
-        task: the task that they are for.
-    """
-
-    format: ClassVar[str] = "names"
     Spec: ClassVar[type[DataSpec]] = NamesSpec
+    without = "whose names do not fit label"
+    none = "label: fits none of the names in"
 
-    def __init__(self, task: str) -> None:
-        self.task = task
-
-    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Return the files whose names fit; the others are counted."""
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> dict[str, Written]:
+        """Return the labels in the names that fit."""
         assert isinstance(card.spec, NamesSpec)
-        folder = load_unlabelled(card.root("files"), files)
-        found = _labels(card.spec.label, [one.name for one in folder.items])
-        items = tuple(
-            Item(one.name, one.path, label_of(label, labels, f"{card.path}: {one.name}"))
-            for one, label in zip(folder.items, found, strict=True)
-            if label is not None
-        )
-        if not items:
-            raise DataError(f"{card.path}: label: fits none of the names in {folder.root}")
-        left = len(folder.items) - len(items)
-        notes = (f"left out {files.count(left)} whose names do not fit label",) if left else ()
-        return Dataset(folder.root, items, notes)
+        found = zip(samples.paths, _labels(card.spec.label, list(samples.paths)), strict=True)
+        texts = {name: text for name, text in found if text is not None}
+        return {name: Written(text, f"{card.path}: {name}") for name, text in texts.items()}
 
 
-CLASSIFICATION = Names("classification")
-AUDIO_CLASSIFICATION = Names("audio_classification")
+NAMES = Names()

@@ -1,21 +1,20 @@
-"""Folders of samples, with labels in folder names, in a table, or nowhere."""
+"""Samples and data sets, and those of a folder: labelled by folder names, by a table, or not."""
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Iterable, Sequence
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simulator.contract.encoded import SUFFIXES, Encoded, read_image
-from simulator.data import remote
 from simulator.data.address import Root
-from simulator.data.folder_labels import CAFFE, TABLES, from_folders, from_table, is_caffe
-from simulator.data.labels import Labels
+from simulator.data.folder_labels import CAFFE, TABLES, from_folders, from_table, is_caffe, label_of
+from simulator.data.labels import Labels, Read, Written
+from simulator.data.listing import Listing, list_below
 from simulator.data.tally import counted
 from simulator.errors import DataError
 from simulator.places import Where, size_of
@@ -45,9 +44,9 @@ class Files:
         """Return a number of samples in words."""
         return counted(number, self.noun)
 
-    def has(self, path: Path) -> bool:
+    def has(self, name: str) -> bool:
         """Whether a file is a sample, by its name."""
-        return path.suffix.lower() in self.suffixes
+        return posixpath.splitext(name)[1].lower() in self.suffixes
 
     @property
     def listed(self) -> str:
@@ -99,6 +98,20 @@ class Dataset:
         return all(item.truth is not None for item in self.items)
 
 
+Truths = Mapping[str, Any]
+"""What people have annotated, by the name of the sample."""
+
+
+def load_unlabelled(root: Root, files: Files = IMAGES) -> Dataset:
+    """List the samples of a folder and of the folders below it, whatever their labels are.
+
+    Raises:
+        DataError: the folder cannot be read, or has no sample.
+    """
+    paths = _samples(root, files, list_below(root, files.noun))
+    return Dataset(root, tuple(Item(name, path, None) for name, path in sorted(paths.items())))
+
+
 def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dataset:
     """List the samples of a folder and find their labels; no sample is opened.
 
@@ -115,37 +128,68 @@ def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dat
     Raises:
         DataError: the folder cannot be used; the message says why and what to do.
     """
-    found = _scan(root, files)
-    tables = list(found.tables)
+    found = list_below(root, files.noun)
+    paths = _samples(root, files, found)
+    tables = [name for name in TABLES if name in found.paths]
+    if CAFFE in tables and (len(tables) > 1 or not is_caffe(found.paths[CAFFE], paths)):
+        tables.remove(CAFFE)
     if len(tables) > 1:
         raise DataError(f"{root}: has both {' and '.join(tables)}; keep one")
     if tables:
-        known = from_table(found.tables[tables[0]], found.paths, labels, files.noun)
+        known: Truths = from_table(found.paths[tables[0]], paths, files.noun)
     else:
-        known = from_folders(root, found.paths, labels, files.noun)
+        known = from_folders(root, paths, labels, files.noun)
     items = tuple(
-        Item(name, path, known[name]) for name, path in sorted(found.paths.items()) if name in known
+        Item(name, path, known[name]) for name, path in sorted(paths.items()) if name in known
     )
-    return Dataset(root, items, found.notes(len(items), tables))
+    left = len(paths) - len(items)
+    other = len(found.paths) + found.odd - len(paths) - len(tables)
+    counts = (
+        (left, f"left out {files.count(left)} without a row in {', '.join(tables)}"),
+        (other, f"ignored {counted(other, 'file')} other than {files.listed}"),
+        (found.hidden, f"ignored {counted(found.hidden, 'hidden file')}"),
+        (found.again, f"ignored {counted(found.again, 'link')} to a folder that is there already"),
+    )
+    whole = Dataset(root, items, tuple(note for count, note in counts if count))
+    return read_truths(whole, partial(label_of, labels=labels))
 
 
-def load_unlabelled(root: Root, files: Files = IMAGES) -> Dataset:
-    """List the samples of a folder and of the folders below it, whatever their labels are.
+def _samples(root: Root, files: Files, found: Listing) -> dict[str, Where]:
+    """Return the samples of a folder by name; DataError where there is none."""
+    if paths := {name: path for name, path in found.paths.items() if files.has(name)}:
+        return paths
+    raise DataError(f"{root}: has no {files.noun}; expected {files.listed} files")
+
+
+def read_truths(dataset: Dataset, read: Read) -> Dataset:
+    """Return a data set with the truths that its texts say; each text is read once.
 
     Raises:
-        DataError: the folder cannot be read, or has no sample.
+        DataError: a text is no truth of the task.
     """
-    found = _scan(root, files).paths
-    return Dataset(root, tuple(Item(name, path, None) for name, path in sorted(found.items())))
+    first: dict[str, Written] = {}
+    for item in dataset.items:
+        if isinstance(item.truth, Written):
+            first.setdefault(item.truth.text, item.truth)
+    said = {}
+    for text, written in first.items():
+        try:
+            said[text] = read(text, written.where)
+        except DataError as error:
+            raise DataError(f"{error}{written.hint}") from None
+    items = tuple(
+        replace(item, truth=said[item.truth.text]) if isinstance(item.truth, Written) else item
+        for item in dataset.items
+    )
+    return replace(dataset, items=items)
 
 
-def list_files(root: Root, files: Files = IMAGES) -> dict[str, Where]:
-    """Return where the samples of a folder and of the folders below it are by name, sorted.
-
-    Raises:
-        DataError: the folder cannot be read, or has no sample.
-    """
-    return dict(sorted(_scan(root, files).paths.items()))
+def with_truths(dataset: Dataset, truths: Truths) -> Dataset:
+    """Return the samples that have a truth by their name, with it."""
+    items = tuple(
+        replace(item, truth=truths[item.name]) for item in dataset.items if item.name in truths
+    )
+    return replace(dataset, items=items, film=dataset.film and len(items) == len(dataset.items))
 
 
 def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
@@ -184,128 +228,3 @@ def read(item: Item) -> Encoded:
         SampleError: it cannot be read, or is no image; the run carries on without it.
     """
     return read_image(item.name, item.path)
-
-
-@dataclass(slots=True)
-class _Found:
-    """What a folder holds: samples by name, tables of labels, and what is ignored."""
-
-    files: Files
-    paths: dict[str, Where] = field(default_factory=dict)
-    tables: dict[str, Where] = field(default_factory=dict)
-    hidden: int = 0
-    other: int = 0
-    again: int = 0
-
-    def notes(self, taken: int, tables: list[str]) -> tuple[str, ...]:
-        notes = []
-        if taken < len(self.paths):
-            left = self.files.count(len(self.paths) - taken)
-            notes.append(f"left out {left} without a row in {tables[0]}")
-        if self.other:
-            notes.append(f"ignored {counted(self.other, 'file')} other than {self.files.listed}")
-        if self.hidden:
-            notes.append(f"ignored {counted(self.hidden, 'hidden file')}")
-        if self.again:
-            notes.append(f"ignored {counted(self.again, 'link')} to a folder that is there already")
-        return tuple(notes)
-
-    def walk(self, root: Path) -> None:
-        """Add what is in *root* and below; a folder that links reach again is taken once.
-
-        Raises:
-            OSError: a folder cannot be read.
-            DataError: two files have one name.
-        """
-        seen: set[str] = set()
-        folders = deque([(root, "", os.path.realpath(root))])
-        links = deque[tuple[Path, str, str]]()
-        while folders or links:
-            folder, prefix, real = (folders or links).popleft()
-            if real in seen:
-                self.again += 1
-                continue
-            seen.add(real)
-            for path, plain in _entries(folder):
-                inside = f"{prefix}{plain}/"
-                if plain.startswith("."):
-                    self.hidden += 1
-                elif not os.path.isdir(path):
-                    self._file(path, prefix, plain)
-                elif os.path.islink(path):
-                    links.append((path, inside, os.path.realpath(path)))
-                else:
-                    folders.append((path, inside, os.path.join(real, path.name)))
-
-    def _file(self, path: Path, prefix: str, plain: str) -> None:
-        # A link stays, even a dangling one: its sample is skipped and listed when it is read.
-        if self.files.has(path) and (os.path.isfile(path) or os.path.islink(path)):
-            name = prefix + plain
-            if name in self.paths:
-                raise DataError(
-                    f"{path.parent}: two files would be called {name!r}, as a name that is not "
-                    "UTF-8 is written with backslashes; rename one"
-                )
-            self.paths[name] = path
-        else:
-            self._other(path, prefix + plain)
-
-    def _other(self, place: Where, name: str) -> None:
-        self.tables |= {name: place} if name in TABLES else {}
-        self.other += name not in TABLES
-
-    def settle(self) -> None:
-        """Count a ``val.txt`` that is no table of labels as another file."""
-        if CAFFE in self.tables and (
-            len(self.tables) > 1 or not is_caffe(self.tables[CAFFE], self.paths)
-        ):
-            del self.tables[CAFFE]
-            self.other += 1
-
-    def listed(self, url: str) -> None:
-        """Add what is behind a URL and below.
-
-        Raises:
-            DataError: it cannot be listed.
-        """
-        for name, place in remote.listed(url).items():
-            if any(part.startswith(".") for part in name.split("/")):
-                self.hidden += 1
-            elif PurePosixPath(name).suffix.lower() in self.files.suffixes:
-                self.paths[name] = place
-            else:
-                self._other(place, name)
-
-
-def _scan(root: Root, files: Files) -> _Found:
-    """List a folder and those below it.
-
-    Raises:
-        DataError: it cannot be read, or has no sample.
-    """
-    found = _Found(files)
-    if isinstance(root, str):
-        found.listed(root)
-    elif not root.exists():
-        raise DataError(f"{root}: there is no such folder")
-    elif not root.is_dir():
-        raise DataError(f"{root}: is a file; give the folder that holds the {files.noun}s")
-    else:
-        try:
-            found.walk(root)
-        except OSError as error:
-            where = error.filename or root
-            raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
-    found.settle()
-    if not found.paths:
-        raise DataError(f"{root}: has no {files.noun}; expected {files.listed} files")
-    return found
-
-
-def _entries(folder: Path) -> list[tuple[Path, str]]:
-    """What is in a folder, in order: each path, and its name as records and reports have it."""
-    with os.scandir(folder) as opened:
-        return [
-            (Path(entry.path), os.fsencode(entry.name).decode("utf-8", "backslashreplace"))
-            for entry in sorted(opened, key=lambda one: one.name)
-        ]

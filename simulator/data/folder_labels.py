@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 
 from simulator.data.address import Root
-from simulator.data.labels import Labels, as_index, read_text
+from simulator.data.labels import Labels, Written, as_index, read_text
 from simulator.data.tally import counted
 from simulator.errors import DataError
 from simulator.places import Where
@@ -65,21 +65,19 @@ def from_folders(
     return {name: known[name.split("/")[0]] for name in samples}
 
 
-def from_table(
-    table: Where, samples: Mapping[str, Where], labels: Labels | None, noun: str
-) -> dict[str, int | None]:
+def from_table(table: Where, samples: Mapping[str, Where], noun: str) -> dict[str, Written]:
     """Return the labels that a table of :data:`TABLES` gives; some samples may have none.
 
     Args:
         table: the file.
         samples: by their names below its folder.
-        labels: the classes of the model; None: labels are class indices.
         noun: one sample, in the singular.
 
     Raises:
         DataError: a row cannot be read, or is of no sample; as ``file:line: what``.
     """
-    known: dict[str, int | None] = {}
+    known: dict[str, Written] = {}
+    texts: dict[str, Written] = {}
     lines: dict[str, int] = {}
     missing = []
     for line, file, text in rows_of(table):
@@ -90,7 +88,7 @@ def from_table(
             )
         lines[name] = line
         if name in samples:
-            known[name] = label_of(text, labels, f"{table}:{line}")
+            known[name] = texts.setdefault(text, Written(text, f"{table}:{line}"))
         else:
             missing.append(f"{file!r} (line {line})")
     if missing:
@@ -127,13 +125,13 @@ def is_caffe(table: Where, samples: Mapping[str, Where]) -> bool:
     return flat and len(words) == 2 and words[0] in samples and as_index(words[1]) is not None
 
 
-def label_of(text: str, labels: Labels | None, where: str) -> int:
+def label_of(text: str, where: str, labels: Labels | None) -> int:
     """Return the class that a word names.
 
     Args:
         text: a class of the model, or its index.
-        labels: the classes of the model; None: an index is expected.
         where: begins the message.
+        labels: the classes of the model; None: an index is expected.
 
     Raises:
         DataError: it is no class of the model.

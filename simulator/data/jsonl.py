@@ -22,7 +22,9 @@ from simulator.errors import DataError
 from simulator.limits import CHOICES
 
 Line = Mapping[str, Any]
-Made = tuple[list[dict[str, Any]], Any]
+Request = dict[str, Any]
+"""What the model is asked; see docs/texts.md."""
+Made = tuple[list[Request], Any]
 """The requests of a sample, and its truth."""
 _KEY = re.compile(r"\{([^{}]+)\}")
 
@@ -97,9 +99,7 @@ class EmbeddingSpec(_WithContext):
 
 
 class Jsonl(DataFormat):
-    """Lines become samples in the cache: one small JSON file each."""
-
-    format = "jsonl"
+    """Lines become samples in the cache, one small JSON file each, with their truth."""
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Read the lines that the card asks for; see :class:`DataFormat`.
@@ -157,11 +157,10 @@ class Jsonl(DataFormat):
 
 
 class _MultipleChoice(Jsonl):
-    task = "multiple_choice"
     Spec = MultipleChoiceSpec
 
     def made(self, spec: MultipleChoiceSpec, line: Line) -> Made:
-        requests: list[dict[str, Any]]
+        requests: list[Request]
         if spec.contexts is not None:
             follows = spec.delimiter + filled(str(spec.continuation), line, "none")
             contexts = _texts(line, spec.contexts)
@@ -176,7 +175,6 @@ class _MultipleChoice(Jsonl):
 
 
 class _NextWord(Jsonl):
-    task = "next_word"
     Spec = NextWordSpec
 
     def made(self, spec: NextWordSpec, line: Line) -> Made:
@@ -188,7 +186,6 @@ class _NextWord(Jsonl):
 
 
 class _Generation(Jsonl):
-    task = "generation"
     Spec = GenerationSpec
 
     def made(self, spec: GenerationSpec, line: Line) -> Made:
@@ -197,7 +194,6 @@ class _Generation(Jsonl):
 
 
 class _Embedding(Jsonl):
-    task = "embedding"
     Spec = EmbeddingSpec
 
     def made(self, spec: EmbeddingSpec, line: Line) -> Made:
@@ -273,7 +269,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _text(requests: list[dict[str, Any]]) -> str:
+def _text(requests: list[Request]) -> str:
     return json.dumps({"requests": requests})
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from simulator.errors import DataError, unknown
 from simulator.files import TEXT
@@ -101,6 +103,24 @@ class Labels:
         for index, name in enumerate(self.names):
             found.setdefault(_plain(name), []).append(index)
         return found
+
+
+class Written(NamedTuple):
+    """A truth as it is written: what it says is the task's.
+
+    Attributes:
+        text: a class, or for transcription what is said.
+        where: where it is written, begins messages.
+        hint: ends messages.
+    """
+
+    text: str
+    where: str
+    hint: str = ""
+
+
+Read = Callable[[str, str], Any]
+"""Returns the truth that a text says; also given is where the text is, for messages."""
 
 
 def load_labels(path: Where) -> Labels:

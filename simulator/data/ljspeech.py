@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+import posixpath
 from typing import ClassVar
 
-from simulator.data.folder import Dataset, Files, Item, load_unlabelled
-from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
 from simulator.data.labels import Labels, read_text
 from simulator.errors import DataError
 
@@ -24,16 +23,16 @@ class TranscriptsSpec(DataSpec):
     transcripts: str
 
 
-class Transcripts(DataFormat):
+class Transcripts(LabelKind):
     """Transcripts in one table."""
 
-    task = "transcription"
-    format: ClassVar[str] = "ljspeech"
     Spec: ClassVar[type[DataSpec]] = TranscriptsSpec
+    without = "without a transcript"
+    none = "transcripts: has none of the samples in"
 
-    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Return the sounds that have a transcript; the others are counted."""
-        table, folder = card.place("transcripts"), load_unlabelled(card.root("files"), files)
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> dict[str, str]:
+        """Return the transcripts."""
+        table = card.place("transcripts")
         texts: dict[str, str] = {}
         for number, line in enumerate(read_text(table).split("\n"), 1):
             name, *given = line.split("|")
@@ -43,16 +42,8 @@ class Transcripts(DataFormat):
                 raise DataError(f"{table}:{number}: {name!r} has a line already; keep one")
             if line.strip():
                 texts[name] = given[-1]
-        items = tuple(
-            Item(one.name, one.path, texts[name])
-            for one in folder.items
-            if (name := str(PurePosixPath(one.name).with_suffix(""))) in texts
-        )
-        if not items:
-            raise DataError(f"{table}: has none of the {files.noun}s in {folder.root}")
-        left = len(folder.items) - len(items)
-        notes = (f"left out {files.count(left)} without a transcript",) if left else ()
-        return Dataset(folder.root, items, notes)
+        stems = {name: posixpath.splitext(name)[0] for name in samples.paths}
+        return {name: texts[stem] for name, stem in stems.items() if stem in texts}
 
 
 TRANSCRIPTS = Transcripts()

@@ -22,15 +22,13 @@ from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
-    AnnotationFiles,
-    Images,
     count_strays,
     map_classes,
     stem,
 )
-from simulator.data.folder import Dataset
-from simulator.data.format import DataCard
+from simulator.data.format import DataCard, Samples
 from simulator.data.labels import Labels, as_index
+from simulator.data.listing import list_below
 from simulator.data.tally import some
 from simulator.errors import DataError, MissingLibrary, SampleError, unknown
 from simulator.files import IMAGE
@@ -84,26 +82,6 @@ class IndexMaskSpec(AnnotatedSpec):
     ] = None
     image_suffix: str | None = None
     mask_suffix: str = ".png"
-
-
-class IndexMasks(Annotated):
-    """Masks in PNG files of class indices: a folder."""
-
-    task = "segmentation"
-    format = "index_masks"
-    Spec = IndexMaskSpec
-    in_folder = True
-
-    def _load(
-        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> Dataset:
-        spec = card.spec
-        assert isinstance(spec, IndexMaskSpec)
-        values = make_values(spec.train_ids, spec.ignore, card.names(), labels, str(card.path))
-        return load_masks(images, annotations, values, spec.image_suffix, spec.mask_suffix)
-
-
-MASKS = IndexMasks()
 
 
 class MaskTruth(ABC):
@@ -264,40 +242,37 @@ class IndexMask(MaskTruth):
         return self.values.classes(reader().indices(data, name), name)
 
 
-def load_masks(
-    images: Images,
-    folder: Root,
-    values: Values,
-    image_suffix: str | None,
-    mask_suffix: str,
-) -> Dataset:
-    """Find the mask of each image; none is opened.
+class IndexMasks(Annotated):
+    """Masks in PNG files of class indices: a folder, with names and folders as the images'.
 
-    Args:
-        images: where the images are.
-        folder: where the masks are, in folders below it of the same names as the images'; or a URL.
-        values: what their values mean.
-        image_suffix: the end of an image's name, replaced by *mask_suffix* in the mask's name;
-            images without it are left out. None: whatever follows the last dot.
-        mask_suffix: the end of a mask's name.
-
-    Raises:
-        DataError: no image has a mask.
+    ``image_suffix``, the end of an image's name, gives way to ``mask_suffix``; images without it
+    are left out. None: whatever follows the last dot. No mask is opened.
     """
-    truths, found = {}, AnnotationFiles(folder)
-    for name in sorted(images.chosen):
-        if image_suffix is not None and not name.endswith(image_suffix):
-            images.tally.add(
-                "left out", "image", f"whose name does not end in {image_suffix}", name
-            )
-            continue
-        start = stem(name) if image_suffix is None else name.removesuffix(image_suffix)
-        if mask := found.find(f"{start}{mask_suffix}"):
-            truths[name] = IndexMask(mask, values)
-        else:
-            images.tally.add("left out", "image", "without a mask", name)
-    count_strays(images, found, mask_suffix, image_suffix)
-    return images.dataset(folder, truths)
+
+    Spec = IndexMaskSpec
+    in_folder = True
+
+    def _truths(
+        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
+    ) -> dict[str, IndexMask]:
+        spec = card.spec
+        assert isinstance(spec, IndexMaskSpec)
+        values = make_values(spec.train_ids, spec.ignore, card.names(), labels, str(card.path))
+        truths, found, end = {}, list_below(annotations).paths, spec.image_suffix
+        for name in sorted(samples.chosen):
+            if end is not None and not name.endswith(end):
+                samples.tally.add("left out", "image", f"whose name does not end in {end}", name)
+                continue
+            start = stem(name) if end is None else name.removesuffix(end)
+            if mask := found.get(f"{start}{spec.mask_suffix}"):
+                truths[name] = IndexMask(mask, values)
+            else:
+                samples.tally.add("left out", "image", "without a mask", name)
+        count_strays(samples, found, spec.mask_suffix, end)
+        return truths
+
+
+MASKS = IndexMasks()
 
 
 def make_values(

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.data.address import Root
-from simulator.data.annotated import Annotated, AnnotatedSpec, Images, map_classes
+from simulator.data.annotated import Annotated, AnnotatedSpec, map_classes
 from simulator.data.coco import is_crowd, read_coco
-from simulator.data.folder import Dataset
-from simulator.data.format import DataCard
+from simulator.data.format import DataCard, Samples
 from simulator.data.labels import Labels
 from simulator.data.masks import IGNORE, Indices, MaskTruth
 from simulator.errors import DataError, SampleError
@@ -33,24 +32,6 @@ class CocoMaskSpec(AnnotatedSpec):
     """A card of COCO outlines; ``background`` is the class of pixels that no object covers."""
 
     background: str | None
-
-
-class CocoMasks(Annotated):
-    """Masks from the outlines in COCO's JSON: one file."""
-
-    task = "segmentation"
-    format = "coco"
-    Spec = CocoMaskSpec
-    in_folder = False
-
-    def _load(
-        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> Dataset:
-        assert isinstance(card.spec, CocoMaskSpec)
-        return load_masks(images, annotations, card.spec.background, labels)
-
-
-MASKS = CocoMasks()
 
 
 class Outline(NamedTuple):
@@ -112,53 +93,59 @@ class OutlineMask(MaskTruth):
         return _from_runs(drawn, self.height, self.width)
 
 
-def load_masks(
-    images: Images, path: Root, background: str | None, labels: Labels | None
-) -> Dataset:
-    """Return masks of a COCO file's outlines.
+class CocoMasks(Annotated):
+    """Masks from the outlines in COCO's JSON: one file.
 
-    Args:
-        images: where the images are.
-        path: the JSON file, or its URL.
-        background: the class of pixels that no object covers; None: they are not judged.
-        labels: the classes of the model; None: *background* comes first, unless it is a category
-            itself, then the categories by ascending id.
-
-    Raises:
-        DataError: the file is not what COCO describes; the message names the annotation.
+    Without labels of the model, *background* comes first, unless it is a category itself, then the
+    categories by ascending id.
     """
-    coco = read_coco(images, path)
-    names = list(coco.categories.values())
-    if background is not None and background not in names:
-        names = [background, *names]
-    if labels is None:
-        classes = {number: names.index(name) for number, name in coco.categories.items()}
-    else:
-        classes = coco.classes(labels)
-    if len(labels or names) > IGNORE:
-        raise DataError(f"{path}: masks have at most {IGNORE} classes, got {len(labels or names)}")
-    behind = IGNORE
-    if background is not None:
-        behind = map_classes([background], names, labels, f"{path}: background")[background]
-    truths = {}
-    for key, group in coco.annotations.items():
-        name, height, width = coco.pictures[key]
-        if not (isinstance(height, int) and isinstance(width, int)):
-            raise DataError(f"{path}: image {name!r}: height and width expected, as integers")
-        bare = sum(not one.get("segmentation") for one in group)
-        if bare:
-            images.tally.add("left out", "image", "with an object that has no outline", name)
-            continue
-        if not group:
-            images.tally.add("kept", "image", "without an object", name)
-        outlines = tuple(
-            Outline(
-                IGNORE if is_crowd(coco, one) else classes[one["category_id"]], one["segmentation"]
+
+    Spec = CocoMaskSpec
+    in_folder = False
+
+    def _truths(
+        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
+    ) -> dict[str, OutlineMask]:
+        assert isinstance(card.spec, CocoMaskSpec)
+        background, coco = card.spec.background, read_coco(samples, annotations)
+        names = list(coco.categories.values())
+        if background is not None and background not in names:
+            names = [background, *names]
+        if labels is None:
+            classes = {number: names.index(name) for number, name in coco.categories.items()}
+        else:
+            classes = coco.classes(labels)
+        if (count := len(labels or names)) > IGNORE:
+            raise DataError(f"{annotations}: masks have at most {IGNORE} classes, got {count}")
+        behind = IGNORE
+        if background is not None:
+            where = f"{annotations}: background"
+            behind = map_classes([background], names, labels, where)[background]
+        truths = {}
+        for key, group in coco.annotations.items():
+            name, height, width = coco.pictures[key]
+            if not (isinstance(height, int) and isinstance(width, int)):
+                raise DataError(
+                    f"{annotations}: image {name!r}: height and width expected, as integers"
+                )
+            if any(not one.get("segmentation") for one in group):
+                what = "with an object that has no outline"
+                samples.tally.add("left out", "image", what, name)
+                continue
+            if not group:
+                samples.tally.add("kept", "image", "without an object", name)
+            outlines = tuple(
+                Outline(
+                    IGNORE if is_crowd(coco, one) else classes[one["category_id"]],
+                    one["segmentation"],
+                )
+                for one in group
             )
-            for one in group
-        )
-        truths[name] = OutlineMask(height, width, behind, outlines)
-    return images.dataset(path, truths)
+            truths[name] = OutlineMask(height, width, behind, outlines)
+        return truths
+
+
+MASKS = CocoMasks()
 
 
 def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> NDArray[np.bool_]:

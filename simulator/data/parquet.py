@@ -15,14 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from simulator.data import shards
-from simulator.data.address import Root
 from simulator.data.archive import Archive
-from simulator.data.folder import Dataset, Files
-from simulator.data.folder_labels import label_of
-from simulator.data.format import DataCard, DataSpec
-from simulator.data.labels import Labels
-from simulator.data.shards import Row, ShardFormat, Truth
+from simulator.data.folder import Files
+from simulator.data.format import DataSpec
+from simulator.data.shards import Reader, Row, Shards
 from simulator.data.tally import Tally
 from simulator.errors import DataError, one_line
 from simulator.places import Place, too_large
@@ -90,47 +86,8 @@ def _column(shard: Archive, column: str, group: int) -> pa.Array:
     return found
 
 
-def load_parquet(root: Root, wanted: Columns, truth: Truth) -> Dataset:
-    """Return the rows of Parquet files as samples, called ``SHARD.parquet/000012.jpg``.
-
-    Args:
-        root: a file, several of them by a pattern, or a folder.
-        wanted: the columns.
-        truth: of a label and where it is; may raise DataError.
-
-    Raises:
-        DataError: a file is damaged or lacks a column; see :func:`simulator.data.shards.load`.
-    """
-    found = shards.find_shards(root, shards.PARQUET)
-    scan = partial(_scan, wanted=wanted)
-    column = _schema(found[0], wanted)[0]
-    words = [wanted.sample, wanted.label, wanted.by]
-    return shards.load(root, found, (words, scan), partial(_place, column), truth)
-
-
-def _place(column: str, shard: Archive, row: Row) -> Cell:
-    return Cell(shard, column, *row.place, row.ending)
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Which columns have what; None: as Hugging Face's metadata say, or the names.
-
-    Attributes:
-        sample: with the bytes.
-        label: with the label.
-        by: what the label is: a name where the file lists the names of its classes, or an index.
-        labelled: whether a label is looked for where none is named.
-    """
-
-    sample: str | None = None
-    label: str | None = None
-    by: Literal["name", "index"] = "name"
-    labelled: bool = True
-
-
-def _scan(shard: Archive, tally: Tally, wanted: Columns) -> Iterator[Row]:
-    column, path, label, names = _schema(shard, wanted)
+def _scan(shard: Archive, tally: Tally, spec: Any) -> Iterator[Row]:
+    column, path, label, names = _schema(shard, spec)
     asked = [one for one in (path, label) if one is not None]
     try:
         with shard.opened() as file:
@@ -186,26 +143,26 @@ def _check_size(shard: Archive, opened: pq.ParquetFile, group: int, column: str)
         )
 
 
-def _schema(
-    shard: Archive, wanted: Columns
-) -> tuple[str, str | None, str | None, list[str] | None]:
+def _schema(shard: Archive, spec: Any) -> tuple[str, str | None, str | None, list[str] | None]:
     """The columns of the bytes, of the path and of the label, and the names of the classes."""
     try:
         with shard.opened() as file:
             schema = pq.read_schema(file)
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{shard.where}: cannot be read: {one_line(error)}") from error
-    column, path = _bytes(shard, schema, wanted.sample)
+    column, path = _bytes(shard, schema, spec and spec.sample)
     classes = _classes(schema)
-    label = wanted.label
-    if label is None and wanted.labelled:
+    if spec is None:
+        return column, path, None, None
+    label = spec.label
+    if label is None:
         label = next(iter(classes)) if len(classes) == 1 else "label"
         label = label if label in schema.names else None
-    elif label is not None and label not in schema.names:
+    elif label not in schema.names:
         raise DataError(
             f"{shard.where}: label: no column {label}; it has {', '.join(schema.names)}"
         )
-    names = classes.get(label) if label is not None and wanted.by == "name" else None
+    names = classes.get(label) if label is not None and spec.by == "name" else None
     return column, path, label, names
 
 
@@ -268,38 +225,23 @@ class ParquetSpec(DataSpec):
     )
 
 
-class Parquet(ShardFormat):
-    """Samples in Parquet files, with their labels."""
+class Parquet(Shards):
+    """Samples in Parquet files, with their labels, called ``SHARD.parquet/00000012.jpg``."""
 
-    format: ClassVar[str] = "parquet"
     Spec: ClassVar[type[DataSpec]] = ParquetSpec
+    classes: ClassVar[DataSpec | None] = ParquetSpec.model_construct()
+    suffix = ".parquet"
+    hint = "; if the indices agree, write `by: index` in a data card of format parquet"
 
-    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Open the files; see :func:`load_parquet`."""
-        spec: Any = card.spec
-        columns = Columns(spec.sample, spec.label, spec.by)
-        truth = partial(self.truth, labels)
-        return load_parquet(card.beside("files"), columns, truth)
-
-    def class_of(self, labels: Labels | None, label: str, where: str) -> int:
-        """Return the class that a label names; see :func:`class_of`."""
-        return class_of(labels, label, where)
+    def reader(self, first: Archive, files: Files, spec: Any) -> Reader:
+        """Return how the files are read, whose columns are as in the first one."""
+        column = _schema(first, spec)[0]
+        identity = [spec.sample, spec.label, spec.by] if spec else None
+        return Reader(identity, partial(_scan, spec=spec), partial(_place, column))
 
 
-def class_of(labels: Labels | None, label: str, where: str) -> int:
-    """Return the class that a label of a Parquet file names.
-
-    Raises:
-        DataError: it is no class of the model.
-    """
-    try:
-        return label_of(label, labels, where)
-    except DataError as error:
-        raise DataError(
-            f"{error}; if the indices agree, write `by: index` in a data card of format parquet"
-        ) from None
+def _place(column: str, shard: Archive, row: Row) -> Cell:
+    return Cell(shard, column, *row.place, row.ending)
 
 
-CLASSIFICATION = Parquet("classification")
-AUDIO_CLASSIFICATION = Parquet("audio_classification")
-TRANSCRIPTION = Parquet("transcription")
+PARQUET = Parquet()

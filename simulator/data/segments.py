@@ -7,8 +7,7 @@ import io
 import math
 from typing import ClassVar
 
-from simulator.data.folder import Dataset, Files, Item, load_unlabelled
-from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
 from simulator.data.labels import Labels, read_text
 from simulator.errors import DataError
 
@@ -25,25 +24,24 @@ class SegmentsSpec(DataSpec):
     segments: str
 
 
-class Segments(DataFormat):
+class Segments(LabelKind):
     """Stretches of speech in one table."""
 
-    task = "voice_activity"
-    format: ClassVar[str] = "segments"
     Spec: ClassVar[type[DataSpec]] = SegmentsSpec
 
-    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Return all sounds of the folder with their stretches of speech."""
-        table, folder = card.place("segments"), load_unlabelled(card.root("files"), files)
-        known: dict[str, list[tuple[float, float]]] = {one.name: [] for one in folder.items}
+    def truths(
+        self, samples: Samples, card: DataCard, labels: Labels | None
+    ) -> dict[str, list[tuple[float, float]]]:
+        """Return the stretches of speech of all sounds."""
+        table = card.place("segments")
+        known: dict[str, list[tuple[float, float]]] = {name: [] for name in samples.paths}
         for number, row in enumerate(csv.reader(io.StringIO(read_text(table))), 1):
             if row:
                 name, begin, end = _checked(row, f"{table}:{number}")
                 if name not in known:
-                    raise DataError(f"{table}:{number}: there is no {name!r} in {folder.root}")
+                    raise DataError(f"{table}:{number}: there is no {name!r} in {samples.root}")
                 known[name].append((begin, end))
-        items = tuple(Item(one.name, one.path, known[one.name]) for one in folder.items)
-        return Dataset(folder.root, items)
+        return known
 
 
 def _checked(row: list[str], where: str) -> tuple[str, float, float]:

@@ -1,4 +1,4 @@
-"""Shards that are given as data: which files they are, and what is read of them, indexed once."""
+"""Files that hold many samples each: which ones a path stands for, and their index, made once."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from math import prod
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator import cache
-from simulator.data import remote
-from simulator.data.address import Address, Root, bare, in_full, root_of
+from simulator.data.address import Root, bare, in_full, root_of
 from simulator.data.archive import Archive, archive
 from simulator.data.folder import Dataset, Files, Item
-from simulator.data.folder_labels import label_of
-from simulator.data.format import DataFormat
-from simulator.data.labels import Labels
+from simulator.data.format import Given, Source, names_in
+from simulator.data.labels import Written
 from simulator.data.tally import Tally
 from simulator.errors import DataError
 from simulator.limits import NAMES
 from simulator.places import Where
 
-TAR, PARQUET = ".tar", ".parquet"
-VERSION = 1
+SUFFIXES = (".tar", ".parquet")
+VERSION = 2
 """Of the index; another one is made anew."""
 _RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
 _INDEX = "index.parquet"
@@ -51,71 +50,71 @@ class Row(NamedTuple):
     label: str | None
 
 
-Scan = Callable[[Archive, Tally], Iterable[Row]]
-"""Reads a shard from its beginning to its end; what is left out is counted."""
-Truth = Callable[[str, str], Any]
-"""Returns the truth of a label; also given is where it is, for messages."""
-MakePlace = Callable[[Archive, Row], Where]
+class Reader(NamedTuple):
+    """How shards are read.
 
-
-class ShardFormat(DataFormat):
-    """Samples in shards, each with a class, or for transcription with a text.
-
-    Args:
-        task: the task that the labels are for.
+    Attributes:
+        identity: what the rows depend on besides the shard; JSON.
+        rows: reads a shard from its beginning to its end; what is left out is counted.
+        place: returns where the bytes of a row are.
     """
 
-    def __init__(self, task: str) -> None:
-        self.task = task
-
-    def truth(self, labels: Labels | None, label: str, where: str) -> Any:
-        """Return what a label says: the text itself, or a class index.
-
-        Raises:
-            DataError: it is no class of the model.
-        """
-        return label if self.task == "transcription" else self.class_of(labels, label, where)
-
-    def class_of(self, labels: Labels | None, label: str, where: str) -> int:
-        """Return the class that a label names.
-
-        Raises:
-            DataError: it is no class of the model.
-        """
-        return label_of(label, labels, where)
+    identity: Any
+    rows: Callable[[Archive, Tally], Iterable[Row]]
+    place: Callable[[Archive, Row], Where]
 
 
-def kind_of(root: Root, files: Files) -> str | None:
-    """Return ``.tar`` or ``.parquet`` where a path or a URL is one of shards; else None.
+class Shards(Source):
+    """Files of one kind that hold many samples each.
 
-    It is a shard by its name, several by a pattern (``val-{0000..0049}.tar``, ``val-*.parquet``),
-    or a folder that has shards of one kind directly in it, no sample and no folder.
+    Attributes:
+        suffix: the ending of their names.
+        packed: endings that are taken, to be refused with a reason.
+        hint: ends messages on their labels.
     """
-    text = bare(root)
-    for kind in (TAR, PARQUET):
-        if text.lower().endswith(kind) or (kind == TAR and _packed(text)):
-            return kind if isinstance(root, str) or not root.is_dir() else None
-    if isinstance(root, Address) or (isinstance(root, Path) and not root.is_dir()):
-        return None
-    try:
-        inside = _inside(root)
-    except OSError:
-        return None
-    endings = {PurePosixPath(name).suffix.lower() for name in inside if not name.startswith(".")}
-    kinds = endings & {TAR, PARQUET}
-    plain = not any(name.endswith("/") for name in inside) and not endings & {*files.suffixes}
-    return kinds.pop() if plain and len(kinds) == 1 else None
 
+    suffix: ClassVar[str]
+    packed: ClassVar[tuple[str, ...]] = ()
+    hint: ClassVar[str] = ""
 
-def _packed(text: str) -> bool:
-    return re.search(r"\.(tgz|tar\.\w+)$", text.lower()) is not None
+    def takes(self, given: Given) -> bool:
+        """Whether this is a shard by its name, several by a pattern, or a folder of nothing else.
 
+        Such a folder has shards of one kind directly in it, no sample and no folder.
+        """
+        if given.ends_with(self.suffix, *self.packed):
+            return True
+        others = {"/", *SUFFIXES, *given.files.suffixes} - {self.suffix}
+        return self.suffix in given.endings and not given.endings & others
 
-def _inside(root: Root) -> list[str]:
-    """The names directly in a folder; those of folders end in ``/``."""
-    if isinstance(root, str):
-        return remote.names(root)
-    return [one.name + "/" * one.is_dir() for one in root.iterdir()]
+    @abstractmethod
+    def reader(self, first: Archive, files: Files, spec: Any) -> Reader:
+        """Return how shards are read, of which one is given; see :meth:`Source.open`."""
+
+    def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
+        """Return the samples, sorted by name; each shard is scanned once and remembered."""
+        shards = find_shards(root, self.suffix)
+        reader = self.reader(shards[0], files, spec)
+        tally, items, texts = Tally(), list[Item](), dict[str | None, Written | None]({None: None})
+        for shard in shards:
+            for row in _rows(shard, reader, tally):
+                if row.label is not None and row.label not in texts:
+                    where = f"{shard.where}: {row.name}"
+                    texts[row.label] = Written(row.label, where, self.hint)
+                place = reader.place(shard, row)
+                items.append(Item(f"{shard.name}/{row.name}", place, texts[row.label]))
+        if not items:
+            reasons = "; ".join(tally.notes()) or "nothing is in it"
+            raise DataError(f"{root}: has no sample: {reasons}")
+        items.sort(key=lambda item: item.name)
+        for one, other in itertools.pairwise(items):
+            if one.name == other.name:
+                raise DataError(f"{root}: two samples are called {one.name}")
+        bare = sum(item.truth is None for item in items)
+        notes = tally.notes()
+        if 0 < bare < len(items):
+            notes = (*notes, f"{bare:,} of {len(items):,} samples have no label")
+        return Dataset(root, tuple(items), notes)
 
 
 def find_shards(root: Root, kind: str) -> list[Archive]:
@@ -158,7 +157,7 @@ def _expanded(root: Root, kind: str) -> list[Root]:
     if isinstance(root, str):
         if bare(root).lower().endswith(kind):
             return [root]
-        inside = [name for name in _inside(root) if name.lower().endswith(kind)]
+        inside = [name for name in names_in(root) if name.lower().endswith(kind)]
         return [f"{root.rstrip('/')}/{name}" for name in inside]
     if root.is_dir():
         return [one for one in root.iterdir() if _is_shard(one, kind)]
@@ -171,55 +170,14 @@ def _is_shard(path: Path, kind: str) -> bool:
     return path.suffix.lower() == kind and not path.name.startswith(".") and path.is_file()
 
 
-def load(
-    root: Root,
-    shards: Sequence[Archive],
-    scanned: tuple[Any, Scan],
-    place: MakePlace,
-    truth: Truth,
-) -> Dataset:
-    """Return the samples of shards, sorted by name; each shard is scanned once and remembered.
-
-    Args:
-        root: what was asked for.
-        shards: of :func:`find_shards`.
-        scanned: what the scan depends on besides the shard, as JSON; and the scan.
-        place: makes the place of a sample.
-        truth: of a label and where it is, for messages; called once for each label.
-
-    Raises:
-        DataError: a shard cannot be read, a label has no truth, or there is no sample.
-    """
-    tally, items, truths = Tally(), list[Item](), dict[str | None, Any]({None: None})
-    for shard in shards:
-        for row in _rows(shard, scanned, tally):
-            if row.label not in truths:
-                truths[row.label] = truth(str(row.label), f"{shard.where}: {row.name}")
-            name = f"{shard.name}/{row.name}"
-            items.append(Item(name, place(shard, row), truths[row.label]))
-    if not items:
-        reasons = "; ".join(tally.notes()) or "nothing is in it"
-        raise DataError(f"{root}: has no sample: {reasons}")
-    items.sort(key=lambda item: item.name)
-    for one, other in itertools.pairwise(items):
-        if one.name == other.name:
-            raise DataError(f"{root}: two samples are called {one.name}")
-    bare = sum(item.truth is None for item in items)
-    notes = tally.notes()
-    if 0 < bare < len(items):
-        notes = (*notes, f"{bare:,} of {len(items):,} samples have no label")
-    return Dataset(root, tuple(items), notes)
-
-
-def _rows(shard: Archive, scanned: tuple[Any, Scan], tally: Tally) -> Iterator[Row]:
+def _rows(shard: Archive, reader: Reader, tally: Tally) -> Iterator[Row]:
     """The rows of the index of a shard, which is made on first use."""
-    words, scan = scanned
-    state = [VERSION, shard.where, shard.size, shard.time, words]
+    state = [VERSION, shard.where, shard.size, shard.time, reader.identity]
     key = hashlib.blake2b(json.dumps(state).encode("utf-8", "surrogatepass"), digest_size=16)
 
     def write(folder: Path) -> None:
         left = Tally()
-        rows = list(scan(shard, left))
+        rows = list(reader.rows(shard, left))
         table = pa.table({
             "name": pa.array([row.name for row in rows], pa.string()),
             "first": pa.array([row.place[0] for row in rows], pa.int64()),

@@ -1,15 +1,26 @@
-"""Samples in tar archives, as WebDataset lays them out: read in place, by offset and size."""
+"""WebDataset: tar archives with the files of a sample side by side, ``a.jpg`` and ``a.cls``.
+
+A sample is read in place, by offset and size.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, NamedTuple
+from functools import partial
+from typing import IO, Any, ClassVar, NamedTuple
+
+from pydantic import Field
 
 from simulator.data.address import safe
 from simulator.data.archive import Archive
+from simulator.data.folder import Files
+from simulator.data.format import DataSpec
+from simulator.data.shards import Reader, Row, Shards
+from simulator.data.tally import Tally
 from simulator.errors import DataError, one_line
 from simulator.places import Place, too_large
 
@@ -18,7 +29,7 @@ HEADER = 2**20
 """Bytes of one header at most, the long names of a member among it."""
 LABEL = 2**20
 """Bytes of a member that is read as a label at most."""
-PACKED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+PACKED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4", ".tar.lzma")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +167,84 @@ def grouped(shard: Archive) -> Iterator[tuple[str, dict[str, Member]] | str]:
         parts[ending.lower()] = one
     if key is not None:
         yield key, parts
+
+
+def _scan(
+    shard: Archive, tally: Tally, files: Files, label: str | None, sample: str | None
+) -> Iterator[Row]:
+    ending, _, key = (label or "").partition(".")
+    for one in grouped(shard):
+        if isinstance(one, str):
+            tally.add("left out", "member", one, shard.name)
+            continue
+        name, parts = one
+        wanted = [
+            own for own in parts if own == sample or (not sample and f".{own}" in files.suffixes)
+        ]
+        if len(wanted) > 1:
+            raise DataError(
+                f"{shard.where}: {name} has {' and '.join(wanted)}: which is the {files.noun}? "
+                "Write `sample` in a data card"
+            )
+        if not wanted:
+            tally.add("left out", "group of files", "without a sample", f"{shard.name}/{name}")
+            continue
+        place = parts[wanted[0]]
+        text = _label(shard, parts[ending], key) if ending in parts else None
+        yield Row(f"{name}.{wanted[0]}", (place.offset, place.size), f".{wanted[0]}", text)
+
+
+def _label(shard: Archive, member: Member, key: str) -> str:
+    where = f"{shard.where}: {member.name}"
+    if member.size > LABEL:
+        raise DataError(f"{where}: {member.size:,} bytes are no label")
+    try:
+        text = shard.part(member.offset, member.size).decode("utf-8")
+        found = json.loads(text)[key] if key else text.strip()
+    except OSError as error:
+        raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError, KeyError, TypeError, IndexError) as error:
+        told = f"there is no key {key!r}" if isinstance(error, KeyError) else one_line(error)
+        raise DataError(f"{where}: is no label: {told}") from error
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        raise DataError(f"{where}: {key}: a text or an integer expected")
+    return str(found)
+
+
+class WebDatasetSpec(DataSpec):
+    """A card of tar archives."""
+
+    files: str = Field(description="an archive, a folder of them, `val-{0000..0049}.tar` or a URL")
+    label: str | None = Field(
+        default=None,
+        description="the ending of the file with the label, or json.KEY; none: no truth",
+    )
+    sample: str | None = Field(
+        default=None, description="the ending of the samples, where several could be one"
+    )
+
+
+class WebDataset(Shards):
+    """Samples in tar archives, with their labels, called ``SHARD.tar/KEY.ENDING``.
+
+    Without a card a ``.cls`` file has the label.
+    """
+
+    Spec: ClassVar[type[DataSpec]] = WebDatasetSpec
+    classes: ClassVar[DataSpec | None] = WebDatasetSpec.model_construct(label="cls")
+    suffix = ".tar"
+    packed = PACKED
+
+    def reader(self, first: Archive, files: Files, spec: Any) -> Reader:
+        """Return how archives are read."""
+        label, sample = (spec.label, spec.sample) if spec else (None, None)
+        identity = [sorted(files.suffixes), files.noun, label, sample]
+        rows = partial(_scan, files=files, label=label, sample=sample)
+        return Reader(identity, rows, _place)
+
+
+def _place(shard: Archive, row: Row) -> TarMember:
+    return TarMember(shard, *row.place, row.ending)
+
+
+WEBDATASET = WebDataset()

@@ -12,17 +12,13 @@ from pydantic import Field
 from simulator import cache, registry
 from simulator.contract import Backend, Stage
 from simulator.contract.video import VIDEOS, VideoReader
+from simulator.data.address import Root
 from simulator.data.folder import IMAGES, Dataset, Files, Item
-from simulator.data.format import DataCard, DataFormat, DataSpec
+from simulator.data.format import DataCard, DataSpec, Given, Source
 from simulator.data.labels import Labels
 from simulator.data.tally import counted
 from simulator.errors import DataError, MissingLibrary
 from simulator.files import hash_file
-
-
-def is_video(path: Path) -> bool:
-    """Whether a path is that of a video, by its name."""
-    return path.suffix.lower() in VIDEOS and not path.is_dir()
 
 
 def load_video(
@@ -100,15 +96,22 @@ class VideoSpec(DataSpec):
     step: int = Field(default=1, ge=1)
 
 
-class VideoFrames(DataFormat):
+class Video(Source):
     """Frames of a video, which nobody has annotated."""
 
-    format: ClassVar[str] = "video"
     annotated: ClassVar[bool] = False
     Spec: ClassVar[type[DataSpec]] = VideoSpec
 
+    def takes(self, given: Given) -> bool:
+        """Whether this is the path of a video, by its name."""
+        return isinstance(given.root, Path) and given.ends_with(*VIDEOS)
+
+    def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
+        """Decode all frames."""
+        return load_video(Path(root), files)
+
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Open the frames that the card names."""
+        """Decode the frames that the card names."""
         spec: Any = card.spec
         path = card.file("video")
         if path.suffix.lower() not in VIDEOS:
@@ -116,16 +119,4 @@ class VideoFrames(DataFormat):
         return load_video(path, files, first=spec.first, last=spec.last, step=spec.step)
 
 
-class _Classification(VideoFrames):
-    task = "classification"
-
-
-class _Detection(VideoFrames):
-    task = "detection"
-
-
-class _Segmentation(VideoFrames):
-    task = "segmentation"
-
-
-CLASSIFICATION, DETECTION, SEGMENTATION = _Classification(), _Detection(), _Segmentation()
+VIDEO = Video()

@@ -18,17 +18,17 @@ from simulator.data.annotated import (
     LIMIT,
     Annotated,
     AnnotatedSpec,
-    AnnotationFiles,
-    Images,
     Object,
     count_strays,
+    fetched,
     make_boxes,
     map_classes,
     stem,
 )
-from simulator.data.folder import Dataset
-from simulator.data.format import DataCard
+from simulator.data.format import DataCard, Samples
 from simulator.data.labels import Labels
+from simulator.data.listing import list_below
+from simulator.data.truth import Boxes
 from simulator.errors import DataError
 from simulator.places import Where, read
 
@@ -43,61 +43,44 @@ class VocSpec(AnnotatedSpec):
     classes: str | None = None
 
 
-class VocBoxes(Annotated):
-    """Boxes in Pascal VOC's XML: a folder with one file an image."""
-
-    task = "detection"
-    format = "voc"
-    Spec = VocSpec
-    in_folder = True
-
-    def _load(
-        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> Dataset:
-        return load_boxes(images, annotations, card.names(), labels)
-
-
-BOXES = VocBoxes()
-
-
 class _Object(NamedTuple):
     name: str
     box: tuple[float, float, float, float]
     difficult: bool
 
 
-def load_boxes(
-    images: Images, folder: Root, names: tuple[str, ...] | None, labels: Labels | None
-) -> Dataset:
-    """Read a folder of VOC files; the file of ``a/b.jpg`` is ``a/b.xml``.
+class VocBoxes(Annotated):
+    """Boxes in Pascal VOC's XML: a folder with one file an image, of ``a/b.jpg`` ``a/b.xml``.
 
     x and y are ``xmin`` and ``ymin``, width and height ``xmax - xmin`` and ``ymax - ymin``.
-
-    Args:
-        images: where the images are.
-        folder: where the XML files are, or its URL.
-        names: the classes in index order, for models without a label file.
-        labels: the classes of the model.
-
-    Raises:
-        DataError: a file is malformed; the message has its line.
     """
-    files = AnnotationFiles(folder)
-    places = files.of({name: f"{stem(name)}.xml" for name in sorted(images.chosen)}, MAX_BYTES)
-    for name in sorted(images.chosen - places.keys()):
-        images.tally.add("left out", "image", "without an XML file", name)
-    parsed = {name: _read(file) for name, file in places.items()}
-    count_strays(images, files, ".xml")
-    used = (one.name for _, _, objects in parsed.values() for one in objects)
-    classes = map_classes(used, names, labels, str(folder))
-    truths = {}
-    for name, (height, width, found) in parsed.items():
-        objects = [
-            Object(x1, y1, x2 - x1, y2 - y1, classes[label], difficult=difficult)
-            for label, (x1, y1, x2, y2), difficult in found
-        ]
-        truths[name] = make_boxes(objects, height, width, name, images.tally)
-    return images.dataset(folder, truths)
+
+    Spec = VocSpec
+    in_folder = True
+
+    def _truths(
+        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
+    ) -> dict[str, Boxes]:
+        files = list_below(annotations).paths
+        names = {name: f"{stem(name)}.xml" for name in sorted(samples.chosen)}
+        places = fetched(files, names, MAX_BYTES)
+        for name in sorted(names.keys() - places.keys()):
+            samples.tally.add("left out", "image", "without an XML file", name)
+        parsed = {name: _read(file) for name, file in places.items()}
+        count_strays(samples, files, ".xml")
+        used = (one.name for _, _, objects in parsed.values() for one in objects)
+        classes = map_classes(used, card.names(), labels, str(annotations))
+        truths = {}
+        for name, (height, width, found) in parsed.items():
+            objects = [
+                Object(x1, y1, x2 - x1, y2 - y1, classes[label], difficult=difficult)
+                for label, (x1, y1, x2, y2), difficult in found
+            ]
+            truths[name] = make_boxes(objects, height, width, name, samples.tally)
+        return truths
+
+
+BOXES = VocBoxes()
 
 
 def _read(file: Where) -> tuple[float, float, list[_Object]]:

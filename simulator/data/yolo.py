@@ -13,17 +13,18 @@ from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
-    AnnotationFiles,
-    Images,
     Object,
     count_strays,
+    fetched,
     make_boxes,
     map_classes,
     stem,
 )
-from simulator.data.folder import Dataset, Item, read
-from simulator.data.format import DataCard
+from simulator.data.folder import Item, read
+from simulator.data.format import DataCard, Samples
 from simulator.data.labels import Labels, as_index, read_text
+from simulator.data.listing import list_below
+from simulator.data.truth import Boxes
 from simulator.errors import DataError, SampleError
 from simulator.files import TEXT
 from simulator.places import Where
@@ -38,23 +39,6 @@ class YoloSpec(AnnotatedSpec):
     classes: str
 
 
-class YoloBoxes(Annotated):
-    """Boxes in YOLO's text: a folder with one file an image."""
-
-    task = "detection"
-    format = "yolo"
-    Spec = YoloSpec
-    in_folder = True
-
-    def _load(
-        self, images: Images, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> Dataset:
-        return load_boxes(images, annotations, card.names() or (), labels)
-
-
-BOXES = YoloBoxes()
-
-
 class _Line(NamedTuple):
     label: int
     x: float
@@ -63,49 +47,48 @@ class _Line(NamedTuple):
     height: float
 
 
-def load_boxes(
-    images: Images, folder: Root, names: tuple[str, ...], labels: Labels | None
-) -> Dataset:
-    """Read a folder of YOLO files; the file of ``a/b.jpg`` is ``a/b.txt``.
+class YoloBoxes(Annotated):
+    """Boxes in YOLO's text: a folder with one file an image, of ``a/b.jpg`` ``a/b.txt``.
 
     The fractions become pixels of the image as it is stored; its size is read from its header.
-
-    Args:
-        images: where the images are.
-        folder: where the text files are, or its URL.
-        names: the classes in the order of the files' indices.
-        labels: the classes of the model; None: the files' indices are the model's.
-
-    Raises:
-        DataError: a line is malformed, as ``file:line: what``.
     """
-    files = AnnotationFiles(folder)
-    found = files.of({name: f"{stem(name)}.txt" for name in sorted(images.chosen)}, TEXT)
-    parsed = {}
-    for name in sorted(images.chosen):
-        parsed[name] = _lines(found[name], len(names)) if name in found else []
-        if not parsed[name]:
-            images.tally.add("kept", "image", "without an object", name)
-    if not any(parsed.values()):
-        raise DataError(f"{folder}: no file has an object of an image of {images.root}")
-    count_strays(images, files, ".txt")
-    used = {row.label for rows in parsed.values() for row in rows}
-    classes = map_classes((names[index] for index in sorted(used)), names, labels, str(folder))
-    truths = {}
-    for name, rows in parsed.items():
-        height, width = _size(images, name)
-        objects = [
-            Object((x - w / 2) * width, (y - h / 2) * height, w * width, h * height, label)
-            for label, x, y, w, h in ((classes[names[row.label]], *row[1:]) for row in rows)
-        ]
-        truths[name] = make_boxes(objects, height, width, name, images.tally)
-    return images.dataset(folder, truths)
+
+    Spec = YoloSpec
+    in_folder = True
+
+    def _truths(
+        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
+    ) -> dict[str, Boxes]:
+        names, files = card.names() or (), list_below(annotations).paths
+        found = fetched(files, {name: f"{stem(name)}.txt" for name in sorted(samples.chosen)}, TEXT)
+        parsed = {}
+        for name in sorted(samples.chosen):
+            parsed[name] = _lines(found[name], len(names)) if name in found else []
+            if not parsed[name]:
+                samples.tally.add("kept", "image", "without an object", name)
+        if not any(parsed.values()):
+            raise DataError(f"{annotations}: no file has an object of an image of {samples.root}")
+        count_strays(samples, files, ".txt")
+        used = sorted({row.label for rows in parsed.values() for row in rows})
+        classes = map_classes((names[at] for at in used), names, labels, str(annotations))
+        truths = {}
+        for name, rows in parsed.items():
+            height, width = _size(samples, name)
+            objects = [
+                Object((x - w / 2) * width, (y - h / 2) * height, w * width, h * height, label)
+                for label, x, y, w, h in ((classes[names[row.label]], *row[1:]) for row in rows)
+            ]
+            truths[name] = make_boxes(objects, height, width, name, samples.tally)
+        return truths
 
 
-def _size(images: Images, name: str) -> tuple[int, int]:
+BOXES = YoloBoxes()
+
+
+def _size(samples: Samples, name: str) -> tuple[int, int]:
     """(height, width); any size for a file that is not an image: the run leaves it out anyway."""
     try:
-        header = read(Item(name, images.paths[name], None))
+        header = read(Item(name, samples.paths[name], None))
     except SampleError:
         return 1, 1
     return header.height, header.width

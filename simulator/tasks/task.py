@@ -24,11 +24,9 @@ from simulator.contract.tune import Lesson
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.address import Root
 from simulator.data.card import find_card, read_card
-from simulator.data.folder import IMAGES, Dataset, Files, load_unlabelled
+from simulator.data.folder import IMAGES, Dataset, Files
+from simulator.data.format import samples_of
 from simulator.data.labels import Labels
-from simulator.data.plain_shards import load_shards
-from simulator.data.shards import kind_of
-from simulator.data.video import is_video, load_video
 from simulator.entry_points import Table
 from simulator.errors import DataError, UserError
 from simulator.profile.postprocess import Postprocess
@@ -277,48 +275,43 @@ class Task(ABC):
         """
 
     def load(self, path: Root, files: Files = IMAGES) -> Dataset:
-        """Open the samples at a path: a data card, a video, or a folder; see :meth:`folder`.
+        """Open the samples of a data card, or those that a path or a URL has.
 
         Args:
-            path: a data card, a folder with a ``data.yaml``, a video, or a folder of samples;
-                shards, see :func:`simulator.data.shards.kind_of`; or the URL of a folder or of
-                shards.
+            path: a data card, a folder with a ``data.yaml``, or what one of
+                :data:`simulator.data.format.SOURCES` takes.
             files: the files that are samples.
 
         Raises:
             DataError: they cannot be used, or are annotated for another task.
         """
-        if isinstance(path, Path) and is_video(path):
-            return load_video(path, files)
         found = find_card(path)
         if found is None:
-            kind = kind_of(path, files)
-            return self.shards(path, kind, files) if kind else self.folder(path, files)
+            return self.without_card(path, files)
         card = read_card(found)
         if card.task != self.name:
             raise DataError(f"{found}: task: {card.task}, and the model is for {self.name}")
-        return card.load(self.network.labels, files)
+        return card.load(self.network.labels, files, self.truth_of)
 
-    def folder(self, root: Root, files: Files) -> Dataset:
-        """Open a folder of samples that has no data card; nobody has annotated them.
-
-        Raises:
-            DataError: it cannot be used.
-        """
-        return load_unlabelled(root, files)
-
-    def shards(self, root: Root, kind: str, files: Files) -> Dataset:
-        """Open shards that have no data card; nobody has annotated their samples.
-
-        Args:
-            root: see :func:`simulator.data.shards.kind_of`.
-            kind: what it returned.
-            files: the files that are samples.
+    def without_card(self, root: Root, files: Files) -> Dataset:
+        """Open samples that have no data card; by default nobody has annotated them.
 
         Raises:
             DataError: they cannot be used.
         """
-        return load_shards(root, kind, files, None, labelled=False)
+        return samples_of(root, files)
+
+    def truth_of(self, text: str, where: str) -> Any:
+        """Return the truth that a text beside a sample says, of tasks whose truth is one text.
+
+        Args:
+            text: as it is written.
+            where: begins messages.
+
+        Raises:
+            DataError: it says none.
+        """
+        raise DataError(f"{where}: a text is no truth for {self.name}; choose another format")
 
     def recorded(self, prediction: int, score: float, margin: float) -> Any:
         """Return the prediction of a recorded class index; score and margin may be NaN.

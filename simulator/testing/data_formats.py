@@ -32,7 +32,7 @@ class DataSubject:
 
     def load(self) -> Dataset:
         """Open the card again."""
-        return read_card(self.card).load(self.task.network.labels, self.files)
+        return read_card(self.card).load(self.task.network.labels, self.files, self.task.truth_of)
 
 
 def loading_is_repeatable(subject: DataSubject) -> None:

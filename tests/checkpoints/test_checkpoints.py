@@ -128,8 +128,7 @@ def test_a_checkpoint_that_gives_nan_for_some_fails(home, tmp_path, cache, capsy
     assert (found.failed["hot"].count, found.failed["hot"].of, found.samples) == (4, 6, 2)
     assert (found.failed["a"].count, found.failed["a"].of) == (0, 6)
     assert found.verdict[0] == (
-        "hot fails on 4 of 6 images (order/bgr: postprocess: the model gave NaN and 1 "
-        "more reason)."
+        "hot fails on 4 of 6 images (order/bgr: postprocess: the model gave NaN and 1 more reason)."
     )
     assert not found.gate.passed
     assert [rule.rule for rule in found.gate.rules] == ["failed.hot > 0%"]

@@ -21,8 +21,9 @@ from simulator.data import tar
 from simulator.data.archive import archive
 from simulator.data.card import read_card
 from simulator.data.folder import IMAGES
+from simulator.data.format import SOURCES, source_of
 from simulator.data.labels import Labels
-from simulator.data.shards import find_shards, kind_of
+from simulator.data.shards import find_shards
 from simulator.errors import DataError
 from simulator.places import read
 from simulator.tasks.classification.task import Classification
@@ -128,12 +129,12 @@ def test_shards_of_a_range_a_pattern_and_a_folder_are_the_same(tmp_path):
 def test_a_folder_is_one_of_shards_only_without_doubt(tmp_path):
     packed(tmp_path / "a.tar", ("x.jpg", b"x"))
     (tmp_path / "README.md").write_text("")
-    assert kind_of(tmp_path, IMAGES) == ".tar"
+    assert source_of(tmp_path, IMAGES) is SOURCES["webdataset"]
     (tmp_path / "b.jpg").write_bytes(b"")
-    assert kind_of(tmp_path, IMAGES) is None
+    assert source_of(tmp_path, IMAGES) is SOURCES["folder"]
     (tmp_path / "b.jpg").unlink()
     (tmp_path / "red").mkdir()
-    assert kind_of(tmp_path, IMAGES) is None
+    assert source_of(tmp_path, IMAGES) is SOURCES["folder"]
 
 
 def test_shards_of_a_task_that_has_no_classes_are_not_annotated(tmp_path):

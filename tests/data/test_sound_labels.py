@@ -61,7 +61,7 @@ def test_a_sound_without_a_segment_is_silent(folder):
         (NAMES + "(n)oise.wav", "", "class 'n': the model card has no label file"),
         (WORDS, "3_ann_0 In 1843.\n", r"t\.txt:1: NAME\|TEXT expected"),
         (WORDS, "noise|a\nnoise|b\n", r"t\.txt:2: 'noise' has a line already"),
-        (WORDS, "other|a\n", r"t\.txt: has none of the sounds"),
+        (WORDS, "other|a\n", "transcripts: has none of the samples in"),
         (SPEECH, "noise.wav,1\n", r"t\.csv:1: NAME,BEGIN,END in seconds"),
         (SPEECH, "noise.wav,2,1\n", r"t\.csv:1: NAME,BEGIN,END in seconds"),
         (SPEECH, "noise.wav,0,nan\n", r"t\.csv:1: NAME,BEGIN,END in seconds"),

@@ -13,8 +13,9 @@ from PIL import Image
 
 from simulator.contract.installing import install
 from simulator.data.card import read_card
-from simulator.data.folder import Files
-from simulator.data.video import is_video, load_video
+from simulator.data.folder import IMAGES, Files
+from simulator.data.format import source_of
+from simulator.data.video import VIDEO, load_video
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 
@@ -76,7 +77,7 @@ def test_every_frame_is_a_sample_with_its_exact_pixels(tmp_path):
 def test_containers_and_codecs(tmp_path, name, codec, format):
     """Gray survives YUV of 8 bits within 3 levels, away from the edge, which codecs blur."""
     path = write(tmp_path / name, codec=codec, format=format)
-    assert is_video(path)
+    assert source_of(path, IMAGES) is VIDEO
     found = load_video(path)
     assert len(found.items) == 6
     for item, want in zip(found.items, pictures(6), strict=True):

@@ -18,10 +18,9 @@ import pytest
 import tiny_tasks
 import yaml
 
-from simulator.data import card as cards
 from simulator.data import coco
 from simulator.data.folder import Dataset, Files, Item
-from simulator.data.format import FORMATS
+from simulator.data.format import FOLDER, LABELS, SOURCES
 from simulator.data.labels import Labels
 from simulator.tasks.audio_classification.task import AudioClassification
 from simulator.tasks.classification.task import Classification
@@ -230,7 +229,7 @@ def failed(verdicts):
     return {v.check: v.remark for v in verdicts if v.mark is Mark.FAILED}
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS.names if name in MAKERS])
+@pytest.mark.parametrize("name", MAKERS)
 def test_our_formats_pass_every_check(name, tmp_path):
     task, _, format = name.partition(".")
     files = {"files": TEXTS} if format == "jsonl" else {}
@@ -242,10 +241,10 @@ def test_our_formats_pass_every_check(name, tmp_path):
     assert [v.check for v in verdicts] == [check.__name__ for check in DATA_CHECKS]
 
 
-def test_every_format_of_ours_is_tried():
-    assert MAKERS.keys() == {
-        name for name in FORMATS.names if "pipeline-simulator" in FORMATS.package(name)
-    }
+def test_every_source_and_label_kind_of_ours_is_tried():
+    names = [name for table in (LABELS, SOURCES) for name in table.names if table.is_ours(name)]
+    tried = {*MAKERS, *(name.partition(".")[2] for name in MAKERS), FOLDER}
+    assert [name for name in names if name not in tried] == []
 
 
 class Broken(coco.CocoBoxes):
@@ -253,8 +252,8 @@ class Broken(coco.CocoBoxes):
 
     change = staticmethod(lambda found: found)
 
-    def _load(self, images, annotations, card, labels):
-        found = super()._load(images, annotations, card, labels)
+    def load(self, card, labels, files):
+        found = super().load(card, labels, files)
         return Dataset(found.root, tuple(type(self).change(found.items)), found.notes)
 
 
@@ -315,8 +314,7 @@ FAULTS = {
 )
 def test_a_fault_trips_its_check_and_no_other(check, fault, tmp_path, monkeypatch):
     card = detection_coco(tmp_path)
-    found = {"detection.coco": fault()}
-    monkeypatch.setattr(cards, "FORMATS", type("Table", (dict,), {"names": tuple(found)})(found))
+    monkeypatch.setitem(LABELS._loaded, "detection.coco", fault())
 
     problems = failed(prove_data_format(card, TASKS["detection"]))
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 WANTED = [
-    "backend", "profile", "stage", "axis", "graph pass", "condition", "task", "data format",
+    "backend", "profile", "stage", "axis", "graph pass", "condition", "task", "label kind",
     "importer", "modality", "executor", "report section",
 ]  # fmt: skip
 

@@ -12,9 +12,9 @@ from pydantic import Field
 from simulator.contract.frame import Array
 from simulator.data import example
 from simulator.data.address import Root
-from simulator.data.folder import Dataset, Files, load_folder
-from simulator.data.plain_shards import load_shards
-from simulator.data.tables import is_table, load_beside
+from simulator.data.folder import Dataset, Files
+from simulator.data.folder_labels import label_of
+from simulator.data.format import source_of
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Ratio, Resamples
@@ -102,18 +102,13 @@ class Classification(Task):
         (values,) = outputs.values()
         return postprocess(values, self.output.kind, self.output.background)
 
-    def folder(self, root: Root, files: Files) -> Dataset:
-        """Open a folder whose labels are in folder names or in a table; see :func:`load_folder`.
+    def without_card(self, root: Root, files: Files) -> Dataset:
+        """Open samples with classes in folder names, in a table, or in their shards."""
+        return source_of(root, files).load_classes(root, files, self.network.labels)
 
-        A table may be given itself; see :func:`load_beside`.
-        """
-        if is_table(root):
-            return load_beside(root, self.network.labels, files)
-        return load_folder(root, self.network.labels, files)
-
-    def shards(self, root: Root, kind: str, files: Files) -> Dataset:
-        """Open shards whose labels are class indices or names; see :func:`load_shards`."""
-        return load_shards(root, kind, files, self.network.labels, labelled=True)
+    def truth_of(self, text: str, where: str) -> int:
+        """Return the class that a text names."""
+        return label_of(text, where, self.network.labels)
 
     def recorded(self, prediction: int, score: float, margin: float) -> Answer:
         """Return a recorded answer."""

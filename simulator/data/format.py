@@ -189,10 +189,10 @@ class Source(DataFormat):
     chooses it, for any task.
 
     Attributes:
-        classes: the options by which its own labels are classes, without a card.
+        classes: what stands for the card by which its own labels are classes, where there is none.
     """
 
-    classes: ClassVar[DataSpec | None] = None
+    classes: ClassVar[Any] = None
 
     def takes(self, given: Given) -> bool:
         """Whether this is the source of a path or a URL, without doubt."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import PurePosixPath
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -229,7 +230,7 @@ class Parquet(Shards):
     """Samples in Parquet files, with their labels, called ``SHARD.parquet/00000012.jpg``."""
 
     Spec: ClassVar[type[DataSpec]] = ParquetSpec
-    classes: ClassVar[DataSpec | None] = ParquetSpec.model_construct()
+    classes: ClassVar[Any] = SimpleNamespace(sample=None, label=None, by="name")
     suffix = ".parquet"
     hint = "; if the indices agree, write `by: index` in a data card of format parquet"
 

@@ -11,6 +11,7 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import IO, Any, ClassVar, NamedTuple
 
 from pydantic import Field
@@ -231,7 +232,7 @@ class WebDataset(Shards):
     """
 
     Spec: ClassVar[type[DataSpec]] = WebDatasetSpec
-    classes: ClassVar[DataSpec | None] = WebDatasetSpec.model_construct(label="cls")
+    classes: ClassVar[Any] = SimpleNamespace(label="cls", sample=None)
     suffix = ".tar"
     packed = PACKED
 

@@ -40,7 +40,10 @@ def test_the_documents_that_the_docs_show_are_valid(page, tmp_path):
             choose(load(suite.spec.train, changes))
 
 
-CARDS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "model-cards.md").read_text(), re.DOTALL)
+CARDS = [
+    *re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "model-cards.md").read_text(), re.DOTALL),
+    *(card.read_text() for card in sorted((ROOT / "docs" / "cards").glob("*.yaml"))),
+]
 
 
 @pytest.mark.parametrize("text", CARDS, ids=lambda text: re.search("name: (.*)", text)[1])

@@ -64,8 +64,6 @@ class Row:
     problem: str = ""
 
     def cells(self) -> str:
-        if self.problem:
-            return f"| {self.name} | not here: {self.problem} | | | |"
         return (
             f"| {self.name} | {self.compute} | {self.worst:.2g} | "
             f"{self.flips} of {self.images} | {self.ratio:.2f} |"
@@ -214,14 +212,19 @@ def overhead(session: Session) -> str:
 
 
 def table(session: Session, rows: Sequence[Row]) -> str:
+    missing: dict[str, list[str]] = {}
+    for row in rows:
+        if row.problem:
+            missing.setdefault(row.problem, []).append(row.name)
     lines = [
-        f"## {session.card.spec.name}",
+        f"### {session.card.spec.name}",
         "",
         "| runtime and precision | effective compute | max abs Δ of the output | flips "
         "| latency / ONNX Runtime FP32 |",
         "| --- | --- | --- | --- | --- |",
-        *(row.cells() for row in rows),
+        *(row.cells() for row in rows if not row.problem),
         "",
+        *(f"Not here: {', '.join(names)}: {why}.\n" for why, names in missing.items()),
     ]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Measure the repairs inside a model file: the tables of docs/repair-model.md.
+"""Measure the repairs inside a model file: the tables of docs/repair.md.
 
     python tools/model_repairs.py int8 --model mobilenet_v2.yaml --data imagenet/train500
     python tools/model_repairs.py color --model cifar_resnet/model.yaml --data cifar/test

@@ -81,11 +81,8 @@ def test_the_install_step_is_that_of_the_makefile():
         assert set(install.partition("[")[2].partition("]")[0].split(",")) <= set(extras)
 
 
-def test_the_page_shows_the_files_as_they_are(tmp_path):
+def test_the_document_that_the_page_shows_can_be_read(tmp_path):
     page = (ROOT / "docs" / "audit.md").read_text()
-
-    assert f"```yaml\n{(CI / 'github.yml').read_text()}```" in page
-    assert f"```yaml\n{(CI / 'gitlab.yml').read_text()}```" in page
     example = page.partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "audit.yaml").write_text(example)
     assert len(load_audit(tmp_path / "audit.yaml").tail_rules) == 1

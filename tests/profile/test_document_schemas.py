@@ -42,6 +42,13 @@ def test_what_the_documents_show_is_green(kind, page):
 
 
 @pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "cards").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_every_card_to_copy_is_green(path):
+    assert wrong("model-card", yaml.safe_load(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
     "path", sorted((ROOT / "suites" / "conditions").glob("*.yaml")), ids=lambda p: p.stem
 )
 def test_every_suite_of_conditions_is_green(path):

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 
 class SimulatorError(Exception):
@@ -103,6 +104,17 @@ def harmless(text: str) -> str:
 def one_line(error: BaseException, limit: int = 500) -> str:
     """Return an error's text on one line, cut to *limit* characters; its type if it has no text."""
     return harmless(" ".join(str(error).split())[:limit]) or type(error).__name__
+
+
+@contextmanager
+def reading(where: object, *others: type[Exception]) -> Iterator[None]:
+    """Say what cannot be read, as a DataError, where an OSError or another error comes up."""
+    expected: tuple[type[Exception], ...] = (OSError, *others)
+    try:
+        yield
+    except expected as error:
+        reason = getattr(error, "strerror", None) or one_line(error)
+        raise DataError(f"{where}: cannot be read: {reason}") from error
 
 
 def shortened(text: str, limit: int = 200) -> str:

@@ -137,6 +137,23 @@ def remedy(backend: Backend) -> str:
     return install(backend.libraries[0].extra)
 
 
+def check_installed(backend: Backend, use: str, command: str = "") -> None:
+    """Make sure that the libraries of a backend are installed; none is imported.
+
+    Args:
+        backend: the backend.
+        use: what needs it, begins the message.
+        command: installs them; by default :func:`remedy`.
+
+    Raises:
+        MissingLibrary: one is not.
+    """
+    missing = [library.distribution for library in backend.libraries if library.version is None]
+    if missing:
+        names = ", ".join(missing)
+        raise MissingLibrary(f"{use} {names}; try: {command or remedy(backend)}")
+
+
 def require(backend: Backend) -> None:
     """Make sure that a backend can run: import its libraries, or start its worker.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from simulator import registry
 from simulator.conditions.condition import CONDITIONS
-from simulator.data.format import LABELS, SOURCES
+from simulator.data.label_kind import LABELS
+from simulator.data.source import SOURCES
 from simulator.importers import IMPORTERS
 from simulator.modalities.modality import MODALITIES
 from simulator.pipeline.executor import EXECUTORS

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from simulator.audit.document import AuditSpec
-from simulator.data.format import FOLDER, LABELS, SOURCES
+from simulator.data.label_kind import LABELS
+from simulator.data.source import FOLDER, SOURCES
 from simulator.faults.campaign import CampaignSpec
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT

@@ -14,8 +14,9 @@ import numpy as np
 from simulator.data import remote
 from simulator.data.address import Root, safe
 from simulator.data.folder import Truths
-from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
-from simulator.data.labels import Labels, read_text
+from simulator.data.format import DataCard, DataSpec
+from simulator.data.label_kind import LabelKind, Samples
+from simulator.data.labels import Labels, numbered_lines
 from simulator.data.tally import NAMED, Tally, counted, some
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
@@ -84,9 +85,8 @@ def read_split(split: Where, paths: Mapping[str, Where], tally: Tally) -> frozen
     for name in paths:
         stems.setdefault(stem(name), []).append(name)
     lines: dict[str, int] = {}
-    for number, line in enumerate(read_text(split).split("\n"), 1):
-        if not (text := line.strip()):
-            continue
+    for number, line in numbered_lines(split):
+        text = line.strip()
         inside = safe(text, f"{split}:{number}")
         found = [inside] if inside in paths else stems.get(inside, [])
         if len(found) > 1:

@@ -12,7 +12,7 @@ from typing import IO
 
 from simulator.data import remote
 from simulator.data.address import Root, bare, is_url
-from simulator.errors import DataError
+from simulator.errors import reading
 from simulator.files import open_file
 
 MOST = 2**43
@@ -78,11 +78,9 @@ def archive(root: Root) -> Archive:
     Raises:
         DataError: it cannot be read.
     """
-    try:
+    with reading(root):
         if isinstance(root, str):
             return Archive(root, *remote.size_and_time(root))
         place = Path(os.path.realpath(root))
         found = place.stat()
-    except OSError as error:
-        raise DataError(f"{root}: cannot be read: {error.strerror or error}") from error
     return Archive(str(place), found.st_size, found.st_mtime_ns)

@@ -8,7 +8,9 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from simulator.data.address import Root, bare
-from simulator.data.format import DataCard, format_of, formats_of
+from simulator.data.format import DataCard, DataFormat
+from simulator.data.label_kind import LABELS
+from simulator.data.source import FOLDER, SOURCES
 from simulator.entry_points import of_group
 from simulator.errors import DataError, ProfileError, unknown
 from simulator.profile import messages
@@ -48,12 +50,24 @@ def read_card(path: Path) -> DataCard:
     except ProfileError as error:
         raise DataError(str(error)) from error
     task = _choose(document, "task", {point.name for point in of_group("simulator.tasks")})
-    chosen = format_of(task, _choose(document, "format", formats_of(task)))
+    chosen = _format_of(task, _choose(document, "format", _formats_of(task)))
     try:
         return DataCard(path, chosen.Spec.model_validate(document.values), chosen)
     except ValidationError as error:
         lines = messages.problems(error, chosen.Spec, document.where, "card")
         raise DataError("\n".join(lines)) from error
+
+
+def _formats_of(task: str) -> tuple[str, ...]:
+    """Return the words that cards of a task may have as their ``format``."""
+    kinds = [name.removeprefix(f"{task}.") for name in LABELS.names]
+    return tuple({*(one for one in kinds if "." not in one), *SOURCES.names} - {FOLDER})
+
+
+def _format_of(task: str, word: str) -> DataFormat:
+    """Return what a word of :func:`_formats_of` names."""
+    known = next((name for name in (f"{task}.{word}", word) if name in LABELS), None)
+    return LABELS[known] if known else SOURCES[word]
 
 
 def _choose(document: Document, key: str, offered: Iterable[str]) -> str:

@@ -22,7 +22,8 @@ from simulator.data.annotated import (
     make_boxes,
     map_classes,
 )
-from simulator.data.format import DataCard, Samples
+from simulator.data.format import DataCard
+from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, read_text
 from simulator.data.truth import Boxes
 from simulator.errors import DataError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from simulator import cache, registry
-from simulator.contract import Backend, ExampleImages, ExampleModel, Stage
+from simulator.contract import ExampleImages, ExampleModel, Stage
 from simulator.data.card import FILE
 from simulator.data.folder import Dataset, Item
-from simulator.errors import MissingLibrary, UserError, unknown
+from simulator.errors import UserError, unknown
 from simulator.profile.document import read
 
 IMAGE = "image"
@@ -33,7 +33,8 @@ def model_card(name: str = IMAGE) -> Path:
         raise UserError(f"--example: {unknown('value', name, made)}")
     backend = made[name]
     model: ExampleModel = backend.of(Stage.EXAMPLE_MODEL)[0].make({})
-    _require(backend, name, model.remedy)
+    use = "used without --model or --data" if name == IMAGE else f"--example {name}"
+    registry.check_installed(backend, f"the built-in example, {use}, needs", model.remedy)
     versions = [str(library.version) for library in (*backend.libraries, *model.also)]
     parts = [part for part in (backend.name, *versions, model.identity()) if part]
     return cache.entry(f"{FOLDER}/{'-'.join(parts)}", model.export) / "model.yaml"
@@ -64,17 +65,9 @@ def images() -> Dataset:
         MissingLibrary: the extra ``demo`` is not installed.
     """
     backend = registry.serving(Stage.EXAMPLE_IMAGES)[0]
-    _require(backend, IMAGE, ExampleModel.remedy)
+    use = "the built-in example, used without --model or --data, needs"
+    registry.check_installed(backend, use, ExampleModel.remedy)
     source: ExampleImages = backend.of(Stage.EXAMPLE_IMAGES)[0].make({})
     found = list(source.files())
     items = tuple(Item(path.name, path, label) for path, label in found)
     return Dataset(found[0][0].parent, items)
-
-
-def _require(backend: Backend, name: str, remedy: str) -> None:
-    missing = [library.distribution for library in backend.libraries if library.version is None]
-    if missing:
-        use = "used without --model or --data" if name == IMAGE else f"--example {name}"
-        raise MissingLibrary(
-            f"the built-in example, {use}, needs {', '.join(missing)}; try: {remedy}"
-        )

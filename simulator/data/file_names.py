@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import AfterValidator
 
-from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
+from simulator.data.format import DataCard, DataSpec
+from simulator.data.label_kind import LabelKind, Samples
 from simulator.data.labels import Labels, Written
 from simulator.errors import one_line
 

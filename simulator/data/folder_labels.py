@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from simulator.data.address import Root
-from simulator.data.labels import Labels, Written, as_index, read_text
-from simulator.data.tally import counted
+from simulator.data.labels import Labels, Written, as_index, numbered_lines, read_text
+from simulator.data.tally import NAMED, counted, some
 from simulator.errors import DataError
 from simulator.places import Where
 
@@ -18,8 +18,6 @@ CAFFE = "val.txt"
 TABLES = ("labels.csv", "labels.txt", CAFFE)
 _FILE_COLUMNS = ("file", "filename", "image", "path")
 _LABEL_COLUMNS = ("label", "index", "class", "wnid")
-_NAMED = 5
-"""How many names an error lists."""
 
 
 def from_folders(
@@ -43,18 +41,18 @@ def from_folders(
     if flat:
         raise DataError(
             f"{root}: {counted(len(flat), noun)} directly in it and others in folders"
-            f" ({_some(folders)}); use one folder for each class, or one flat folder"
+            f" ({some(folders)}); use one folder for each class, or one flat folder"
         )
     if labels is None:
         known = {folder: as_index(folder) for folder in folders}
         strange = [folder for folder, index in known.items() if index is None or index < 0]
-        problem = f"{_some(strange)}; the model card has no label file, so write the class index"
+        problem = f"{some(strange)}; the model card has no label file, so write the class index"
     else:
         known = {folder: labels.resolve(folder) for folder in folders if labels.knows(folder)}
         strange = [folder for folder in folders if folder not in known]
         # Looking for what was meant is slow, so only for those that are named.
-        reasons = [labels.why_not(folder) for folder in strange[:_NAMED]] + strange[_NAMED:]
-        problem = f"{_some(reasons)}; write {labels.forms}"
+        reasons = [labels.why_not(folder) for folder in strange[:NAMED]] + strange[NAMED:]
+        problem = f"{some(reasons)}; write {labels.forms}"
     if strange:
         if len(strange) == len(folders):
             problem += f"; or give the folder that holds the {noun}s itself"
@@ -93,7 +91,7 @@ def from_table(table: Where, samples: Mapping[str, Where], noun: str) -> dict[st
             missing.append(f"{file!r} (line {line})")
     if missing:
         raise DataError(
-            f"{table}: {counted(len(missing), 'row')} without a file: {_some(missing)};"
+            f"{table}: {counted(len(missing), 'row')} without a file: {some(missing)};"
             " write paths relative to the folder of the table, or remove the rows"
         )
     if not known:
@@ -183,15 +181,8 @@ def _column(table: Where, header: list[str], what: str, offered: tuple[str, ...]
 
 def _txt_rows(table: Where) -> Iterator[tuple[int, str, str]]:
     """(line, file, label) of each line that is not blank; the label is the last field."""
-    for number, line in enumerate(read_text(table).split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, line in numbered_lines(table):
         parts = line.strip().rsplit("\t" if "\t" in line.strip() else None, 1)
         if len(parts) != 2:
             raise DataError(f"{table}:{number}: expected 'file label', got {line.strip()!r}")
         yield number, parts[0].strip(), parts[1].strip()
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

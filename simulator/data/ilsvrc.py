@@ -9,10 +9,11 @@ from pydantic import Field
 
 from simulator.data import remote
 from simulator.data.folder import Dataset, Files, Item
-from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
-from simulator.data.labels import Labels, Written, as_index, read_text
+from simulator.data.format import DataCard, DataSpec
+from simulator.data.label_kind import LabelKind, Samples
+from simulator.data.labels import Labels, Written, as_index, numbered_lines, read_text
 from simulator.data.matlab import table
-from simulator.errors import DataError, one_line
+from simulator.errors import DataError, one_line, reading
 from simulator.places import Where, read
 
 MATLAB = 2**24
@@ -92,9 +93,7 @@ def _wnids(synsets: Where) -> dict[int | None, str]:
 def _of_text(synsets: Where) -> list[tuple[int, str]]:
     """The lines of ``map_clsloc.txt``: ``n02119789 1 kit_fox``."""
     pairs = []
-    for number, line in enumerate(read_text(synsets).split("\n"), 1):
-        if not line.strip():
-            continue
+    for number, line in numbered_lines(synsets):
         wnid, index = (*line.split(), "", "")[:2]
         if not _WNID.fullmatch(wnid) or (at := as_index(index)) is None:
             raise DataError(
@@ -107,11 +106,11 @@ def _of_text(synsets: Where) -> list[tuple[int, str]]:
 
 def _of_matlab(synsets: Where) -> list[tuple[int, str]]:
     """The ``synsets`` of ``meta.mat``: ILSVRC2012_ID and WNID are their first two fields."""
+    with reading(synsets):
+        data = read(synsets, MATLAB)
     try:
-        rows = table(read(synsets, MATLAB), "synsets", ("ILSVRC2012_ID", "WNID"), MATLAB)
+        rows = table(data, "synsets", ("ILSVRC2012_ID", "WNID"), MATLAB)
         pairs = [(int(number), str(wnid)) for number, wnid in rows]
-    except OSError as error:
-        raise DataError(f"{synsets}: cannot be read: {error.strerror or error}") from error
     except (ValueError, OverflowError) as error:
         raise DataError(
             f"{synsets}: not the devkit's meta.mat, whose synsets have ILSVRC2012_ID and WNID: "

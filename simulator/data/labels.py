@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from simulator.errors import DataError, unknown
+from simulator.errors import DataError, reading, unknown
 from simulator.files import TEXT
 from simulator.places import Where, read
 
@@ -173,15 +173,24 @@ def read_text(path: Where) -> str:
     Raises:
         DataError: it cannot be read, or a byte is not UTF-8 (the message says in which line).
     """
-    try:
+    with reading(path):
         data = read(path, TEXT)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from error
+
+
+def numbered_lines(path: Where) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text that are not blank, each with its number from 1.
+
+    Raises:
+        DataError: see :func:`read_text`.
+    """
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if line.strip():
+            yield number, line
 
 
 def _plain(name: str) -> str:

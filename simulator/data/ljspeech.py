@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 from typing import ClassVar
 
-from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
-from simulator.data.labels import Labels, read_text
+from simulator.data.format import DataCard, DataSpec
+from simulator.data.label_kind import LabelKind, Samples
+from simulator.data.labels import Labels, numbered_lines
 from simulator.errors import DataError
 
 
@@ -34,14 +35,13 @@ class Transcripts(LabelKind):
         """Return the transcripts."""
         table = card.place("transcripts")
         texts: dict[str, str] = {}
-        for number, line in enumerate(read_text(table).split("\n"), 1):
+        for number, line in numbered_lines(table):
             name, *given = line.split("|")
-            if line.strip() and not given:
+            if not given:
                 raise DataError(f"{table}:{number}: NAME|TEXT expected, got {line!r:.80}")
             if name in texts:
                 raise DataError(f"{table}:{number}: {name!r} has a line already; keep one")
-            if line.strip():
-                texts[name] = given[-1]
+            texts[name] = given[-1]
         stems = {name: posixpath.splitext(name)[0] for name in samples.paths}
         return {name: texts[stem] for name, stem in stems.items() if stem in texts}
 

@@ -26,11 +26,12 @@ from simulator.data.annotated import (
     map_classes,
     stem,
 )
-from simulator.data.format import DataCard, Samples
+from simulator.data.format import DataCard
+from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, as_index
 from simulator.data.listing import list_below
 from simulator.data.tally import some
-from simulator.errors import DataError, MissingLibrary, SampleError, unknown
+from simulator.errors import DataError, SampleError, unknown
 from simulator.files import IMAGE
 from simulator.places import InMemory, Place, Where, read_sample
 
@@ -320,11 +321,6 @@ def reader() -> MaskReader:
         MissingLibrary: its library is not installed.
     """
     backend = registry.serving(Stage.MASK)[0]
-    missing = [library.distribution for library in backend.libraries if library.version is None]
-    if missing:
-        raise MissingLibrary(
-            f"masks are read with {backend.name}, which needs {', '.join(missing)}; try:"
-            f" {registry.remedy(backend)}"
-        )
+    registry.check_installed(backend, f"masks are read with {backend.name}, which needs")
     made: MaskReader = backend.of(Stage.MASK)[0].make({})
     return made

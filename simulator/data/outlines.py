@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from simulator.data.address import Root
 from simulator.data.annotated import Annotated, AnnotatedSpec, map_classes
 from simulator.data.coco import is_crowd, read_coco
-from simulator.data.format import DataCard, Samples
+from simulator.data.format import DataCard
+from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels
 from simulator.data.masks import IGNORE, Indices, MaskTruth
 from simulator.errors import DataError, SampleError

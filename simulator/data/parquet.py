@@ -21,7 +21,7 @@ from simulator.data.folder import Files
 from simulator.data.format import DataSpec
 from simulator.data.shards import Reader, Row, Shards
 from simulator.data.tally import Tally
-from simulator.errors import DataError, one_line
+from simulator.errors import DataError, one_line, reading
 from simulator.places import Place, too_large
 
 GROUP = 2**31
@@ -90,26 +90,19 @@ def _column(shard: Archive, column: str, group: int) -> pa.Array:
 def _scan(shard: Archive, tally: Tally, spec: Any) -> Iterator[Row]:
     column, path, label, names = _schema(shard, spec)
     asked = [one for one in (path, label) if one is not None]
-    try:
-        with shard.opened() as file:
-            opened = pq.ParquetFile(file)
-            number = 0
-            for group in range(opened.num_row_groups):
-                _check_size(shard, opened, group, column)
-                rows = opened.metadata.row_group(group).num_rows
-                table = opened.read_row_group(group, columns=asked, use_threads=False)
-                paths = _values(table, path, rows)
-                for row, (was, value) in enumerate(
-                    zip(paths, _values(table, label, rows), strict=True)
-                ):
-                    ending = PurePosixPath(str(was or "")).suffix.lower()
-                    text = _label(value, names, f"{shard.where}: {label} of row {number}")
-                    yield Row(f"{number:08d}{ending}", (group, row), ending, text)
-                    number += 1
-    except pa.ArrowException as error:
-        raise DataError(f"{shard.where}: cannot be read: {one_line(error)}") from error
-    except OSError as error:
-        raise DataError(f"{shard.where}: cannot be read: {error.strerror or error}") from error
+    with reading(shard.where, pa.ArrowException), shard.opened() as file:
+        opened = pq.ParquetFile(file)
+        number = 0
+        for group in range(opened.num_row_groups):
+            _check_size(shard, opened, group, column)
+            rows = opened.metadata.row_group(group).num_rows
+            table = opened.read_row_group(group, columns=asked, use_threads=False)
+            found = zip(_values(table, path, rows), _values(table, label, rows), strict=True)
+            for row, (was, value) in enumerate(found):
+                ending = PurePosixPath(str(was or "")).suffix.lower()
+                text = _label(value, names, f"{shard.where}: {label} of row {number}")
+                yield Row(f"{number:08d}{ending}", (group, row), ending, text)
+                number += 1
 
 
 def _values(table: pa.Table, column: str | None, rows: int) -> list[Any]:
@@ -146,11 +139,8 @@ def _check_size(shard: Archive, opened: pq.ParquetFile, group: int, column: str)
 
 def _schema(shard: Archive, spec: Any) -> tuple[str, str | None, str | None, list[str] | None]:
     """The columns of the bytes, of the path and of the label, and the names of the classes."""
-    try:
-        with shard.opened() as file:
-            schema = pq.read_schema(file)
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{shard.where}: cannot be read: {one_line(error)}") from error
+    with reading(shard.where, pa.ArrowException), shard.opened() as file:
+        schema = pq.read_schema(file)
     column, path = _bytes(shard, schema, spec and spec.sample)
     classes = _classes(schema)
     if spec is None:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from simulator.contract import Array
 from simulator.contract.stage import device_steps
 from simulator.data.folder import Item
+from simulator.data.tally import some
 from simulator.digests import sha256
 from simulator.errors import DataError, ProfileError, SampleError, shortened
 from simulator.files import LARGE, NPY, check_file, hash_file
@@ -26,8 +27,6 @@ from simulator.profile.document import read
 
 PLANES = ("y", "u", "v")
 """The arrays of a frame that was recorded as planes, below the name of its image."""
-NAMED = 5
-"""How many missing images an error names."""
 
 
 class RecordingSpec(BaseModel):
@@ -108,12 +107,11 @@ class Recording:
                 f"is {model[:12]}…; record again, or use that model"
             )
         _ = self.stages
-        missing = [item.name for item in items if not self._has(item, outputs)]
+        missing = [item.name for item in items if not self.holds(item, outputs)]
         if missing:
-            rest = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
             raise DataError(
                 f"{self.path.parent / self.spec.file}: {len(missing)} of {len(items)} images are "
-                f"not in it, matched by {self.spec.match}: {', '.join(missing[:NAMED])}{rest}"
+                f"not in it, matched by {self.spec.match}: {some(missing)}"
             )
 
     def outputs(self, item: Item, names: Sequence[str]) -> dict[str, Array]:
@@ -218,9 +216,6 @@ class Recording:
 
     def holds(self, item: Item, outputs: Sequence[str] = ()) -> bool:
         """Whether an image was recorded, with the network's outputs that are needed."""
-        return self._has(item, outputs)
-
-    def _has(self, item: Item, outputs: Sequence[str]) -> bool:
         key, known = self._key(item), self._known
         if self.spec.kind == "frames":
             return key in known or all(f"{key}/{plane}" in known for plane in PLANES)

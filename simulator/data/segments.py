@@ -7,7 +7,8 @@ import io
 import math
 from typing import ClassVar
 
-from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
+from simulator.data.format import DataCard, DataSpec
+from simulator.data.label_kind import LabelKind, Samples
 from simulator.data.labels import Labels, read_text
 from simulator.errors import DataError
 

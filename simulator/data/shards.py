@@ -20,8 +20,8 @@ from simulator import cache
 from simulator.data.address import Root, bare, in_full, root_of
 from simulator.data.archive import Archive, archive
 from simulator.data.folder import Dataset, Files, Item
-from simulator.data.format import Given, Source, names_in
 from simulator.data.labels import Written
+from simulator.data.source import Given, Source, names_in
 from simulator.data.tally import Tally
 from simulator.errors import DataError
 from simulator.limits import NAMES

@@ -11,8 +11,9 @@ from simulator.data import remote
 from simulator.data.address import Root, bare, beside, safe
 from simulator.data.folder import Dataset, Files, Item, load_folder, load_unlabelled
 from simulator.data.folder_labels import from_table, rows_of
-from simulator.data.format import DataCard, DataSpec, Given, Source, samples_of
+from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
+from simulator.data.source import Given, Source, samples_of
 from simulator.places import Where
 
 

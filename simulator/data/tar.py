@@ -22,7 +22,7 @@ from simulator.data.folder import Files
 from simulator.data.format import DataSpec
 from simulator.data.shards import Reader, Row, Shards
 from simulator.data.tally import Tally
-from simulator.errors import DataError, one_line
+from simulator.errors import DataError, one_line, reading
 from simulator.places import Place, too_large
 
 BLOCK = 512
@@ -107,12 +107,10 @@ def members(shard: Archive) -> Iterator[Member | str]:
             f"{shard.where}: is packed, and no part of it can be read by itself; unpack it to .tar"
         )
     try:
-        with shard.opened() as file:
+        with reading(shard.where), shard.opened() as file:
             yield from _members(shard, file)
     except tarfile.ReadError as error:
         raise DataError(f"{shard.where}: no tar archive, or damaged: {one_line(error)}") from error
-    except OSError as error:
-        raise DataError(f"{shard.where}: cannot be read: {error.strerror or error}") from error
 
 
 def _members(shard: Archive, file: IO[bytes]) -> Iterator[Member | str]:
@@ -199,11 +197,11 @@ def _label(shard: Archive, member: Member, key: str) -> str:
     where = f"{shard.where}: {member.name}"
     if member.size > LABEL:
         raise DataError(f"{where}: {member.size:,} bytes are no label")
+    with reading(where):
+        data = shard.part(member.offset, member.size)
     try:
-        text = shard.part(member.offset, member.size).decode("utf-8")
+        text = data.decode("utf-8")
         found = json.loads(text)[key] if key else text.strip()
-    except OSError as error:
-        raise DataError(f"{where}: cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError, KeyError, TypeError, IndexError) as error:
         told = f"there is no key {key!r}" if isinstance(error, KeyError) else one_line(error)
         raise DataError(f"{where}: is no label: {told}") from error

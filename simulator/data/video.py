@@ -14,10 +14,11 @@ from simulator.contract import Backend, Stage
 from simulator.contract.video import VIDEOS, VideoReader
 from simulator.data.address import Root
 from simulator.data.folder import IMAGES, Dataset, Files, Item
-from simulator.data.format import DataCard, DataSpec, Given, Source
+from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
+from simulator.data.source import Given, Source
 from simulator.data.tally import counted
-from simulator.errors import DataError, MissingLibrary
+from simulator.errors import DataError, reading
 from simulator.files import hash_file
 
 
@@ -45,24 +46,22 @@ def load_video(
     wanted = range(first, sys.maxsize if last is None else last + 1, step)
     if not wanted:
         raise DataError(f"{path}: no frame is between first: {first} and last: {last}")
-    reading, writing = _backend(Stage.VIDEO), _backend(Stage.WRITE)
-    try:
+    source, writing = _backend(Stage.VIDEO), _backend(Stage.WRITE)
+    with reading(path):
         digest = hash_file(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
-    versions = [f"{library.version}" for b in (reading, writing) for library in b.libraries]
+    versions = [f"{library.version}" for b in (source, writing) for library in b.libraries]
     taken = f"{first}-{'end' if last is None else last}-{step}"
     name = f"video/{'-'.join([digest[:32], taken, *versions])}"
-    place = cache.entry(name, lambda folder: _write(path, wanted, reading, writing, folder))
+    place = cache.entry(name, lambda folder: _write(path, wanted, source, writing, folder))
     pictures = sorted(place.glob("*.png"))
     items = tuple(Item(f"{path.name}#{one.stem}", one, None) for one in pictures)
-    how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {reading.name}"
+    how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {source.name}"
     note = f"{how} to RGB; decoders of stacks get them as PNG files"
     return Dataset(path, items, (note,), film=True)
 
 
-def _write(path: Path, wanted: range, reading: Backend, writing: Backend, folder: Path) -> None:
-    reader: VideoReader = reading.of(Stage.VIDEO)[0].make({})
+def _write(path: Path, wanted: range, source: Backend, writing: Backend, folder: Path) -> None:
+    reader: VideoReader = source.of(Stage.VIDEO)[0].make({})
     writer: Any = writing.of(Stage.WRITE)[0].make({})
     seen = count()
     some = False
@@ -79,11 +78,7 @@ def _write(path: Path, wanted: range, reading: Backend, writing: Backend, folder
 
 def _backend(stage: str) -> Backend:
     backend = registry.serving(stage)[0]
-    missing = [library.distribution for library in backend.libraries if library.version is None]
-    if missing:
-        raise MissingLibrary(
-            f"frames of videos need {', '.join(missing)}; try: {registry.remedy(backend)}"
-        )
+    registry.check_installed(backend, "frames of videos need")
     return backend
 
 

@@ -7,7 +7,6 @@ Source:
 
 from __future__ import annotations
 
-import errno
 import math
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, TreeBuilder
@@ -25,11 +24,12 @@ from simulator.data.annotated import (
     map_classes,
     stem,
 )
-from simulator.data.format import DataCard, Samples
+from simulator.data.format import DataCard
+from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels
 from simulator.data.listing import list_below
 from simulator.data.truth import Boxes
-from simulator.errors import DataError
+from simulator.errors import DataError, reading
 from simulator.places import Where, read
 
 MAX_BYTES = 10_000_000
@@ -114,14 +114,8 @@ def _number(file: Where, parent: Element, key: str) -> float:
 
 def _parse(file: Where) -> Element:
     """Parse XML without a document type, so that there are no entities to expand."""
-    try:
+    with reading(file):
         data = read(file, MAX_BYTES)
-    except OSError as error:
-        if error.errno == errno.EFBIG:
-            raise DataError(
-                f"{file}: larger than {MAX_BYTES:,} bytes; too large for the annotation of an image"
-            ) from error
-        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
     builder, parser = TreeBuilder(), expat.ParserCreate()
 
     def refuse(*_: object) -> None:

@@ -21,8 +21,9 @@ from simulator.data.annotated import (
     stem,
 )
 from simulator.data.folder import Item, read
-from simulator.data.format import DataCard, Samples
-from simulator.data.labels import Labels, as_index, read_text
+from simulator.data.format import DataCard
+from simulator.data.label_kind import Samples
+from simulator.data.labels import Labels, as_index, numbered_lines
 from simulator.data.listing import list_below
 from simulator.data.truth import Boxes
 from simulator.errors import DataError, SampleError
@@ -97,10 +98,8 @@ def _size(samples: Samples, name: str) -> tuple[int, int]:
 def _lines(file: Where, count: int) -> list[_Line]:
     """The objects of a file: each line that is not blank."""
     rows = []
-    for number, line in enumerate(read_text(file).split("\n"), 1):
-        if not (fields := line.split()):
-            continue
-        where = f"{file}:{number}"
+    for number, line in numbered_lines(file):
+        fields, where = line.split(), f"{file}:{number}"
         if len(fields) != 5:
             raise DataError(
                 f"{where}: {len(fields)} fields; a box has 5: class, x and y of its center, width,"

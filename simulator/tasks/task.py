@@ -25,8 +25,8 @@ from simulator.contract.warp import Size, WarpOf
 from simulator.data.address import Root
 from simulator.data.card import find_card, read_card
 from simulator.data.folder import IMAGES, Dataset, Files
-from simulator.data.format import samples_of
 from simulator.data.labels import Labels
+from simulator.data.source import samples_of
 from simulator.entry_points import Table
 from simulator.errors import DataError, UserError
 from simulator.profile.postprocess import Postprocess
@@ -279,7 +279,7 @@ class Task(ABC):
 
         Args:
             path: a data card, a folder with a ``data.yaml``, or what one of
-                :data:`simulator.data.format.SOURCES` takes.
+                :data:`simulator.data.source.SOURCES` takes.
             files: the files that are samples.
 
         Raises:

@@ -21,9 +21,9 @@ from simulator.data import tar
 from simulator.data.archive import archive
 from simulator.data.card import read_card
 from simulator.data.folder import IMAGES
-from simulator.data.format import SOURCES, source_of
 from simulator.data.labels import Labels
 from simulator.data.shards import find_shards
+from simulator.data.source import SOURCES, source_of
 from simulator.errors import DataError
 from simulator.places import read
 from simulator.tasks.classification.task import Classification

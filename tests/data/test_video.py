@@ -14,7 +14,7 @@ from PIL import Image
 from simulator.contract.installing import install
 from simulator.data.card import read_card
 from simulator.data.folder import IMAGES, Files
-from simulator.data.format import source_of
+from simulator.data.source import source_of
 from simulator.data.video import VIDEO, load_video
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card

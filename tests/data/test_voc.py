@@ -106,7 +106,10 @@ BOMB = """<?xml version="1.0"?>
         (b"<html/>", "<annotation> expected, got <html>"),
         (b"<annotation><object/></annotation>", "object 1: no name"),
         (b"<annotation><object><name>cat</name></object></annotation>", "object 1: no bndbox"),
-        (b"<annotation>" + b" " * 10_000_000 + b"</annotation>", "larger than 10,000,000 bytes"),
+        (
+            b"<annotation>" + b" " * 10_000_000 + b"</annotation>",
+            "cannot be read: 10,000,025 bytes; at most 10,000,000",
+        ),
     ],
 )
 def test_what_is_no_annotation_is_refused(folder, data, message):

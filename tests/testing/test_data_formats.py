@@ -20,8 +20,9 @@ import yaml
 
 from simulator.data import coco
 from simulator.data.folder import Dataset, Files, Item
-from simulator.data.format import FOLDER, LABELS, SOURCES
+from simulator.data.label_kind import LABELS
 from simulator.data.labels import Labels
+from simulator.data.source import FOLDER, SOURCES
 from simulator.tasks.audio_classification.task import AudioClassification
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.task import Detection

@@ -36,7 +36,10 @@ def model():
 
 
 def write(folder):
-    """Write ``card.yaml`` with its model, and ``data.yaml`` with its files; return both paths."""
+    """Write ``card.yaml`` with its model, and a folder of data; return both paths.
+
+    The folder has a ``data.yaml``, and a ``drive.yaml`` of the same samples in the vendor's source.
+    """
     readings = folder / "data" / "readings"
     readings.mkdir(parents=True)
     for name, value in READINGS.items():
@@ -44,6 +47,10 @@ def write(folder):
     rows = "".join(f"{name}.npy,{grade}\n" for name, grade in GRADES.items())
     (folder / "data" / "grades.csv").write_text(rows)
     (folder / "data" / "data.yaml").write_text(yaml.safe_dump(DATA))
+    drive = {one.stem: np.load(one) for one in readings.iterdir()}
+    np.savez(folder / "data" / "drive.npz", **drive)
+    packed = DATA | {"files": "drive.npz"}
+    (folder / "data" / "drive.yaml").write_text(yaml.safe_dump(packed))
     onnx.save(model(), folder / "model.onnx")
     (folder / "card.yaml").write_text(yaml.safe_dump(CARD))
     return folder / "card.yaml", folder / "data"

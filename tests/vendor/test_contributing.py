@@ -21,7 +21,7 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 WANTED = [
     "backend", "profile", "stage", "axis", "graph pass", "condition", "task", "label kind",
-    "importer", "modality", "executor", "report section",
+    "data source", "importer", "modality", "executor", "report section",
 ]  # fmt: skip
 
 
@@ -94,7 +94,13 @@ def example(tmp_path, monkeypatch):
         assert main([*pair, "--model", str(card), "--data", str(data), "--out", str(run)]) == 0
         board = tmp_path / "board.json"
         board.write_text(json.dumps(BOARD))
-        yield {"CARD": str(card), "DATA": str(data), "RUN": str(run), "FILE": str(board)}
+        yield {
+            "CARD": str(card),
+            "DATA": str(data),
+            "DRIVE": str(data / "drive.yaml"),
+            "RUN": str(run),
+            "FILE": str(board),
+        }
 
 
 @pytest.mark.prove

@@ -258,3 +258,20 @@ def test_broken_files_of_theirs_cost_one_sample_each(site, tmp_path):
     assert why["long.npy"] == "scale: 4 readings expected, got 9"
     assert why["empty.npy"].startswith("read: cannot be read")
     assert why["text.npy"].startswith("read: cannot be read")
+
+
+def test_their_source_feeds_their_labels_and_runs(site, vectors):
+    """The same readings in one archive: the same answers to the same bytes, and without a card."""
+    model, data = site.vectors[1], site.vectors[3]
+    names = {"--model": model, "--data": data / "drive.yaml", "--out": "drive"}
+    site.run(*SENSOR, *(word for pair in names.items() for word in pair))
+    rows, summary, manifest, _ = read(site.folder / "drive")
+    _, known, _, before, _ = vectors
+
+    assert [(row["sample"], row["grade"]) for row in rows] == [
+        (row["sample"], row["grade"]) for row in known
+    ]
+    assert summary["deploy"]["metric"] == {"right": 0.75}
+    assert manifest["data"]["images"] == before["data"]["images"]
+    site.run(*SENSOR, "--model", model, "--data", data / "drive.npz", "--out", "bare")
+    assert read(site.folder / "bare")[1]["deploy"]["metric"] == {"right": None}

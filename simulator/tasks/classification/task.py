@@ -14,7 +14,7 @@ from simulator.data import example
 from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files
 from simulator.data.folder_labels import label_of
-from simulator.data.format import source_of
+from simulator.data.source import source_of
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Ratio, Resamples

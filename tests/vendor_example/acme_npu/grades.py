@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 from typing import ClassVar
 
-from simulator.data.format import DataCard, DataSpec, LabelKind, Samples
+from simulator.data.format import DataCard, DataSpec
+from simulator.data.label_kind import LabelKind, Samples
 from simulator.data.labels import Labels
 from simulator.errors import DataError
 

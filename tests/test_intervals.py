@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from simulator.analysis import gate
+from simulator.analysis import gate, outcomes
+from simulator.results.repair import Judged
 from simulator.statistics.bootstrap import DIFFERENCE, RATE, Ratio, Resamples, effect, interval
 from simulator.tasks.generation.answer import Written
 from simulator.tasks.generation.task import Generation
@@ -66,9 +67,10 @@ def test_texts_have_exact_intervals(task, lost, won, same):
 def test_five_answers_that_stay_prove_little(task):
     found = compared(task, [(1, 1)] * 5)
     rules = [f"delta.{task.metrics[0]}.low < -1 points", "flip_rate.high > 5%"]
-    outcomes = gate.evaluate([gate.parse(rule) for rule in rules], found)["rules"]
+    asked = [gate.parse(rule) for rule in rules]
+    judged = outcomes.evaluate(asked, found, shape=Judged)["rules"]
 
-    assert [(one["failed"], one["undecided"]) for one in outcomes] == [(True, False)] * 2
+    assert [(one["failed"], one["undecided"]) for one in judged] == [(True, False)] * 2
 
 
 @pytest.mark.parametrize("n", [2, 5, 60])

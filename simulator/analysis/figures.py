@@ -1,192 +1,253 @@
-"""The figures of a summary: their paths, their names in rules, their units and their values."""
+"""The figures of a summary: their paths, their names in rules, what is declared of them.
+
+A summary's model and its value are walked together. Keys of dictionaries are those of the value;
+before there is one, those that a job's vocabulary lists.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from dataclasses import dataclass, replace
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from simulator.typed import Keys, Typed, open_for
+from simulator.tasks.figures import Flips
+from simulator.tasks.task import TASKS
+from simulator.typed import About, Keys, Named, Typed, Unit
 
-ALIASES: tuple[tuple[str, str], ...] = (
-    ("flip_rate", "flips.rate"),
-    ("flip_rate.low", "flips.ci95.0"),
-    ("flip_rate.high", "flips.ci95.1"),
-    ("failed.{stack}.low", "failed.{stack}.ci95.0"),
-    ("failed.{stack}.high", "failed.{stack}.ci95.1"),
-    ("failed.{stack}", "failed.{stack}.rate"),
-    ("delta.{metric}.low", "delta.{metric}.ci95.0"),
-    ("delta.{metric}.high", "delta.{metric}.ci95.1"),
-    ("delta.{metric}", "delta.{metric}.value"),
-    ("{stack}.{kind}.{condition}.low", "stacks.{stack}.{kind}.{condition}.ci95.0"),
-    ("{stack}.{kind}.{condition}.high", "stacks.{stack}.{kind}.{condition}.ci95.1"),
-    ("{stack}.{kind}.{condition}", "stacks.{stack}.{kind}.{condition}.value"),
-    ("SDC", "stacks.deploy.SDC.rate"),
-    ("DUE", "stacks.deploy.DUE.rate"),
-    ("{stack}.{fault}.low", "stacks.{stack}.{fault}.ci95.0"),
-    ("{stack}.{fault}.high", "stacks.{stack}.{fault}.ci95.1"),
-    ("{stack}.{fault}", "stacks.{stack}.{fault}.rate"),
-    ("{stack}.{fault}.rate", "stacks.{stack}.{fault}.rate"),
-    ("{stack}.{mean}.low", "stacks.{stack}.{mean}.ci95.0"),
-    ("{stack}.{mean}.high", "stacks.{stack}.{mean}.ci95.1"),
-    ("{stack}.{mean}", "stacks.{stack}.{mean}.value"),
-    ("interaction.{stack}.{condition}.low", "interaction.{stack}.{condition}.ci95.0"),
-    ("interaction.{stack}.{condition}.high", "interaction.{stack}.{condition}.ci95.1"),
-    ("interaction.{stack}.{condition}", "interaction.{stack}.{condition}.value"),
-    ("against.{stack}.{condition}.low", "against.interaction.{stack}.{condition}.ci95.0"),
-    ("against.{stack}.{condition}.high", "against.interaction.{stack}.{condition}.ci95.1"),
-    ("against.{stack}.{condition}", "against.interaction.{stack}.{condition}.value"),
-    ("{stack}.{flips}.{condition}.low", "sequences.stacks.{stack}.{flips}.{condition}.ci95.0"),
-    ("{stack}.{flips}.{condition}.high", "sequences.stacks.{stack}.{flips}.{condition}.ci95.1"),
-    ("{stack}.{flips}.{condition}", "sequences.stacks.{stack}.{flips}.{condition}.value"),
-    ("{stack}.{mean_flips}.low", "sequences.stacks.{stack}.{mean_flips}.ci95.0"),
-    ("{stack}.{mean_flips}.high", "sequences.stacks.{stack}.{mean_flips}.ci95.1"),
-    ("{stack}.{mean_flips}", "sequences.stacks.{stack}.{mean_flips}.value"),
-    ("{stack}.{noise}.low", "system_noise.stacks.{stack}.{noise}.ci95.0"),
-    ("{stack}.{noise}.high", "system_noise.stacks.{stack}.{noise}.ci95.1"),
-    ("{stack}.{noise}", "system_noise.stacks.{stack}.{noise}.value"),
-    ("{stack}.{quality}", "tail.{stack}.{quality}"),
-    ("{stack}.qps", "served.{stack}.qps"),
-    ("{side}.{score}", "{side}.metric.{score}"),
-    ("{stack}.latency.{statistic}", "latency_ms.{stack}.total.{statistic}"),
-    ("{stack}.latency.{rest}", "latency_ms.{stack}.{rest}"),
-)
-"""(name in a rule, path in the summary); the first that fits is used, in both directions."""
-_WORDS = {
-    "metric": r"\w+",
-    "stack": r"[\w-]+",
-    "kind": "NR|NCI|CE|relative_CE",
-    "mean": "clean|mNR|mNCI|mCE|relative_mCE",
-    "fault": "SDC|DUE",
-    "flips": "FP|FR|u?T5D",
-    "mean_flips": "mFP|mFR|mu?T5D",
-    "noise": r"mean_SR|SNI|std|SR\.[\w.-]+",
-    "condition": r"[\w-]+",
-    "quality": r"quality|tail_quality@.+",
-    "side": "train|deploy",
-    "score": r"(?!profile$|overrides$|effective$|metric$)[\w ]+",
-    "statistic": r"p[\d.]+|mean|min|max",
-    "rest": ".+",
-}
-"""What may stand in place of a word of :data:`ALIASES`."""
-_NOT_RESULTS = ("schema", "seconds", "workers")
-
-
-_FRACTIONS = (
-    r"flips\.(rate|ci95.*|\w+_rates?(\..*)?|mean_iou)|delta\.\w+\.(value|ci95.*)"
-    r"|(train|deploy)\.metric\..*|tail\..*|failed\..*\.(rate|ci95.*)"
-    r"|stacks\.[^.]+\.m?(clean|NR|NCI)\..*|(against\.)?(mean_)?interaction\..*\.(value|ci95.*)"
-    r"|stacks\.[^.]+\.((SDC|DUE|masked)|further\.\w+)\.(rate|ci95.*)"
-    r"|system_noise\.stacks\..*\.(value|ci95.*)"
-    r"|sequences\.(stacks\.[\w-]+\.m?FP|(mean_)?interaction)\..*"
-)
-_TIMES = r"latency_ms\..*|.*[._]ms(\.\d+)?|percentiles\..*\.ci95\.\d+"
 MISSING = object()
 """What :func:`find` returns for a path that a summary does not have."""
+_VALUES = ("value", "rate", "ms")
+"""A part that has one of these and ``ci95`` is one figure."""
+_TO_BE = object()
+"""In place of a value, of a run that is yet to be."""
+_COUNT = About(Unit.COUNT)
+"""A whole number counts, unless it is declared as something else."""
+Vocabulary = Mapping[str, Iterable[str]]
+T = TypeVar("T")
 
 
-def path_of(name: str) -> str:
-    """Return the path of a figure that a rule names; a path is its own name."""
-    return _translated(name, 0)
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of a summary.
+
+    Attributes:
+        path: dotted, in ``summary.json``.
+        names: in rules, that which is listed first.
+        about: what is declared of it.
+        value: None where it could not be worked out, or the run is yet to be.
+        held: whether the part that it lies in has a value.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    about: About
+    value: Any
+    held: bool
 
 
-def name_of(path: str) -> str:
-    """Return a figure's name as people write it in a rule; inverse of :func:`path_of`."""
-    return _translated(path, 1)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a walk is: the path, its names in rules, and what stands behind the next part."""
 
+    path: tuple[str, ...] = ()
+    names: tuple[tuple[str, ...], ...] = ((),)
+    behind: tuple[str, ...] = ()
+    held: bool = True
 
-def _translated(text: str, given: int) -> str:
-    for entry in ALIASES:
-        if match := _pattern(entry[given]).fullmatch(text):
-            return entry[1 - given].format(**match.groupdict())
-    return text
+    def down(self, part: str, said: Sequence[Any] = (), usual: bool = False) -> _Place:
+        """Return the place of a part; *usual*: rules may leave it out."""
+        named = _first(Named, said)
+        path = (*self.path, part)
+        if named and named.behind:
+            return replace(self, path=path, behind=(named.word,))
+        words = (part,) if named is None else (named.word,) if named.word else ()
+        longer = tuple((*name, *words, *self.behind) for name in self.names)
+        names = (*((*name, *self.behind) for name in self.names), *longer) if usual else longer
+        return replace(self, path=path, names=names, behind=())
 
-
-@cache
-def _pattern(template: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", template)
-    made = (
-        f"(?P<{one}>{_WORDS[one]})" if at % 2 else re.escape(one) for at, one in enumerate(parts)
-    )
-    return re.compile("".join(made))
+    def figure(self, about: About, value: Any) -> Figure:
+        """Return the number that lies here."""
+        path, names = ".".join(self.path), tuple(map(".".join, self.names))
+        whole = None if value is _TO_BE else value
+        return Figure(path, (about.short,) if about.short else names, about, whole, self.held)
 
 
 def figures(
-    shape: type[BaseModel], vocabulary: Mapping[str, Iterable[str]], prefix: str = ""
-) -> Iterator[str]:
-    """Yield the dotted path of every number that a summary of this shape can have.
+    shape: type[BaseModel],
+    vocabulary: Vocabulary | None = None,
+    value: Any = _TO_BE,
+    parts: Mapping[type, type[BaseModel]] | None = None,
+) -> list[Figure]:
+    """Return every number that a summary of this shape has, or can have.
+
+    Lists of variable length have none.
 
     Args:
         shape: a model of results.
-        vocabulary: see :func:`simulator.analysis.gate.check`.
-        prefix: put before each path.
+        vocabulary: the keys that dictionaries will have, by the kind of key; see
+            :class:`simulator.typed.Keys`.
+        value: the summary, where there is one: of the shape, or a mapping of the same.
+        parts: models to read in place of others.
     """
-    for name, field in shape.model_fields.items():
-        path = f"{prefix}{field.alias or name}"
-        yield from _numbers(field.annotation, field.metadata, vocabulary, path)
-    further = open_for(shape)
-    for name in vocabulary.get(further, ()) if further else ():
-        yield f"{prefix}{name}"
+    found = list(_Walk(vocabulary or {}, parts or {}).part(shape, value, _Place(), None))
+    taken = {one.path for one in found}
+    for at, one in enumerate(found):  # a name is that of the first; others have their paths
+        names = tuple(name for name in one.names if name == one.path or name not in taken)
+        found[at] = replace(one, names=names or (one.path,))
+        taken.update(names)
+    return found
 
 
-def _numbers(
-    kind: Any, about: Sequence[Any], vocabulary: Mapping[str, Iterable[str]], path: str
-) -> Iterator[str]:
-    """Yield the paths of numbers below a field of this type; lists of variable length have none."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        yield from _numbers(inner[0], [*about, *inner[1:]], vocabulary, path)
-    elif origin in (Union, UnionType):
-        for one in inner:
-            yield from _numbers(one, about, vocabulary, path)
-    elif origin is dict:
-        words = [
-            word for one in about if isinstance(one, Keys) for word in vocabulary.get(one.of, ())
-        ]
-        for word in words:
-            yield from _numbers(inner[1], (), vocabulary, f"{path}.{word}")
-    elif origin is list:
-        for at in range(_length(about)):
-            yield from _numbers(inner[0], (), vocabulary, f"{path}.{at}")
-    elif isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield from figures(kind, vocabulary, f"{path}.")
-    elif kind in (int, float):
-        yield path
+def of_run(summary: Typed) -> list[Figure]:
+    """Return the figures of a finished run; those of its task are as the task declares them."""
+    name = summary.get("task", "")
+    if name not in TASKS.names:
+        return figures(type(summary), value=summary)
+    task = TASKS[name]
+    return figures(type(summary), {"flips": task.kinds}, summary, {Flips: task.Flips})
 
 
-def _length(about: Sequence[Any]) -> int:
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Walks a model and its value.
+
+    Attributes:
+        known: the names of keys, by kind.
+        parts: models to read in place of others.
+    """
+
+    known: Vocabulary
+    parts: Mapping[type, type[BaseModel]]
+
+    def part(
+        self, shape: type[BaseModel], value: Any, place: _Place, given: About | None
+    ) -> Iterator[Figure]:
+        """Yield the figures of a part; *given*: what is declared of its numbers from outside."""
+        own = type(value)
+        shape = own if issubclass(own, shape) and own is not shape else self.parts.get(shape, shape)
+        fields = {field.alias or name: field for name, field in shape.model_fields.items()}
+        main = next((one for one in _VALUES if one in fields), "") if "ci95" in fields else ""
+        for key, field in fields.items():
+            inner = _inside(value, key)
+            if inner is MISSING:
+                continue
+            at = place.down(key, field.metadata)
+            if key == main:
+                at = replace(at, names=(*place.names, *at.names))
+            if main and key == "ci95":
+                yield from self._ends(fields[main], inner, place, given)
+            else:
+                yield from self.numbers(field.annotation, field.metadata, inner, at, given)
+        for key, about in self._beside(shape, value):
+            inner = _inside(value, key)
+            if key not in fields and (inner is None or inner is _TO_BE or _is_number(inner)):
+                yield place.down(key).figure(about, inner)
+
+    def _ends(
+        self, main: FieldInfo, value: Any, place: _Place, given: About | None
+    ) -> Iterator[Figure]:
+        """Yield both ends of the interval of a figure."""
+        kind = self.numbers(main.annotation, main.metadata, _TO_BE, _Place(), given)
+        about = next(kind).about
+        names = ((about.short,),) if about.short else place.names
+        for at, word in enumerate(("low", "high")):
+            end = value[at] if isinstance(value, list | tuple) else value
+            yield _Place(
+                (*place.path, "ci95", str(at)),
+                tuple((*name, word) for name in names),
+                held=place.held and value is not None,
+            ).figure(replace(about, short=""), end)
+
+    def _beside(self, shape: type[BaseModel], value: Any) -> Iterator[tuple[str, About]]:
+        """Yield what lies beside the fields of an open part, which a task names."""
+        kinds: Mapping[str, About] = getattr(shape, "OPEN", {})
+        words = {name: kinds[word] for word in kinds for name in self.known.get(word, ())}
+        if kinds and value is not _TO_BE and value is not None:
+            words = {key: words.get(key, next(iter(kinds.values()))) for key in value}
+        yield from words.items()
+
+    def numbers(
+        self, kind: Any, said: Sequence[Any], value: Any, place: _Place, given: About | None
+    ) -> Iterator[Figure]:
+        """Yield the figures of a field of some type, or of a value in a dictionary or a list.
+
+        Args:
+            kind: the type.
+            said: what annotates it.
+            value: of it.
+            place: of it.
+            given: what is declared outside.
+        """
+        while get_origin(kind) is Annotated:
+            kind, *more = get_args(kind)
+            said = [*said, *more]
+        origin, inner = get_origin(kind), get_args(kind)
+        own = _first(About, said)
+        if origin in (Union, UnionType):
+            kind = next(one for one in inner if one is not NoneType)
+            yield from self.numbers(kind, said, value, place, given)
+        elif origin is dict or (kind is Any and isinstance(value, Mapping)):
+            of = inner[1] if inner else Any
+            yield from self._values(of, _first(Keys, said), value, place, own or given)
+        elif origin is list:
+            for at in range(_length(said)):
+                end = value[at] if isinstance(value, list | tuple) else value
+                yield from self.numbers(inner[0], (), end, place.down(str(at)), own or given)
+        elif isinstance(kind, type) and issubclass(kind, BaseModel):
+            held = replace(place, held=place.held and value is not None)
+            yield from self.part(kind, value, held, own or given)
+        elif kind is int or kind is float:
+            yield place.figure(own or _COUNT if kind is int else own or given or About(), value)
+        elif kind is Any and _is_number(value):
+            yield place.figure(own or given or About(), value)
+
+    def _values(
+        self, kind: Any, keys: Keys | None, value: Any, place: _Place, given: About | None
+    ) -> Iterator[Figure]:
+        """Yield the figures of a dictionary."""
+        names = value or ()
+        if value is _TO_BE:
+            names = self.known.get(keys.of, ()) if keys else ()
+        for name in names:
+            at = place.down(name, usual=bool(keys and name == keys.usual))
+            yield from self.numbers(kind, (), _inside(value, name), at, given)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _inside(value: Any, key: str) -> Any:
+    """The value of a field; of none, and of one that is yet to be, the same."""
+    if value is None or value is _TO_BE:
+        return value
+    return value.get(key, MISSING)
+
+
+def _first(kind: type[T], said: Iterable[Any]) -> T | None:
+    return next((one for one in said if isinstance(one, kind)), None)
+
+
+def _length(said: Sequence[Any]) -> int:
     """The fixed length of a list; 0 where it varies."""
-    limits = [one for field in about for one in getattr(field, "metadata", [field])]
+    limits = [one for field in said for one in getattr(field, "metadata", [field])]
     least = max((one.min_length for one in limits if hasattr(one, "min_length")), default=0)
     most = min((one.max_length for one in limits if hasattr(one, "max_length")), default=-1)
     return least if least == most else 0
 
 
-def names(summary: Mapping[str, Any] | Typed) -> dict[str, tuple[float | None, str]]:
-    """Return every figure of a run that a rule can name, with its value and its unit.
-
-    Args:
-        summary: as in ``summary.json``.
-    """
-    found: dict[str, tuple[float | None, str]] = {}
-    for path in leaves(summary, ""):
-        value, unit = find(summary, path.split(".")), unit_of(path)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        listed = re.search(r"(?<!ci95)(?<!p\d\d)\.\d+(\.|$)", path)
-        if (number or (value is None and unit)) and not listed and path not in _NOT_RESULTS:
-            found[name_of(path)] = value, unit
+def by_name(known: Iterable[Figure]) -> dict[str, Figure]:
+    """Return figures by every name that rules have for them; a path is its own name."""
+    known = [*known]
+    found = {one.path: one for one in known}
+    for one in known:
+        for name in one.names:
+            found.setdefault(name, one)
     return found
-
-
-def unit_of(path: str) -> str:
-    """The unit of a figure: ``ms``, ``fraction``, or "" for anything else."""
-    if re.fullmatch(_TIMES, path):
-        return "ms"
-    return "fraction" if re.fullmatch(_FRACTIONS, path) else ""
 
 
 def find(node: Any, parts: Sequence[str]) -> Any:

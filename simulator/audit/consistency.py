@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from simulator.analysis import gate
+from simulator.analysis import outcomes
 from simulator.audit import figures
 from simulator.audit.document import Audit
 from simulator.audit.figures import PAIR
@@ -72,7 +72,7 @@ def _evaluated_again(read: Read, audit: Audit) -> Read:
         asked = audit.of_pair if of == PAIRS_FOLDER else audit.of_rounds
         rules = [one.rule for one in asked(model, deploy)]
         found = read(place)
-        outcome = Gate.model_validate(gate.evaluate(rules, found))
+        outcome = Gate.model_validate(outcomes.evaluate(rules, found))
         return found.model_copy(update={"gate": outcome})
 
     return judged

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from simulator.analysis.gate import at_chance, for_stacks
+from simulator.analysis.outcomes import at_chance, for_stacks
 from simulator.audit.document import TRAIN, Audit, DocumentRule
 from simulator.errors import RunError
 from simulator.experiments.summary import SIDES, TOTAL

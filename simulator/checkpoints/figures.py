@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from simulator.analysis.attribute import holm
-from simulator.analysis.gate import Borne, evaluate
+from simulator.analysis.gate import Borne
+from simulator.analysis.outcomes import evaluate
 from simulator.checkpoints.failed import failures
 from simulator.checkpoints.measured import Key, Measured
 from simulator.checkpoints.words import verdict
@@ -67,7 +68,7 @@ def compared(
         metric=summary.metric,
         samples=samples,
         **failed,
-        gate=Gate(**evaluate([rule], failed)),
+        gate=Gate(**evaluate([rule], failed, shape=Checkpoints)),
         sample_unit=summary.sample_unit,
         options=options,
         left_out=["/".join(key) for key in every if key not in keys],

@@ -31,34 +31,38 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures, or what came of each rule; the exit code is the gate's."""
-    from simulator.analysis import gate
-    from simulator.analysis.figures import names
+    from simulator.analysis import gate, outcomes
+    from simulator.analysis.figures import by_name, of_run
     from simulator.notices import Kind
     from simulator.report import rules, terminal
     from simulator.results.read import read_summary
     from simulator.results.shared import STOPPED, Gate
 
     summary = read_summary(Path(options.run))[1]
-    asked = gate.read(options.fail_on, options.allow_failed)
-    outcome = gate.evaluate(asked, summary, options.undecided)
+    figures = [one for one in of_run(summary) if one.held]
+    named = by_name(figures)
+    asked = gate.resolved(gate.read(options.fail_on, options.allow_failed), named)
+    outcome = outcomes.evaluate(asked, summary, options.undecided)
     notes = []
     decided = getattr(summary, "decided", None)
     if decided is not None:
-        known = {_words(gate.parse(one.rule)): one.model_dump() for one in summary.gate.rules}
-        judged = [_words(one) for rule in asked for one in gate.for_stacks(rule, summary)]
+        own = gate.resolved([gate.parse(one.rule) for one in summary.gate.rules], named)
+        decisions = zip(own, summary.gate.rules, strict=True)
+        known = {_words(rule): one.model_dump() for rule, one in decisions}
+        judged = [_words(one) for rule in asked for one in outcomes.for_stacks(rule, summary)]
         outcome = _as_decided(outcome, [known.get(one) for one in judged], options.undecided)
         if decided.samples < decided.of and any(one not in known for one in judged):
             notes = [STOPPED]
-    figures = names(summary) if options.list or not asked else {}
+    listed = figures if options.list or not asked else []
+    listed = [one for one in listed if not one.about.hidden]
     if getattr(summary, "early", None) is not None:
         notes = [str(one) for one in summary.get("warnings", ()) if one.kind is Kind.FEW_SAMPLES]
     if options.json:
-        values = {name: value for name, (value, _) in figures.items()}
+        values = {one.names[0]: one.value for one in listed}
         common.print_json({"figures": values, "gate": outcome, "notes": notes})
         return cli.PASS if outcome["passed"] else cli.GATE_FAILED
-    for name, (value, unit) in figures.items():
-        points = unit == "fraction" and "delta" in name
-        print(f"{name:<44} {rules.number(value, 'points' if points else unit)}")
+    for one in listed:
+        print(f"{one.names[0]:<44} {rules.number(one.value, one.about.unit)}")
     found = summary.model_copy(update={"gate": Gate.model_validate(outcome)})
     terminal.gate(found, common.console())
     for note in notes:
@@ -68,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _words(rule: Rule) -> tuple[object, ...]:
     """A rule, however it is written."""
-    return rule.path, rule.op, rule.limit, rule.times
+    return rule.name, rule.op, rule.limit, rule.times
 
 
 def _as_decided(

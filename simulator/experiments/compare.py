@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from simulator.analysis import gate
+from simulator.analysis import gate, outcomes
 from simulator.errors import UserError
 from simulator.experiments import controls
 from simulator.experiments.common import (
@@ -134,7 +134,7 @@ def compare(
                 last["decided"] = decision.decided(len(session.dataset.items))
             asked = Asked(start["request"]["arguments"], folder)
             summary = judged(found, rules, last, undecided, decision, asked)
-            if strict and gate.at_chance(summary.warnings):
+            if strict and outcomes.at_chance(summary.warnings):
                 failed = summary.gate.model_copy(update={"passed": False})
                 summary = summary.model_copy(update={"gate": failed})
             run.finish(summary, took | session.ran())

@@ -9,14 +9,15 @@ first one fails the gate, and no number of samples shows that there is none.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from simulator.analysis.gate import Borne, Rule, borne
+from simulator.analysis.figures import by_name, figures
+from simulator.analysis.gate import Borne, Rule, borne, resolved
 from simulator.errors import UserError
 from simulator.pipeline.executor import Done
+from simulator.results.repair import judged
 from simulator.results.shared import Bound, Decided, Gate, RuleOutcome
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.score import Record
@@ -125,7 +126,8 @@ class Decision:
             )
         share = next((rule for rule in rules if isinstance(rule, Borne)), borne(None))
         self._failing = _Failing(share.of("deploy"), None, Evidence(_RATE))
-        self._tested = [_tested(rule, task) for rule in own]
+        known = by_name(figures(judged(task.Flips), {"delta": task.metrics}))
+        self._tested = [_tested(rule, task) for rule in resolved(own, known)]
         self._tested += [self._failing] if self._failing.waits else []
         self._alpha, self._looks = alpha / len(self._tested), looks
         self._seen = self.compared = 0
@@ -210,13 +212,13 @@ class Decision:
         Returns:
             By path, ``flips.rate`` and ``delta.METRIC.value``, both ends.
         """
-        own = {one.rule.path: one for one in self._tested if one.at or one.evidence.samples}
+        own = {one.rule.name: one for one in self._tested if one.at or one.evidence.samples}
         found = {}
         columns = {f"delta.{name}.value": column for name, column in task.means().items()}
         for path, column in {"flips.rate": None, **columns}.items():
             if path in own:
                 same = [
-                    one.at or one.now(self._alpha) for one in self._tested if one.rule.path == path
+                    one.at or one.now(self._alpha) for one in self._tested if one.rule.name == path
                 ]
                 found[path] = [max(one.low for one in same), min(one.high for one in same)]
                 continue
@@ -289,11 +291,11 @@ def _tested(rule: Rule, task: Task) -> _Tested:
             f"--until-decided: the rule {rule.text!r} is decided by the last sample only; write > "
             "or < and a number"
         )
-    if rule.path == "flips.rate" and columns:
+    if rule.name == "flips.rate" and columns:
         return _Tested(rule, None, Evidence(_RATE))
-    named = re.fullmatch(r"delta\.(\w+)\.value", rule.path)
-    if named and named[1] in columns:
-        return _Tested(rule, columns[named[1]], Evidence(_DELTA))
+    deltas = {f"delta.{name}.value": column for name, column in columns.items()}
+    if rule.name in deltas:
+        return _Tested(rule, deltas[rule.name], Evidence(_DELTA))
     able = ["flip_rate", *(f"delta.{name}" for name in columns)] if columns else []
     raise UserError(
         f"--until-decided: the rule {rule.text!r} is on a figure that is no mean over samples; "

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from simulator.analysis import gate
+from simulator.analysis import gate, outcomes
 from simulator.conditions.condition import under
 from simulator.data.address import Root, absolute, root_of
 from simulator.errors import UserError, unknown
@@ -164,12 +164,12 @@ def judged(
         summary: of a finished run.
         rules: of the gate.
         took: the last fields: ``seconds``, ``workers`` and ``under``.
-        undecided: see :func:`simulator.analysis.gate.evaluate`.
+        undecided: see :func:`simulator.analysis.outcomes.evaluate`.
         decision: of a run that stopped when its gate was decided.
         asked: what the run was asked.
     """
     whole = summary.model_copy(update=dict(took))
-    outcome = Gate.model_validate(gate.evaluate(rules, whole, undecided))
+    outcome = Gate.model_validate(outcomes.evaluate(rules, whole, undecided))
     if decision:
         outcome = decision.gate(outcome, undecided)
     return concluded(whole.model_copy(update={"gate": outcome}), asked)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.analysis.gate import NOT_JUDGED, at_chance, holds_at_chance
+from simulator.analysis.outcomes import NOT_JUDGED, at_chance, holds_at_chance
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN, done_of, rows_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.analysis import gate
+from simulator.analysis import gate, outcomes
 from simulator.contract import Stage
 from simulator.contract.recipe import generator
 from simulator.data.folder import Files, Item, load_unlabelled
@@ -35,6 +35,7 @@ from simulator.profile.load import find, name_of
 from simulator.profile.precision import Keep, Precision, Quantizer
 from simulator.profile.profile import Profile
 from simulator.profile.text import flow
+from simulator.results.repair import Judged
 from simulator.statistics.paired import clopper_pearson, mcnemar_midp
 
 PLAN, MEASURED, SUMMARY, PROFILE, CALIBRATION = (
@@ -46,6 +47,9 @@ SAMPLES = 16
 Flips = dict[str, bool]
 """Whether each sample flips, by its name; one that a stack cannot read is not among them."""
 Names = tuple[str, ...]
+
+_RATE = ("flip_rate", "flips.rate")
+"""The figure that a goal is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +80,9 @@ class Settings:
             UserError: it is none, or of another figure than ``flip_rate``.
         """
         found = gate.parse(self.goal)
-        if found.path != "flips.rate" or found.times or found.op not in ("<", "<="):
+        if found.name not in _RATE or found.times or found.op not in ("<", "<="):
             raise UserError(f"--goal {self.goal!r}: write flip_rate < N%, for example 2%")
-        return found
+        return gate.check([found], Judged, {})[0]
 
     def holds(self, flips: Flips) -> bool:
         """Whether the goal holds."""
@@ -411,7 +415,8 @@ class _Search:
         rate = _rate(kept)
         flips = {"count": rate["flips"], "units": rate["images"], **rate}
         rule = replace(self.settings.rule(), op=">" if self.settings.rule().op == "<=" else ">=")
-        (found,) = gate.evaluate([rule], {"samples": rate["images"], "flips": flips})["rules"]
+        judged = {"samples": rate["images"], "flips": flips}
+        (found,) = outcomes.evaluate([rule], judged, shape=Judged)["rules"]
         return {
             "holds": not found["failed"],
             "sure": not found["chance"],

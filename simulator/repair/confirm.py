@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from simulator.analysis import attribute, gate
+from simulator.analysis import attribute, gate, outcomes
 from simulator.analysis.attribute import Game, Subset
 from simulator.experiments.common import TRAIN
 from simulator.experiments.session import Answers
@@ -60,15 +60,21 @@ class Gate:
 
     Attributes:
         rules: of what must not be, see :func:`read`.
-        undecided: see :func:`simulator.analysis.gate.evaluate`.
+        undecided: see :func:`simulator.analysis.outcomes.evaluate`.
+        shape: of the figures, as the task has them.
     """
 
     rules: Sequence[gate.Rule]
     undecided: str
+    shape: type[Judged] = Judged
+
+    def checked(self, shape: type[Judged], vocabulary: Mapping[str, Sequence[str]]) -> Gate:
+        """Return the same; see :func:`simulator.analysis.gate.check`."""
+        return replace(self, rules=gate.check(self.rules, shape, vocabulary), shape=shape)
 
     def outcomes(self, figures: Judged | Mapping[str, Any]) -> tuple[bool, list[RuleOutcome]]:
         """Return whether a stack passes, and what came of each rule."""
-        found = gate.evaluate(self.rules, figures, self.undecided)
+        found = outcomes.evaluate(self.rules, figures, self.undecided, self.shape)
         return found["passed"], [RuleOutcome.model_validate(one) for one in found["rules"]]
 
 
@@ -148,7 +154,7 @@ def confirmed(part: Part, names: Sequence[str], rules: Gate, seed: int) -> dict[
 
 def _chance(one: Mapping[str, Any], rules: Sequence[gate.Rule]) -> float | None:
     """P(so few flips | a flip rate at the limit of the first rule ``flip_rate < ...``)."""
-    limits = [r.limit for r in rules if r.path == "flips.rate" and r.op in (">", ">=")]
+    limits = [r.limit for r in rules if r.name == "flips.rate" and r.op in (">", ">=")]
     count, units = one["flips"]["count"], one["flips"]["units"]
     if not limits or units != one["samples"] or not 0 < limits[0] < 1:
         return None
@@ -180,7 +186,7 @@ def settled(gate: Verdict, p: float | None, undecided: str) -> Verdict:
     Args:
         gate: by the figures.
         p: of the answer's flips, after Holm's correction; None where there is no such test.
-        undecided: see :func:`simulator.analysis.gate.evaluate`.
+        undecided: see :func:`simulator.analysis.outcomes.evaluate`.
     """
 
     def sure(one: RuleOutcome) -> bool:

@@ -10,7 +10,6 @@ from typing import Unpack
 
 import numpy as np
 
-from simulator.analysis import gate as rules_of
 from simulator.data.folder import Item
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import TRAIN, pair_of, refuse_missing, unasked_notices
@@ -133,7 +132,7 @@ def repair(
     with ExitStack() as held:
         session = held.enter_context(job.session())
         known = {**session.card.task.vocabulary(), "stack": SIDES}
-        rules_of.check(rules.rules, judged(session.card.task.Flips), known)
+        rules = rules.checked(judged(session.card.task.Flips), known)
         if until_decided:
             Decision(rules.rules, session.card.task)  # refuses what has no bound at any time
         held.enter_context(locked(folder, session.show.note))

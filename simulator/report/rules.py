@@ -10,6 +10,7 @@ from simulator.report.evidence import UNCLAIMED, known
 from simulator.report.words import count, title
 from simulator.results.shared import RuleOutcome
 from simulator.tasks.figures import Delta
+from simulator.typed import Unit
 
 if TYPE_CHECKING:
     from simulator.results.audits import AuditedPair, AuditedStack, PairFlips
@@ -73,20 +74,23 @@ def sure(outcome: RuleOutcome) -> str:
     return f"{words}; {more} would decide it if the figure stays"
 
 
-def _unit(outcome: RuleOutcome) -> str:
-    points = outcome.unit == "fraction" and "delta" in re.split("[<>]", outcome.rule)[0]
-    return "points" if points else outcome.unit
+def _unit(outcome: RuleOutcome) -> Unit:
+    """The unit of an outcome, in which a file calls shares and points fractions alike."""
+    if outcome.unit == "fraction":
+        return Unit.POINTS if "delta" in re.split("[<>]", outcome.rule)[0] else Unit.SHARE
+    return Unit.MS if outcome.unit == "ms" else Unit.NUMBER
 
 
-def number(value: float | None, unit: str) -> str:
-    """Return a figure in its unit; fractions as percent, or as points if that is the unit."""
+def number(value: float | None, unit: Unit) -> str:
+    """Return a figure in its unit."""
     if value is None:
         return "-"
-    if unit == "points":
+    if unit is Unit.POINTS:
         return f"{100 * value:+.4g} points"
-    if unit == "fraction":
+    if unit is Unit.SHARE:
         return f"{100 * value:.4g} %"
-    return f"{value:.6g} {unit}".rstrip()
+    bare = unit in (Unit.COUNT, Unit.RATIO, Unit.PROBABILITY)
+    return f"{value:.6g} {'' if bare else unit.value}".rstrip()
 
 
 def points(delta: Delta | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from simulator.analysis.gate import at_chance
+from simulator.analysis.outcomes import at_chance
 from simulator.notices import Kind, Notice
 from simulator.report import repairs, rules
 from simulator.report.command import Asked, checked

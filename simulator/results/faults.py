@@ -7,13 +7,24 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simulator.results.shared import Metrics, ModelSummary, Running
-from simulator.typed import Interval, Keys, Typed
+from simulator.typed import (
+    About,
+    Interval,
+    Keys,
+    Named,
+    Points,
+    Probability,
+    Ratio,
+    Share,
+    Typed,
+    Unit,
+)
 
 
 class Rate(Typed):
     """A share of inferences, or of faults, with its interval."""
 
-    rate: float | None = Field(description="None: nothing was run, or it is not defined")
+    rate: Share | None = Field(description="None: nothing was run, or it is not defined")
     ci95: Interval = Field(
         description="Clopper-Pearson; of permanent faults the bootstrap over faults, see "
         "analysis.faults.lasting; of strata that were not drawn in proportion that of "
@@ -86,8 +97,10 @@ class Persistence(Typed):
     by_bit: dict[str, PersistentGroup] = Field(
         description="above the level 0; empty where several bits are hit together"
     )
-    false_area: Mean = Field(description="of the faults that leave something")
-    missed_area: Mean
+    false_area: Annotated[Mean, About(Unit.SHARE)] = Field(
+        description="of the faults that leave something"
+    )
+    missed_area: Annotated[Mean, About(Unit.SHARE)]
     worst: int | None = Field(
         description="the fault with the largest area, of both kinds; None: there is none"
     )
@@ -103,7 +116,7 @@ class FaultStack(Running):
     tap: str = Field(description="where NaN and Inf were looked for; DUE depends on it")
     layers: int = Field(description="that can be hit")
     bits: int = Field(description="that could be hit")
-    share_of_bits: float = Field(description="of all bits of these layers")
+    share_of_bits: Share = Field(description="of all bits of these layers")
     same_faults: bool = Field(description="whether they are those of the first stack")
     sdc: Rate = Field(alias="SDC", description="silent data corruption")
     due: Rate = Field(alias="DUE", description="NaN or Inf: detectable, uncorrectable")
@@ -120,7 +133,7 @@ class FaultStack(Running):
     faulty: Metrics = Field(description="the same with faults; NaN or Inf: no answer")
     worst: list[FaultEvent]
     persistence: Persistence | None = Field(description="None: not permanent, no video, no boxes")
-    inferences_per_second: float | None
+    inferences_per_second: Annotated[float | None, About(Unit.PER_SECOND, better=1)]
 
 
 class PairedFaults(Typed):
@@ -130,15 +143,15 @@ class PairedFaults(Typed):
     only_first: int = Field(description="corrupt that stack's answer alone")
     only_this: int
     both: int
-    delta: float | None = Field(
+    delta: Points | None = Field(
         description="the rate of this stack less that of the first one; None: part of the strata "
         "was not run"
     )
-    ci95: Interval = Field(
+    ci95: Annotated[Interval, About(Unit.POINTS)] = Field(
         description="Bonett and Price's; of strata that were not drawn in proportion Zou and "
         "Donner's"
     )
-    p: float = Field(description="McNemar's mid-p, of the faults as drawn")
+    p: Probability = Field(description="McNemar's mid-p, of the faults as drawn")
 
 
 class FaultsSummary(ModelSummary):
@@ -155,8 +168,8 @@ class FaultsSummary(ModelSummary):
         description="of faults to strata; rates are weighted by stratum unless proportional"
     )
     faults: int
-    stacks: Annotated[dict[str, FaultStack], Keys("stack")]
-    slowdown: dict[str, float] = Field(
+    stacks: Annotated[dict[str, FaultStack], Keys("stack", usual="deploy"), Named()]
+    slowdown: dict[str, Ratio] = Field(
         default_factory=dict,
         description="time of an inference with a range restriction by that without",
     )

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, SerializeAsAny, create_model
 
 from simulator.results.shared import (
     Decided,
-    Latency,
     Metrics,
     Missing,
     ModelSummary,
     Running,
     Skipped,
+    Stages,
 )
 from simulator.tasks.figures import Delta, Flips
-from simulator.typed import Interval, Keys, Pixels, Typed
+from simulator.typed import About, Interval, Keys, Named, Pixels, Share, Typed, Unit
 
 
 class Side(Running):
     """One stack of the pair."""
 
-    metric: Metrics
+    metric: Annotated[Metrics, Named()]
 
 
 class AxisSide(Typed):
@@ -75,7 +75,7 @@ class Alone(Typed):
     samples: int = Field(description="that went through both stacks and this one")
     changed: int = Field(description="answers that differ from the training stack's")
     units: int = Field(description="answers that were compared")
-    rate: float | None = Field(default=None, description="changed by units, a fraction")
+    rate: Share | None = Field(default=None, description="changed by units")
     ci95: Interval | None = Field(default=None, description="95 % interval of the rate")
     delta: Delta | None = Field(default=None, description="of the headline metric")
     why: str | None = Field(default=None, description="why it was not run; None where it was")
@@ -85,7 +85,6 @@ class Flip(Typed):
     """An answer that changed; what else is said of it is the task's own."""
 
     model_config = ConfigDict(extra="allow")
-    OPEN_FOR: ClassVar[str] = "flip"
 
     sample: str
     picture: str | None = Field(default=None, description="path below the run folder")
@@ -197,8 +196,8 @@ class SoundLook(Typed):
 class SideLatency(Typed):
     """Latency of both stacks, by stage."""
 
-    train: Annotated[dict[str, Latency], Keys("stage")]
-    deploy: Annotated[dict[str, Latency], Keys("stage")]
+    train: Stages
+    deploy: Stages
 
 
 class PairSummary(ModelSummary):
@@ -221,7 +220,7 @@ class PairSummary(ModelSummary):
         "answers first; empty where the run was quick",
     )
     worst_flips: list[Flip] = Field(description="the worst one first")
-    latency_ms: SideLatency
+    latency_ms: Annotated[SideLatency, Named("latency", behind=True)]
     missing: Missing
     controls: Controls
     decided: Decided | None = Field(
@@ -231,7 +230,9 @@ class PairSummary(ModelSummary):
     sounds: list[SoundLook] = Field(
         default_factory=list, description="what the networks heard, or said"
     )
-    workers: int | None = Field(default=None, description="samples in flight")
+    workers: Annotated[int | None, About(Unit.COUNT, hidden=True)] = Field(
+        default=None, description="samples in flight"
+    )
 
 
 @cache

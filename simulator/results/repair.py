@@ -9,16 +9,16 @@ from pydantic import Field, SerializeAsAny, create_model
 from simulator.results.shared import Failed, Metrics, ModelSummary, Profile, RuleOutcome
 from simulator.results.suites import Early, Effect
 from simulator.tasks.figures import Delta, Flips
-from simulator.typed import Keys, Typed
+from simulator.typed import About, Keys, Ms, Probability, Share, Typed, Unit
 
 
 class Cost(Typed):
     """What a stack or an option costs more than the deployment as it is."""
 
-    ms: float = Field(description="milliseconds a sample")
+    ms: Ms = Field(description="a sample")
     measured: bool = Field(description="whether some of the milliseconds were measured here")
-    hours: float = Field(description="of a person")
-    memory_mib: float = Field(description="memory, MiB")
+    hours: Annotated[float, About(Unit.HOURS)] = Field(description="of a person")
+    memory_mib: Annotated[float, About(Unit.MIB)] = Field(description="memory")
     work: list[str] = Field(description="what a person has to do, in words")
 
 
@@ -74,12 +74,12 @@ class Confirmation(Judged):
     metric: Metrics
     passes: bool = Field(description="whether no rule of the gate failed")
     rules: list[RuleOutcome]
-    p: float | None = Field(
+    p: Probability | None = Field(
         description="exact binomial p-value against a flip rate at the gate's limit; None without "
         "such a rule, or where one sample has several answers"
     )
-    p_holm: float | None = Field(description="p after Holm's correction over the family")
-    delta_p_holm: float | None = Field(
+    p_holm: Probability | None = Field(description="p after Holm's correction over the family")
+    delta_p_holm: Probability | None = Field(
         description="p of the headline's delta after Holm's correction over the family"
     )
 
@@ -91,8 +91,8 @@ class Tried(Typed):
     changes: list[str] = Field(description="as AXIS/OPTION")
     cost: Cost
     samples: int = Field(description="of the search half, with early of all, that it ran on")
-    flip_rate: float | None
-    value: float | None = Field(description="the headline metric")
+    flip_rate: Share | None
+    value: Share | None = Field(description="the headline metric")
     front: bool = Field(description="whether no other is cheaper and flips less: Pareto's front")
 
 
@@ -159,7 +159,7 @@ class RepairSummary(ModelSummary):
     )
     delta: Annotated[dict[str, Delta | None], Keys("delta")]
     flips: SerializeAsAny[Flips]
-    latency_ms: dict[str, float] = Field(
+    latency_ms: dict[str, Ms] = Field(
         description="median latency of a sample here, of training, deploy and the finalists"
     )
     changes: list[Change] = Field(description="of the answer; empty where nothing must change")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from simulator.results.shared import ConditionDescription, ModelSummary, Running, Skipped
 from simulator.results.suites import AdjustedEffect, Early, OptionFigures
-from simulator.typed import Interval, Keys, Typed
+from simulator.typed import About, Interval, Keys, Named, Share, Typed, Unit
 
 
 class Figure(Typed):
@@ -18,8 +18,13 @@ class Figure(Typed):
     ci95: Interval = Field(description="95 % interval")
 
 
+SHARE, POINTS = About(Unit.SHARE, better=1), About(Unit.POINTS)
+LOST = About(Unit.SHARE, better=-1)
+RATIO, LISTS = About(Unit.RATIO, better=-1), About(better=-1)
+"""By that of the reference; a distance of two lists."""
 ByCondition = Annotated[dict[str, Figure | None], Keys("condition")]
-"""By the name of the condition; None where the figure is not defined."""
+BySequence = Annotated[dict[str, Figure | None], Keys("sequence")]
+"""By name; None where the figure is not defined."""
 
 
 class ConditionRow(Typed):
@@ -38,20 +43,28 @@ class StackRobustness(Running):
 
     method: str = Field(description="what made the numbers: fp32, a cast, a quantizer")
     bits: int = Field(description="of weights; of activations too, where a quantizer made them")
-    clean: Figure = Field(description="the headline metric without a condition")
+    clean: Annotated[Figure, SHARE] = Field(description="the headline metric without a condition")
     levels: Annotated[dict[str, list[float]], Keys("condition")] = Field(
         description="the metric at each severity; empty where the stack did not converge"
     )
-    nr: ByCondition = Field(alias="NR", description="mean of the metric over severities")
-    nci: ByCondition = Field(alias="NCI", description="(clean - NR) / clean")
-    ce: ByCondition = Field(alias="CE", description="errors by those of the reference; CD of mIoU")
-    relative_ce: ByCondition = Field(
+    nr: Annotated[ByCondition, SHARE] = Field(
+        alias="NR", description="mean of the metric over severities"
+    )
+    nci: Annotated[ByCondition, LOST] = Field(alias="NCI", description="(clean - NR) / clean")
+    ce: Annotated[ByCondition, RATIO] = Field(
+        alias="CE", description="errors by those of the reference; CD of mIoU"
+    )
+    relative_ce: Annotated[ByCondition, RATIO] = Field(
         alias="relative_CE", description="added errors by those that the reference adds; rCD"
     )
-    mnr: Figure | None = Field(alias="mNR", description="mean NR over conditions")
-    mnci: Figure | None = Field(alias="mNCI", description="mean NCI over conditions")
-    mce: Figure | None = Field(alias="mCE", description="mean CE over conditions; mCD")
-    relative_mce: Figure | None = Field(
+    mnr: Annotated[Figure | None, SHARE] = Field(alias="mNR", description="mean NR over conditions")
+    mnci: Annotated[Figure | None, LOST] = Field(
+        alias="mNCI", description="mean NCI over conditions"
+    )
+    mce: Annotated[Figure | None, RATIO] = Field(
+        alias="mCE", description="mean CE over conditions; mCD"
+    )
+    relative_mce: Annotated[Figure | None, RATIO] = Field(
         alias="relative_mCE", description="mean relative CE over conditions; mrCD"
     )
 
@@ -77,16 +90,20 @@ class AttackedStack(Typed):
     A budget that 8 bits cannot carry has no figures: see ``not_carried``.
     """
 
-    unattacked: Annotated[dict[str, Figure | None], Keys("condition")] = Field(
+    unattacked: Annotated[ByCondition, SHARE] = Field(
         description="accuracy on the file without the attack: resized and saved as the attacked one"
     )
-    ar: ByBudget = Field(alias="AR", description="accuracy under the attack, over all samples")
-    ar_clean_correct: ByBudget = Field(
+    ar: Annotated[ByBudget, SHARE] = Field(
+        alias="AR", description="accuracy under the attack, over all samples"
+    )
+    ar_clean_correct: Annotated[ByBudget, SHARE] = Field(
         alias="AR_clean_correct",
         description="likewise, over the samples that the stack answers correctly unattacked",
     )
-    aai: ByBudget = Field(alias="AAI", description="(unattacked - AR) / unattacked")
-    wcar: Annotated[dict[str, Budgets], Keys("category")] = Field(
+    aai: Annotated[ByBudget, LOST] = Field(
+        alias="AAI", description="(unattacked - AR) / unattacked"
+    )
+    wcar: Annotated[dict[str, Budgets], Keys("category"), SHARE] = Field(
         alias="WCAR",
         description="for each budget, the share that is correct unattacked and under every attack",
     )
@@ -124,7 +141,9 @@ class AgainstModel(Typed):
     model: str = Field(description="the reference model")
     samples: int = Field(description="that went through both")
     interaction: Annotated[
-        dict[str, Annotated[dict[str, AdjustedEffect], Keys("clean or condition")]], Keys("stack")
+        dict[str, Annotated[dict[str, AdjustedEffect], Keys("clean or condition")]],
+        Keys("stack"),
+        Named(),
     ] = Field(description="how much more a condition moves the metric than the reference's")
     mean_interaction: Annotated[dict[str, AdjustedEffect], Keys("stack")] = Field(
         description="the mean of it over conditions"
@@ -146,22 +165,26 @@ class SequenceRow(Typed):
 class StackSequences(Typed):
     """One stack on every sequence; the figures are defined in analysis/robustness.py."""
 
-    fp: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+    fp: Annotated[BySequence, LOST] = Field(
         alias="FP", description="flip probability; None where the stack did not converge"
     )
-    fr: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+    fr: Annotated[BySequence, RATIO] = Field(
         alias="FR", description="flip rate: FP by the reference's; None where that is 0"
     )
-    ut5d: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+    ut5d: Annotated[BySequence, LISTS] = Field(
         alias="uT5D", description="distance of the lists of five best classes, 0 to 15"
     )
-    t5d: Annotated[dict[str, Figure | None], Keys("sequence")] = Field(
+    t5d: Annotated[BySequence, RATIO] = Field(
         alias="T5D", description="uT5D by the reference's; None where that is 0 or not known"
     )
-    mfp: Figure | None = Field(alias="mFP", description="mean FP over sequences")
-    mfr: Figure | None = Field(alias="mFR", description="mean FR over sequences")
-    mut5d: Figure | None = Field(alias="muT5D", description="mean uT5D over sequences")
-    mt5d: Figure | None = Field(alias="mT5D", description="mean T5D over sequences")
+    mfp: Annotated[Figure | None, LOST] = Field(alias="mFP", description="mean FP over sequences")
+    mfr: Annotated[Figure | None, RATIO] = Field(alias="mFR", description="mean FR over sequences")
+    mut5d: Annotated[Figure | None, LISTS] = Field(
+        alias="muT5D", description="mean uT5D over sequences"
+    )
+    mt5d: Annotated[Figure | None, RATIO] = Field(
+        alias="mT5D", description="mean T5D over sequences"
+    )
 
 
 class Sequences(Typed):
@@ -169,7 +192,7 @@ class Sequences(Typed):
 
     reference: str = Field(description="what FR and T5D are relative to: a stack or a model")
     rows: Annotated[dict[str, SequenceRow], Keys("sequence")]
-    stacks: Annotated[dict[str, StackSequences], Keys("stack")]
+    stacks: Annotated[dict[str, StackSequences], Keys("stack"), Named()]
     interaction: Annotated[
         dict[str, Annotated[dict[str, AdjustedEffect], Keys("sequence")]], Keys("other stack")
     ] = Field(description="FP less the first stack's; above 0: answers flip more often")
@@ -182,12 +205,18 @@ class Sequences(Typed):
 class StackNoise(Typed):
     """One stack with other decoders and resizers, on clean samples."""
 
-    sr: Annotated[dict[str, Figure | None], Keys("option")] = Field(
+    sr: Annotated[dict[str, Figure | None], Keys("option"), SHARE] = Field(
         alias="SR", description="the metric with each option"
     )
-    mean_sr: Figure | None = Field(alias="mean_SR", description="mean SR over options")
-    sni: Figure | None = Field(alias="SNI", description="(clean - mean_SR) / clean of the stack")
-    std: Figure | None = Field(description="of SR over options, ddof = 1; None for one option")
+    mean_sr: Annotated[Figure | None, SHARE] = Field(
+        alias="mean_SR", description="mean SR over options"
+    )
+    sni: Annotated[Figure | None, LOST] = Field(
+        alias="SNI", description="(clean - mean_SR) / clean of the stack"
+    )
+    std: Annotated[Figure | None, POINTS] = Field(
+        description="of SR over options, ddof = 1; None for one option"
+    )
     same: list[str] = Field(description="options that are the stack itself")
     left_out: dict[str, str] = Field(description="options that cannot be run, and why")
 
@@ -196,7 +225,7 @@ class SystemNoise(Typed):
     """System noise; intervals are as in ``Figure``."""
 
     suite: str = Field(description="of the options")
-    stacks: Annotated[dict[str, StackNoise], Keys("stack")]
+    stacks: Annotated[dict[str, StackNoise], Keys("stack"), Named()]
 
 
 class RobustnessSummary(ModelSummary):
@@ -212,7 +241,7 @@ class RobustnessSummary(ModelSummary):
     where: str = Field(description="of an image, where the conditions act: original or crop224")
     reference: str = Field(description="what CE is relative to: a stack, or a published model")
     rows: Annotated[dict[str, ConditionRow], Keys("condition")]
-    stacks: Annotated[dict[str, StackRobustness], Keys("stack")]
+    stacks: Annotated[dict[str, StackRobustness], Keys("stack"), Named()]
     interaction: Annotated[dict[str, Interactions], Keys("other stack")] = Field(
         description="how much more a condition moves the metric than on the first stack"
     )
@@ -220,15 +249,19 @@ class RobustnessSummary(ModelSummary):
         description="the mean of it over conditions"
     )
     flips: Annotated[
-        dict[str, Annotated[dict[str, float], Keys("condition")]], Keys("other stack")
+        dict[str, Annotated[dict[str, Share], Keys("condition")]], Keys("other stack")
     ] = Field(description="share of answers under a condition that differ from the first stack's")
     attacks: Attacks | None = Field(default=None, description="None: the suite has no attacks")
     family: int = Field(description="conditions times stacks that Holm's correction is over")
     against: AgainstModel | None = Field(
         default=None, description="None: this is the reference model, or the run has none"
     )
-    sequences: Sequences | None = Field(default=None, description="None: the suite has none")
-    system_noise: SystemNoise | None = Field(default=None, description="None: the suite has none")
+    sequences: Annotated[Sequences | None, Named()] = Field(
+        default=None, description="None: the suite has none"
+    )
+    system_noise: Annotated[SystemNoise | None, Named()] = Field(
+        default=None, description="None: the suite has none"
+    )
     nc: dict[str, str] = Field(
         default_factory=dict,
         description="stacks that did not converge (NC), and why it is said; they have no figures",

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simulator.notices import Notice
-from simulator.typed import Interval, Keys, Typed
+from simulator.typed import About, Interval, Keys, Ms, Probability, Share, Typed, Unit
 
 SCHEMA: Literal[2] = 2
 """Version of the shape of every ``summary.json``; 1 had warnings as plain text."""
 
-Metrics = Annotated[dict[str, float | None], Keys("metric")]
+Metrics = Annotated[dict[str, float | None], Keys("metric"), About(Unit.SHARE, better=1)]
 """Fractions by the name of the metric; None where it cannot be measured."""
 
 
@@ -76,7 +76,7 @@ class Decided(Typed):
 
     samples: int = Field(description="that were looked at, in a random order")
     of: int = Field(description="that there were")
-    alpha: float = Field(description="the probability of a wrong decision, at most")
+    alpha: Probability = Field(description="the probability of a wrong decision, at most")
     decided: bool = Field(description="false: all samples did not decide it")
     bounds: dict[str, list[Bound]] = Field(
         description="by rule: how the bound closed in; all of a rule's bounds hold at once"
@@ -107,7 +107,7 @@ class Failed(Typed):
 
     count: int = Field(description="samples that it cannot answer")
     of: int = Field(description="samples that it, or what it is compared with, has answered")
-    rate: float | None = Field(description="count by of, a fraction; None of no samples")
+    rate: Share | None = Field(description="count by of; None of no samples")
     ci95: Interval | None = Field(description="95 % interval of the rate (Clopper-Pearson)")
     reference: bool = Field(
         description="whether the others are compared with it; its failures fail no gate"
@@ -141,18 +141,18 @@ class Running(Profile):
 class Latency(Typed):
     """Milliseconds; a percentile that so few samples cannot carry is None."""
 
-    p50: float | None = None
-    p90: float | None = None
-    p95: float | None = None
-    p97: float | None = None
-    p99: float | None = None
-    p99_9: float | None = Field(default=None, alias="p99.9")
-    mean: float | None = None
-    min: float | None = None
-    max: float | None = None
+    p50: Ms | None = None
+    p90: Ms | None = None
+    p95: Ms | None = None
+    p97: Ms | None = None
+    p99: Ms | None = None
+    p99_9: Ms | None = Field(default=None, alias="p99.9")
+    mean: Ms | None = None
+    min: Ms | None = None
+    max: Ms | None = None
 
 
-Stages = Annotated[dict[str, Latency], Keys("stage")]
+Stages = Annotated[dict[str, Latency], Keys("stage", usual="total")]
 """By stage, and ``total`` for all of them together."""
 Missing = dict[str, str]
 """Why a figure is None, by its dotted path in the summary."""
@@ -176,7 +176,9 @@ class Summary(Typed):
     command: str = Field(description="which command left it")
     verdict: Verdict | None = Field(default=None, description="the run in a few sentences")
     gate: Gate = Field(default_factory=Gate)
-    seconds: float | None = Field(default=None, description="that the run took")
+    seconds: Annotated[float | None, About(Unit.SECONDS, hidden=True)] = Field(
+        default=None, description="that the run took"
+    )
     under: ConditionDescription | None = Field(
         default=None, description="the condition that every stack was under; None: there was none"
     )

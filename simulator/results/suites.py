@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
 from simulator.results.shared import ModelSummary, Profile, Summary
-from simulator.typed import Interval, Keys, Typed
+from simulator.typed import About, Interval, Keys, Points, Probability, Share, Typed, Unit
+
+SHARE = About(Unit.SHARE, better=1)
+"""The headline metric, under its own name."""
 
 
 class Effect(Typed):
     """What an axis does to a figure, a fraction."""
 
-    value: float | None
+    value: Points | None
     ci95: Interval = Field(description="95 % interval")
-    p: float | None = Field(description="two-sided p-value against zero")
+    p: Probability | None = Field(description="two-sided p-value against zero")
 
 
 class AdjustedEffect(Effect):
     """An effect among several."""
 
-    p_holm: float | None = Field(description="p after Holm's correction over the family")
+    p_holm: Probability | None = Field(description="p after Holm's correction over the family")
 
 
 class Interaction(AdjustedEffect):
@@ -45,8 +49,8 @@ class Blame(Typed):
     )
     interactions: list[Interaction]
     family: int = Field(description="axes that Holm's correction is over")
-    sampling_error: float = Field(description="standard error from sampled permutations")
-    residual: float = Field(description="how far the shares miss the total by rounding")
+    sampling_error: Points = Field(description="standard error from sampled permutations")
+    residual: Points = Field(description="how far the shares miss the total by rounding")
 
 
 class ExplainSummary(ModelSummary):
@@ -79,7 +83,7 @@ class Early(Typed):
     """A run that dropped options as soon as they could no longer matter for its question."""
 
     question: Literal["gate", "worst-flips", "worst-drop", "cheapest"]
-    alpha: float = Field(description="the probability of a wrong answer, at most")
+    alpha: Probability = Field(description="the probability of a wrong answer, at most")
     samples: int = Field(description="that were looked at, in a random order")
     of: int = Field(description="that there were")
     decided: bool = Field(description="false: all samples did not answer it")
@@ -98,36 +102,38 @@ class OptionFigures(Typed):
     """
 
     model_config = ConfigDict(extra="allow")
-    OPEN_FOR: ClassVar[str] = "option"
+    OPEN: ClassVar[Mapping[str, About]] = {"metric": SHARE, "flips": About(Unit.COUNT)}
 
     samples: int | None = Field(
         default=None, description="that the figures are of; None: all that the sweep has"
     )
-    drop: float = Field(description="of the headline metric: trained less option")
-    drop_ci95: Interval = Field(description="95 % interval of the drop")
-    p: float | None
+    drop: Points = Field(description="of the headline metric: trained less option")
+    drop_ci95: Annotated[Interval, About(Unit.POINTS)] = Field(
+        description="95 % interval of the drop"
+    )
+    p: Probability | None
     flips: int
     units: int
-    flip_rate: float = Field(description="0 where there is nothing that could flip")
-    flip_ci95: Interval | None
+    flip_rate: Share = Field(description="0 where there is nothing that could flip")
+    flip_ci95: Annotated[Interval | None, About(Unit.SHARE)]
 
 
 class Column(Typed):
     """The options of one column of a suite."""
 
     options: dict[str, OptionFigures]
-    mean_drop: float
-    max_drop: float
-    mean_flip_rate: float
-    max_flip_rate: float
+    mean_drop: Points
+    max_drop: Points
+    mean_flip_rate: Share
+    max_flip_rate: Share
 
 
 class Systematic(Typed):
     """RobustMQ's systematic metrics over all options."""
 
-    mean_sr: float | None = Field(alias="mean_SR", description="mean of the options' metrics")
-    sni: float | None = Field(alias="SNI", description="(trained - mean_SR) / trained")
-    std: float | None = Field(description="of the options' metrics, ddof = 1")
+    mean_sr: Share | None = Field(alias="mean_SR", description="mean of the options' metrics")
+    sni: Share | None = Field(alias="SNI", description="(trained - mean_SR) / trained")
+    std: Points | None = Field(description="of the options' metrics, ddof = 1")
     acc_of: str = Field(alias="ACC_of", description="the stack whose metric is the measure")
 
 
@@ -135,7 +141,7 @@ class _Headline(ModelSummary):
     """Has the training stack's headline metric under the metric's own name."""
 
     model_config = ConfigDict(extra="allow")
-    OPEN_FOR: ClassVar[str] = "metric"
+    OPEN: ClassVar[Mapping[str, About]] = {"metric": SHARE}
     __pydantic_extra__: dict[str, float]
 
     @property
@@ -167,13 +173,15 @@ class PathStep(Typed):
     """One combination; the headline metric lies beside, under its name."""
 
     model_config = ConfigDict(extra="allow")
-    OPEN_FOR: ClassVar[str] = "metric"
+    OPEN: ClassVar[Mapping[str, About]] = {"metric": SHARE}
     __pydantic_extra__: dict[str, float]
 
     added: str = Field(description="the option that was added last, as COLUMN/OPTION")
-    drop: float = Field(description="of the headline metric: trained less this combination")
-    drop_ci95: Interval | None = Field(default=None, description="95 % interval of the drop")
-    p: float | None = Field(default=None, description="two-sided p-value against no drop")
+    drop: Points = Field(description="of the headline metric: trained less this combination")
+    drop_ci95: Annotated[Interval | None, About(Unit.POINTS)] = Field(
+        default=None, description="95 % interval of the drop"
+    )
+    p: Probability | None = Field(default=None, description="two-sided p-value against no drop")
     family: int = Field(default=1, description="of how many combinations it was the worst")
     samples: int | None = Field(
         default=None, description="that the figures are of; None: all that the run has"
@@ -210,4 +218,4 @@ class StepSummary(Summary):
 
     command: Literal["step"] = "step"
     metric: str
-    values: dict[str, float] = Field(description="the headline metric of each stack")
+    values: dict[str, Share] = Field(description="the headline metric of each stack")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
@@ -13,7 +14,22 @@ from simulator.results.shared import (
     Skipped,
     Stages,
 )
-from simulator.typed import Interval, Keys, Known, Typed
+from simulator.typed import (
+    About,
+    Interval,
+    Keys,
+    Known,
+    Ms,
+    Named,
+    PerSecond,
+    Points,
+    Probability,
+    Seconds,
+    Share,
+    Typed,
+    Unit,
+)
+from simulator.typed import Ratio as Quotient
 
 
 class TimedStack(Running):
@@ -46,9 +62,9 @@ class Protocol(Typed):
 class Percentile(Typed):
     """What can be known of one percentile of the total time."""
 
-    ms: float | None = Field(description="None where the samples cannot carry it")
+    ms: Ms | None = Field(description="None where the samples cannot carry it")
     ci95: Known | None = Field(description="ms, from order statistics; None: not possible")
-    early_stopping_ms: float | None = Field(
+    early_stopping_ms: Ms | None = Field(
         description="LoadGen's estimate, above the true percentile with 99 % confidence"
     )
     needs: int = Field(description="further samples that it takes to carry it")
@@ -58,7 +74,7 @@ class Ratio(Typed):
     """The time that a stack takes by that of the first stack, in the same rounds."""
 
     to: str = Field(description="the first stack")
-    value: float = Field(description="geometric mean over rounds")
+    value: Quotient = Field(description="geometric mean over rounds")
     ci95: Known | None = Field(description="95 % interval; None with one round")
     rounds: int
 
@@ -67,7 +83,7 @@ class Spread(Typed):
     """How far the rounds of a stack differ."""
 
     medians_ms: list[float]
-    range: float | None = Field(
+    range: Quotient | None = Field(
         description="largest less least median, by the median of them; None with one round"
     )
 
@@ -76,9 +92,9 @@ class Collections(Typed):
     """Pauses of Python's garbage collector."""
 
     count: int
-    ms: float
+    ms: Ms
     samples: int = Field(description="timed inferences that a pause fell into")
-    longest_ms: float
+    longest_ms: Ms
 
 
 class Conditions(Typed):
@@ -87,28 +103,30 @@ class Conditions(Typed):
     collections: Collections
     preempted: int = Field(description="how often another program took our processor")
     load: Known = Field(description="least and largest load average")
-    mhz: Known | None = Field(description="least and largest frequency; None: not told")
+    mhz: Annotated[Known | None, About(Unit.MHZ)] = Field(
+        description="least and largest frequency; None: not told"
+    )
 
 
 class SizeEffect(Typed):
     """A line through the samples' median times over their sizes."""
 
-    ms_per_megapixel: float
+    ms_per_megapixel: Annotated[float, About(Unit.PER_MEGAPIXEL)]
     ci95: Known = Field(description="95 % interval of the slope")
-    intercept_ms: float
-    r2: float = Field(description="share of the variance that the size explains")
-    p: float
+    intercept_ms: Ms
+    r2: Share = Field(description="share of the variance that the size explains")
+    p: Probability
 
 
 class LengthEffect(Typed):
     """A line through the samples' median times over their lengths."""
 
     unit: str = Field(description="what lengths are counted in, in the plural")
-    ms_per_thousand: float = Field(description="slope, for 1,000 of these units")
+    ms_per_thousand: Ms = Field(description="slope, for 1,000 of these units")
     ci95: Known = Field(description="95 % interval of the slope")
-    intercept_ms: float
-    r2: float = Field(description="share of the variance that the length explains")
-    p: float
+    intercept_ms: Ms
+    r2: Share = Field(description="share of the variance that the length explains")
+    p: Probability
 
 
 class EqualSize(Typed):
@@ -117,9 +135,9 @@ class EqualSize(Typed):
     width: int
     height: int
     instances: int
-    min_ms: float
-    median_ms: float
-    max_ms: float
+    min_ms: Ms
+    median_ms: Ms
+    max_ms: Ms
 
 
 class Instances(Typed):
@@ -145,9 +163,11 @@ class InputEffect(Typed):
 class _Timed(ModelSummary):
     skipped_samples: list[Skipped] = Field(description="the first of those that were skipped")
     machine: Machine
-    latency_ms: Annotated[dict[str, Stages], Keys("stack")]
+    latency_ms: Annotated[dict[str, Stages], Keys("stack"), Named("latency", behind=True)]
     missing: Missing
-    workers: int | None = Field(default=None, description="samples in flight, untimed")
+    workers: Annotated[int | None, About(Unit.COUNT, hidden=True)] = Field(
+        default=None, description="samples in flight, untimed"
+    )
 
 
 class LatencySummary(_Timed):
@@ -171,24 +191,24 @@ class LatencySummary(_Timed):
 class Over(Typed):
     """A metric over rounds: fractions; None where it cannot be measured on a round."""
 
-    best: float | None
-    worst: float | None
-    mean: float | None
+    best: Share | None
+    worst: Share | None
+    mean: Share | None
 
 
 class Forecast(Typed):
     """What as many further rounds would give if answers were late one by one."""
 
-    mean: float | None
-    worst: float | None = Field(description="median of the worst round's quality")
-    ci95: Interval
+    mean: Share | None
+    worst: Share | None = Field(description="median of the worst round's quality")
+    ci95: Annotated[Interval, About(Unit.SHARE)]
 
 
 class Threshold(Over):
     """Quality over rounds where later answers are wrong."""
 
-    ms: float = Field(description="the deadline")
-    late: float | None = Field(description="share of answers that were late")
+    ms: Ms = Field(description="the deadline")
+    late: Share | None = Field(description="share of answers that were late")
     metrics: Annotated[dict[str, Over], Keys("metric")]
     forecast: Forecast
 
@@ -196,7 +216,7 @@ class Threshold(Over):
 class SplitThreshold(Typed):
     """Earlier rounds against later rounds under one deadline."""
 
-    ms: float
+    ms: Ms
     train: Over = Field(description="the earlier rounds")
     test: Over = Field(description="the later rounds")
     delta: Over = Field(description="later less earlier")
@@ -240,10 +260,10 @@ class Tail(Typed):
     """
 
     model_config = ConfigDict(extra="allow")
-    OPEN_FOR: ClassVar[str] = "tail quality"
+    OPEN: ClassVar[Mapping[str, About]] = {"tail quality": About(Unit.SHARE, better=1)}
     __pydantic_extra__: dict[str, float | None]
 
-    quality: float | None = Field(description="without a deadline")
+    quality: Share | None = Field(description="without a deadline")
     thresholds: Annotated[dict[str, Threshold | None], Keys("threshold")]
     curve: Curve
     split: Split | None = Field(description="None with a single round")
@@ -253,9 +273,9 @@ class Better(Typed):
     """Deadlines for which one of two stacks has the higher mean quality."""
 
     stack: str
-    from_ms: float
-    to_ms: float | None = Field(description="None: it stays so")
-    by: float = Field(description="largest lead, a fraction")
+    from_ms: Ms
+    to_ms: Ms | None = Field(description="None: it stays so")
+    by: Points = Field(description="largest lead, a fraction")
 
 
 class Convergence(Typed):
@@ -273,7 +293,7 @@ class TailSummary(LatencySummary):
     """Rounds in SingleStream, and the quality of late answers."""
 
     command: Literal["tail"] = "tail"  # type: ignore[assignment]
-    tail: Annotated[dict[str, Tail], Keys("stack")]
+    tail: Annotated[dict[str, Tail], Keys("stack"), Named()]
     better: list[Better]
     convergence: Annotated[dict[str, Convergence], Keys("stack")]
 
@@ -284,11 +304,13 @@ class LoadSettings(Typed):
     scenario: Literal["Offline", "Server"]
     samples: int
     queries: int
-    seconds: float
+    seconds: Seconds
     seed: int
-    qps: float | None = Field(default=None, description="arrivals a second, or the expected rate")
+    qps: PerSecond | None = Field(
+        default=None, description="arrivals a second, or the expected rate"
+    )
     deadline_ns: int | None = Field(default=None, description="that a percentile must not exceed")
-    percentile: float | None = Field(default=None, description="which one, a fraction")
+    percentile: Share | None = Field(default=None, description="which one")
     trace: bool | None = Field(default=None, description="whether every query is logged")
 
 
@@ -302,7 +324,7 @@ class Served(Typed):
     workers: int = Field(description="threads that answered")
     batch: int = Field(default=1, description="samples of an inference")
     queries: int = Field(description="samples that were asked for")
-    qps: float = Field(description="answers a second")
+    qps: PerSecond = Field(description="answers a second")
     figures: dict[str, Any] = Field(description="LoadGen's own figures by their names")
     loadgen: str = Field(description="version")
 
@@ -314,4 +336,4 @@ class LoadSummary(_Timed):
     scenario: Literal["Offline", "Server"]
     stacks: Annotated[dict[str, Running], Keys("stack")]
     load: LoadSettings
-    served: Annotated[dict[str, Served], Keys("stack")]
+    served: Annotated[dict[str, Served], Keys("stack"), Named()]

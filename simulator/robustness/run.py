@@ -127,7 +127,7 @@ def robustness(
     if until_decided:
         asked["until_decided"] = until_decided
     order, base = ordered(models, reference, until_decided)
-    alone = [rule for rule in rules if not rule.path.startswith("against.")]
+    alone = [rule for rule in rules if not rule.name.startswith("against.")]
     if base is None and len(order) == 1 and alone != rules:
         raise UserError("a rule on against wants a reference model: give a second --model, or "
                         "--reference")  # fmt: skip

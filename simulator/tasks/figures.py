@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from simulator.typed import Interval, Typed
+from simulator.typed import About, Interval, Points, Probability, Typed, Unit
 
 
 class Delta(Typed):
     """How far a metric moved: deployment less training."""
 
-    value: float | None = Field(description="difference, a fraction")
+    value: Points | None = Field(description="difference")
     ci95: Interval | None = Field(
         default=None, description="95 % interval; None where there is none"
     )
-    p: float | None = Field(default=None, description="two-sided p-value against no difference")
+    p: Probability | None = Field(
+        default=None, description="two-sided p-value against no difference"
+    )
     method: str | None = Field(default=None, description="how interval and p were worked out")
 
 
@@ -28,9 +31,11 @@ class Flips(Typed):
     """
 
     model_config = ConfigDict(extra="allow")
-    OPEN_FOR: ClassVar[str] = "flips"
+    OPEN: ClassVar[Mapping[str, About]] = {"flips": About(Unit.COUNT)}
 
     count: int = Field(description="answers that differ")
     units: int = Field(description="answers that were compared")
-    rate: float | None = Field(description="count by units, a fraction; None of no units")
+    rate: Annotated[float | None, About(Unit.SHARE, better=-1, short="flip_rate")] = Field(
+        description="count by units; None of no units"
+    )
     ci95: Interval | None = Field(description="95 % interval of the rate; None of no units")

@@ -5,15 +5,18 @@ from math import sqrt
 import pytest
 from scipy.stats import binomtest, norm
 
-from simulator.analysis import gate
+from simulator.analysis import gate, outcomes
 from simulator.report import rules
+from simulator.results.faults import FaultsSummary
+from simulator.results.pair import PairSummary
 from simulator.results.shared import RuleOutcome
 from simulator.statistics import planning
 from simulator.statistics.paired import bonett_price
 
 
 def judged(rule, **summary):
-    (outcome,) = gate.evaluate([gate.parse(rule)], summary)["rules"]
+    shape = FaultsSummary if "stacks" in summary else PairSummary
+    (outcome,) = outcomes.evaluate([gate.parse(rule)], summary, shape=shape)["rules"]
     return RuleOutcome.model_validate(outcome)
 
 

@@ -46,7 +46,6 @@ def test_a_document_says_what_is_to_be_audited(audit):
     [
         ("because: that is the contract", "becuase: x", "9: rules.0.becuase: unknown key"),
         ("    because: that is the contract\n", "", "rules.0.because: required"),
-        ("flip_rate > 1%", "flip_rate > 1", "8: rules.0.fail_on: the rule 'flip_rate > 1'"),
         ("flip_rate > 1%", "nonsense", "8: rules.0.fail_on: cannot read the rule"),
         ("[two]", "[tow]", "10: rules.0.deploy: unknown name 'tow'; did you mean 'two'"),
         ("  one: opencv_fp32", "  ../up: opencv_fp32", "5: deploy.../up: a name has letters"),

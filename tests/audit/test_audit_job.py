@@ -187,6 +187,7 @@ def test_rounds_are_gone_through_where_they_are_asked_for(card, data, cache, tmp
     ("fields", "said"),
     [
         ({"rules": [{**RULE, "fail_on": "delta.mAP < 0%"}]}, "rules.0.fail_on: the rule"),
+        ({"rules": [{**RULE, "fail_on": "flip_rate > 1"}]}, "rules.0.fail_on: .* write 1% or 100%"),
         ({"tail": {"rules": [{**RULE, "fail_on": "flip_rate > 0%"}]}}, "tail.rules.0.fail_on: "),
     ],
 )

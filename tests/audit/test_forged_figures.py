@@ -138,11 +138,11 @@ def test_every_figure_that_a_rule_can_name_is_worked_out_or_named(bundle):
     loaded = Card(bundle[1])
     words = tail.vocabulary(loaded.task, ("train", "deploy"), [12.0])
     named = {
-        path.split(".")[0]
+        one.path.split(".")[0]
         for shape, known in (
             (pair_summary(loaded.task.Flips), vocabulary(loaded)), (TailSummary, words),
         )
-        for path in figures(shape, known)
+        for one in figures(shape, known)
     }  # fmt: skip
 
     assert named <= {*recount.PAIR, *recount.ROUNDS, *recount.ANSWERS, *recount.STATED}

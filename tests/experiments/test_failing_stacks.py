@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 
 import simulator
 from simulator import cli
-from simulator.analysis.gate import parse, read
+from simulator.analysis.gate import read
 from simulator.audit.two_runs import compare_runs
 from simulator.errors import UserError
 from simulator.experiments.decision import LEAST, Decision
@@ -180,12 +180,6 @@ def test_shares_are_of_what_somebody_answered():
         {"stack": "train", "why": "no", "count": 2, "samples": ["x", "z"]},
         {"stack": "a", "why": "odd", "count": 1, "samples": ["y"]},
     ]
-
-
-def test_a_rule_may_name_the_share():
-    assert parse("failed.deploy > 0.1%").path == "failed.deploy.rate"
-    assert parse("failed.deploy.high > 0.1%").path == "failed.deploy.ci95.1"
-    assert parse("failed.deploy.count > 3").limit == 3
 
 
 def test_a_run_that_stops_early_says_what_it_did_not_see(card, tmp_path):

@@ -167,7 +167,7 @@ def test_a_gate_on_the_headline(given, tmp_path, capsys):
 
     code = cli.main([*asked, "--fail-on", "delta.top1 < 0", "--out", str(tmp_path / "other")])
     assert code == 2
-    assert "names delta.top1.value, which this run does not have" in capsys.readouterr().err
+    assert "names delta.top1, which this run does not have" in capsys.readouterr().err
 
 
 def test_images_that_nobody_has_annotated_flip_all_the_same(given, tmp_path):

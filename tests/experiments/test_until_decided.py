@@ -9,9 +9,11 @@ import tiny
 
 import simulator
 from simulator import cli
-from simulator.analysis.gate import evaluate, parse
+from simulator.analysis.gate import parse
+from simulator.analysis.outcomes import evaluate
 from simulator.errors import UserError
 from simulator.experiments.decision import LEAST, Decision
+from simulator.results.pair import PairSummary
 from simulator.results.shared import STOPPED, Gate
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.task import TASKS, Network
@@ -235,7 +237,9 @@ def test_figures_are_those_at_the_decision_and_no_end_contradicts_it():
     for pair in records:
         decision.add(*pair)
 
-    judged = decision.gate(Gate.model_validate(evaluate(rules, {"flips": {"rate": 0.1}})))
+    judged = decision.gate(
+        Gate.model_validate(evaluate(rules, {"flips": {"rate": 0.1}}, shape=PairSummary))
+    )
 
     assert decision.done or decision.compared == len(records)
     known = [one for one in judged.rules if not one.undecided]

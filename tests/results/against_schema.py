@@ -11,7 +11,7 @@ KINDS = {
 }  # fmt: skip
 KNOWN = {
     "$schema", "$defs", "$ref", "description", "default", "type", "properties", "required",
-    "additionalProperties", "items", "minItems", "maxItems", "anyOf", "enum", "const",
+    "additionalProperties", "items", "minItems", "maxItems", "anyOf", "enum", "const", "unit",
 }  # fmt: skip
 
 

@@ -182,6 +182,6 @@ def test_every_number_of_a_run_can_be_named_by_a_rule_before_it(task, card, data
     )  # fmt: skip
     own = Card(card)
 
-    known = set(figures(pair_summary(own.task.Flips), vocabulary(own)))
+    known = {one.path for one in figures(pair_summary(own.task.Flips), vocabulary(own))}
 
     assert set(numbers(content(found.folder / "summary.json"))) <= known

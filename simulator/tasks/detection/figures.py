@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from simulator.tasks.figures import Flips
+from simulator.typed import Share
 
 
 class DetectionFlips(Flips):
@@ -15,7 +16,7 @@ class DetectionFlips(Flips):
     moved: int = Field(description="in another place")
     relabelled: int = Field(description="of another class")
 
-    mean_iou: float | None = Field(
-        description="mean overlap of paired boxes, a fraction; None where there are no pairs"
+    mean_iou: Share | None = Field(
+        description="mean overlap of paired boxes; None where there are no pairs"
     )
     rescored: int = Field(description="pairs whose scores differ by more than 0.1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from simulator.tasks.figures import Flips
+from simulator.typed import Ms
 
 
 class GenerationFlips(Flips):
@@ -16,11 +17,11 @@ class GenerationFlips(Flips):
         description="the fewest tokens after which two texts part; None where none does"
     )
     median_parting: float | None = Field(description="the median of texts that part, in tokens")
-    train_first_token_ms: float | None = Field(
+    train_first_token_ms: Ms | None = Field(
         description="median time of the inference that gives the first token, on the train side"
     )
-    deploy_first_token_ms: float | None = Field(description="the same on the deploy side")
-    train_token_ms: float | None = Field(
+    deploy_first_token_ms: Ms | None = Field(description="the same on the deploy side")
+    train_token_ms: Ms | None = Field(
         description="median of the mean time of each later token, on the train side"
     )
-    deploy_token_ms: float | None = Field(description="the same on the deploy side")
+    deploy_token_ms: Ms | None = Field(description="the same on the deploy side")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from simulator.tasks.figures import Flips
+from simulator.typed import Nats
 
 
 class MultipleChoiceFlips(Flips):
@@ -15,10 +16,10 @@ class MultipleChoiceFlips(Flips):
     norm_changed: int | None = Field(
         description="answers by length-normalized log-likelihood that differ"
     )
-    mean_shift: float | None = Field(
+    mean_shift: Nats | None = Field(
         description="mean absolute change of a choice's log-likelihood, nats"
     )
-    max_shift: float | None = Field(description="largest absolute change of one, nats")
+    max_shift: Nats | None = Field(description="largest absolute change of one, nats")
     margins_below_mean: int = Field(
         description="answers whose margin on the train side is below mean_shift"
     )

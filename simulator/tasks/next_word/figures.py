@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from simulator.tasks.figures import Flips
+from simulator.typed import Nats
 
 
 class NextWordFlips(Flips):
@@ -16,7 +17,7 @@ class NextWordFlips(Flips):
         description="exp of the mean negative log-likelihood of a word on the train side"
     )
     deploy_perplexity: float | None = Field(description="the same on the deploy side")
-    mean_shift: float | None = Field(
+    mean_shift: Nats | None = Field(
         description="mean absolute change of a word's log-likelihood, nats"
     )
-    max_shift: float | None = Field(description="largest absolute change of one, nats")
+    max_shift: Nats | None = Field(description="largest absolute change of one, nats")

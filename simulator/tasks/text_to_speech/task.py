@@ -20,6 +20,7 @@ from simulator.tasks.task import CHANGES, Shapes, Task
 from simulator.tasks.text_to_speech.answer import Speech
 from simulator.tasks.text_to_speech.distance import distance
 from simulator.tasks.text_to_speech.view import TextToSpeechView
+from simulator.typed import Decibels
 
 if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
@@ -46,8 +47,8 @@ class TextToSpeechFlips(Flips):
     """Durations that differ, and how far the waveforms are apart: means over the samples."""
 
     mse: float | None = Field(description="mean squared difference of the samples")
-    snr: float | None = Field(
-        description="dB, mean over the samples that differ; None where none does"
+    snr: Decibels | None = Field(
+        description="mean over the samples that differ; None where none does"
     )
     log_mel_mse: float | None = Field(description="mean squared difference of log-mel spectrograms")
     warped: float | None = Field(description="the same after dynamic time warping")

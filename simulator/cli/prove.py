@@ -11,7 +11,7 @@ simulate prove executor NAME             against the local one
 
 All that one backend offers: simulate backends prove NAME
 
-What each check demands, and why: docs/conformance.md
+The checks and their tolerances: docs/conformance.md
 """
 
 from __future__ import annotations

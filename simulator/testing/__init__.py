@@ -1,7 +1,8 @@
 """The conformance suite: checks that every backend must pass.
 
 ``simulate backends prove NAME`` runs it, pytest runs it for every entry point, and other packages
-can call `prove`. ``docs/conformance.md`` says what each check requires, and why.
+can call `prove`. ``docs/conformance.md`` lists the checks; the docstring of each says what it
+demands.
 """
 
 from simulator.testing.prove import (

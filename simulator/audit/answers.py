@@ -40,10 +40,10 @@ def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dic
     """
     try:
         file = pq.ParquetFile(io.BytesIO(content))
-        images = len(manifest["data"]["images"])
-        if file.metadata.num_rows != len(SIDES) * images:
+        samples = len(manifest["data"]["images"])
+        if file.metadata.num_rows != len(SIDES) * samples:
             rows = file.metadata.num_rows
-            raise RunError(f"{where}: {rows:,} records of {images:,} images and two stacks")
+            raise RunError(f"{where}: {rows:,} records of {samples:,} samples and two stacks")
         table = _bounded(file, where)
         names = [n for n in table.column_names if n not in _KEYS]
         found = {side: SideAnswers({}, {}) for side in SIDES}

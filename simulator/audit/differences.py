@@ -58,7 +58,7 @@ def differences(
     inputs: list[str] = []
     for part in ("sha256", "spec", "labels"):
         inputs += _leaves(_at(old, "model", part), _at(new, "model", part), f"model {part}")
-    inputs += _files(_at(old, "data", "images"), _at(new, "data", "images"), "image")
+    inputs += _files(_at(old, "data", "images"), _at(new, "data", "images"), "sample")
     inputs += _files(_at(old, "data", "truth"), _at(new, "data", "truth"), "label")
     for part in ("seed", "limit", "batch"):
         inputs += _leaves(old.get(part), new.get(part), part)

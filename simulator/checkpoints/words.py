@@ -77,7 +77,8 @@ def limits(found: Checkpoints) -> list[str]:
         "the same recipes too; it is wide where checkpoints are few.",
         "The largest loss of a column is that of the option that did worst on these samples, and "
         "so rather too high; nothing is tested with it.",
-        "A recipe with less accuracy has less to lose, and other images near a boundary: points "
+        f"A recipe with less accuracy has less to lose, and other {found.sample_unit}s near a "
+        "boundary: points "
         "lost and answers flipped are two questions.",
     ]
     if found.left_out:

@@ -145,7 +145,7 @@ class AxisEffects:
         unit = self.card.modality.unit
         words = (
             f"answers differ in {differ} of {counted(len(found), unit)}; {changed:,} of {units:,} "
-            f"{self.card.task.unit}s changed"
+            f"{self.card.unit}s changed"
         )
         return {"null": not differ, "why": words}
 

@@ -115,7 +115,7 @@ def explain(
                 model=session.card.spec.name,
                 task=found.task.name,
                 metric=found.task.headline,
-                unit=found.task.unit,
+                unit=session.card.unit,
                 train=_profile(pair["train"]),
                 deploy=_profile(pair["deploy"]),
                 samples=len(found.items),

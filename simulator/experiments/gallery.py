@@ -34,7 +34,7 @@ from simulator.results.store import RunWriter
 
 IMAGES = 4
 """How many images are shown."""
-WORST, FIRST = "worst flip", "one of the first images"
+WORST, FIRST = "worst flip", "one of the first {unit}s"
 """Why an image is shown."""
 
 

@@ -28,8 +28,8 @@ from simulator.tasks.task import Task
 
 STOPPED = (
     "options were dropped as soon as they could no longer matter: each has figures of its own "
-    "images (column n), which are not to be held against those of an option with another n, and "
-    "intervals and p-values are those of a fixed number of images, and too short"
+    "samples (column n), which are not to be held against those of an option with another n, and "
+    "intervals and p-values are those of a fixed number of samples, and too short"
 )
 
 

@@ -18,10 +18,11 @@ from simulator.errors import SampleError, one_line
 from simulator.experiments import spectrograms
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
+from simulator.modalities.modality import Axes
 from simulator.model.card import Card
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.reference.log_mel import log_mel
+from simulator.reference.log_mel import HOP, N_MELS, log_mel, mel_corners
 from simulator.results.layout import LOOKS
 from simulator.results.store import RunWriter
 
@@ -37,11 +38,13 @@ class Heard:
         sound: to be played.
         bands: (bands, frames), its spectrogram.
         own: whether *bands* are the network's input; else they were made for the picture.
+        axes: of *bands*; None where they are not known.
     """
 
     sound: Sound
     bands: Array
     own: bool
+    axes: Axes | None
 
 
 @dataclass(slots=True)
@@ -86,14 +89,16 @@ class Sounds:
         card = self.card
         if card.task.speaks:
             sound = card.task.spoken(walk.answers()[arm].prediction)
-            return Heard(sound, log_mel(sound.samples, sound.rate), False)
+            return _drawn_for(sound)
         if f"played {side}" not in self.chains:
             raise SampleError("it was recorded")
         sound = _unit(walk.aside(f"{self.prefix}played {side}"))
         bands = card.modality.bands(walk.aside(f"{self.prefix}input {side}"), card.spec)
         if bands is None:
-            return Heard(sound, log_mel(sound.samples, sound.rate), False)
-        return Heard(sound, bands, True)
+            return _drawn_for(sound)
+        axes = card.modality.axes(self.chains[f"input {side}"].recipes)
+        known = axes is not None and len(axes.hertz) == bands.shape[0]
+        return Heard(sound, bands, True, axes if known else None)
 
     def write(
         self, shown: Sequence[tuple[str, str, SoundSeen]], writer: ImageWriter, run: RunWriter
@@ -165,9 +170,18 @@ def _drawn(
         entry[side] = {
             "sound": played, "picture": shown, "seconds": seconds, "rate": one.sound.rate,
             "bands": one.bands.shape[0], "frames": one.bands.shape[1],
+            "hertz": list(one.axes.hertz) if one.axes else [],
+            "hop": one.axes.hop if one.axes else None,
         }  # fmt: skip
     entry |= {"start": start, "own": train.own}
     return files
+
+
+def _drawn_for(sound: Sound) -> Heard:
+    """A sound with a spectrogram that is made for the picture."""
+    hertz = mel_corners(0, sound.rate / 2, N_MELS)[1:-1]
+    axes = Axes(tuple(hertz.tolist()), HOP / sound.rate)
+    return Heard(sound, log_mel(sound.samples, sound.rate), False, axes)
 
 
 def _hears(chain: Chain) -> bool:

@@ -78,7 +78,7 @@ def summarize(
     summary: dict[str, Any] = {
         "task": task.name,
         "metric": task.headline,
-        "unit": task.unit,
+        "unit": card.unit,
         "model": card.spec.name,
         "samples": len(ran),
         "sample_unit": card.modality.unit,

@@ -216,6 +216,7 @@ class _Sweep:
                     found = answers(task, [stack.side for stack in stacks], done)
                     figures = table(found, kept, self.session.seed)
                 notices += doubt(self.session, found.score(TRAIN))
+            figures |= {"unit": self.session.card.unit}
             samples = len(self.session.dataset.items)
             told = ended(one_race, samples, self.undecided, notices) if one_race else {}
             summary = SweepSummary(

@@ -220,7 +220,7 @@ class PairWatch:
         self.session.show.say("drawing the gallery")
         whys = {flip["sample"]: WORST for flip in flips}
         for item in ran[:IMAGES]:
-            whys.setdefault(item.name, FIRST)
+            whys.setdefault(item.name, FIRST.format(unit=self.session.card.modality.unit))
         looks = [
             (*pair, self.seen.get(pair[0], Seen()).look) for pair in list(whys.items())[:IMAGES]
         ]

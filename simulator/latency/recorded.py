@@ -119,9 +119,7 @@ def _places(path: Path, table: pa.Table, items: Sequence[Item]) -> tuple[Ints, i
     counts = np.bincount(places[wanted], minlength=max(rounds, 1) * len(items))
     if (counts > 1).any():
         number, sample = divmod(int(np.argmax(counts > 1)), len(items))
-        raise DataError(
-            f"{path}: image {items[sample].name!r} appears twice in round {labels[number]}"
-        )
+        raise DataError(f"{path}: {items[sample].name!r} appears twice in round {labels[number]}")
     if (counts == 0).any():
         missing = np.flatnonzero(counts == 0)
         named = labels if rounds else [0]
@@ -132,7 +130,7 @@ def _places(path: Path, table: pa.Table, items: Sequence[Item]) -> tuple[Ints, i
         rest = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise DataError(
             f"{path}: {len(missing)} of {len(counts)} latencies are missing: "
-            f"{', '.join(first)}{rest}; each of {len(items)} images must be in every round"
+            f"{', '.join(first)}{rest}; each of {len(items)} samples must be in every round"
         )
     return places, rounds
 

@@ -42,6 +42,19 @@ class Feed:
     fill: float | tuple[float, ...] = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What the rows and the columns of a spectrogram are.
+
+    Attributes:
+        hertz: the center of each band, the lowest first.
+        hop: seconds from one frame to the next.
+    """
+
+    hertz: tuple[float, ...]
+    hop: float
+
+
 class Placing(Protocol):
     """Gives the position of a sample in the network's input, for one stack; plain data."""
 
@@ -202,6 +215,14 @@ class Modality(ABC):
         Args:
             value: what the front end made of a sample; only where :attr:`sounds`.
             card: the checked content of the model card.
+        """
+        return None
+
+    def axes(self, recipes: Sequence[Recipe]) -> Axes | None:
+        """Return what the axes of :meth:`bands` are; None where that is not known.
+
+        Args:
+            recipes: the steps to the network's input.
         """
         return None
 

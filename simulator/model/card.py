@@ -84,6 +84,11 @@ class Card:
         """Return the inputs that the network must take."""
         return self.modality.feeds(self.spec)
 
+    @property
+    def unit(self) -> str:
+        """What flips are counted in: the task's word; one answer a sample is in its modality's."""
+        return self.modality.unit if self.task.unit == "image" else self.task.unit
+
     def _further(self, key: str, name: str) -> Path:
         self.files[key] = self._file(key, name)
         return self.files[key]

@@ -111,22 +111,22 @@ class Calibrator:
         return Fitting(identity, samples, partial(running, choice), remarks), warnings
 
     def _chosen(self, asked: Asked) -> tuple[Sequence[Item], list[str]]:
-        shared = asked.source == "data"
+        shared, unit = asked.source == "data", self.modality.unit
         files = Files.of(self.modality)
         images = self.dataset if shared else load_unlabelled(Path(asked.source), files)
         chosen = subset(images, asked.samples, self.seed).items
         warnings = []
         if len(chosen) < asked.samples:
             warnings.append(
-                f"{asked.what} is calibrated on {len(chosen)} images; the profile asks for "
-                f"{asked.samples}; set {asked.key} to a folder with more images"
+                f"{asked.what} is calibrated on {len(chosen)} {unit}s; the profile asks for "
+                f"{asked.samples}; set {asked.key} to a folder with more {unit}s"
             )
         both = (shared and self.evaluated is None) or self._evaluates(chosen)
         if shared and both:
-            warnings.append(f"{asked.what} is calibrated on images that are also evaluated")
+            warnings.append(f"{asked.what} is calibrated on {unit}s that are also evaluated")
         elif both:
             warnings.append(
-                f"some of the images that {asked.what} is calibrated on are also evaluated"
+                f"some of the {unit}s that {asked.what} is calibrated on are also evaluated"
             )
         return chosen, warnings
 

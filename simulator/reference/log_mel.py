@@ -8,14 +8,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _STEP, _BREAK, _RATIO = 200 / 3, 1000.0, np.log(6.4) / 27
 """Slaney's scale: linear steps in Hz up to the break, then 27 steps for a factor of 6.4."""
+HOP, N_MELS = 256, 80
+"""Samples from one frame to the next, and bands, of a spectrogram that is made for a picture."""
 
 
 def log_mel(
     samples: NDArray[np.floating],
     rate: int,
     n_fft: int = 1024,
-    hop: int = 256,
-    n_mels: int = 80,
+    hop: int = HOP,
+    n_mels: int = N_MELS,
     floor: float = 1e-5,
 ) -> Floats:
     """Return (n_mels, frames), the natural logarithm of the mel magnitudes.
@@ -47,7 +49,7 @@ def slaney(rate: int, n_fft: int, n_mels: int) -> Floats:
     Source:
         Slaney, Auditory Toolbox, Technical Report 1998-010, Interval Research (1998).
     """
-    corners = _hertz(np.linspace(0.0, _mels(rate / 2), n_mels + 2))
+    corners = mel_corners(0.0, rate / 2, n_mels)
     bins = np.fft.rfftfreq(n_fft, 1 / rate)
     widths = np.diff(corners)[:, None]
     rising = (bins - corners[:-2, None]) / widths[:-1]
@@ -55,6 +57,24 @@ def slaney(rate: int, n_fft: int, n_mels: int) -> Floats:
     heights = 2 / (corners[2:] - corners[:-2])
     found: Floats = np.maximum(0, np.minimum(rising, falling)) * heights[:, None]
     return found
+
+
+def mel_corners(low: float, high: float, n_mels: int, scale: str = "slaney") -> Floats:
+    """Return (n_mels + 2,) Hz, equally far on a mel scale: filter k has its peak at corner k + 1.
+
+    Args:
+        low: where the first filter begins, in Hz.
+        high: where the last one ends, in Hz.
+        n_mels: filters.
+        scale: ``slaney`` or ``htk``.
+
+    Source:
+        HTK: 2595 log10(1 + f / 700), Young et al., The HTK Book 3.4, equation 5.13.
+    """
+    if scale == "htk":
+        found: Floats = np.geomspace(1 + low / 700, 1 + high / 700, n_mels + 2)
+        return 700 * (found - 1)
+    return _hertz(np.linspace(_mels(low), _mels(high), n_mels + 2))
 
 
 def _mels(hertz: float) -> float:

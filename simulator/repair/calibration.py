@@ -57,7 +57,7 @@ def refuse_shared(
         shared = [item for item in some if sha256(item.path) in held]
         if shared:
             raise UserError(
-                f"calibration.source {source}: {len(shared):,} of its {len(items):,} images, such "
+                f"calibration.source {source}: {len(shared):,} of its {len(items):,} samples, such "
                 f"as {shared[0].name}, are in the half that confirms a repair; calibrate on "
-                "other images, or on source: data"
+                "other samples, or on source: data"
             )

@@ -103,7 +103,7 @@ def summarized(
         model=card.spec.name,
         task=card.task.name,
         metric=card.task.headline,
-        unit=card.task.unit,
+        unit=card.unit,
         samples=answer.samples,
         failed=answer.failed,
         sample_unit=card.modality.unit,

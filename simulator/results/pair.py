@@ -170,6 +170,13 @@ class SoundSide(Typed):
     rate: int = Field(description="samples a second of the whole sound")
     bands: int = Field(description="rows of the spectrogram")
     frames: int = Field(description="columns of the spectrogram")
+    hertz: list[float] = Field(
+        default_factory=list,
+        description="center of each band, the lowest first; empty where it is not known",
+    )
+    hop: float | None = Field(
+        default=None, description="seconds from one frame to the next; None where it is not known"
+    )
 
 
 class SoundLook(Typed):

@@ -403,7 +403,7 @@ class _Robustness:
             model=card.spec.name,
             task=card.task.name,
             metric=card.task.headline,
-            unit=card.task.unit,
+            unit=card.unit,
             samples=found.samples,
             sample_unit=card.modality.unit,
             skipped=len(found.skipped),

@@ -33,7 +33,10 @@ def cells(run: Run) -> Section | None:
         "cells",
         "Each stack under each condition",
         f"Which stack under which condition differs from {first} under the same condition?",
-        ["Each row is of its own images (n); rows with another n are not to be compared."],
+        [
+            f"Each row is of its own {summary.sample_unit}s (n); rows with another n are not to be "
+            "compared."
+        ],
         notes=dropped(summary.early, summary.sample_unit),
         tables=[Table(head, rows, f"Every stack and condition, against {first}", 1)],
     )

@@ -25,6 +25,7 @@ class View:
         kinds: how people write a kind of flips, where that is not its column's name.
         besides: kinds that are counted by themselves; all others are parts of the changed answers.
         titles: the columns of the table of the worst flips, after the sample's name.
+        asks_first: whether the first text of a sample is its question, and the others are choices.
         drawn: whether :meth:`panels` draws; then the answers are about the pixels of an image.
 
     Args:
@@ -35,6 +36,7 @@ class View:
     kinds: ClassVar[Mapping[str, str]] = {}
     besides: ClassVar[tuple[str, ...]] = ()
     titles: ClassVar[tuple[str, str, str]] = ("changed", "train", "deploy")
+    asks_first: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
 
     def __init__(self, task: type[Task]) -> None:
@@ -65,6 +67,15 @@ class View:
             found.append(("other", rest))
         besides = [(self.kind(name), flips[name]) for name in self.besides]
         return [*found, *((words, number) for words, number in besides if number is not None)]
+
+    def picks(self, flip: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+        """Return the numbers, from 0, of what train and deploy chose, and of the right choice.
+
+        Args:
+            flip: as for :meth:`words`, of samples that offer choices.
+        """
+        train, deploy = (flip.get(side) or {} for side in ("train", "deploy"))
+        return train.get("answer"), deploy.get("answer"), flip.get("label")
 
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return a changed answer in words, one text for each of :attr:`titles`.

@@ -391,7 +391,7 @@ def test_records_of_more_rows_than_the_manifest_has_images_are_not_read():
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
 
-    with pytest.raises(RunError, match="1,000 records of 1 images and two stacks"):
+    with pytest.raises(RunError, match="1,000 records of 1 samples and two stacks"):
         read_answers(buffer.getvalue(), {"data": {"images": {"a": "sha"}}}, "here")
 
 

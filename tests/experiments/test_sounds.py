@@ -13,12 +13,17 @@ from shared_data import shared
 from simulator.experiments import spectrograms
 from simulator.experiments.compare import compare
 from simulator.experiments.sweep import sweep
+from simulator.reference.log_mel import log_mel, mel_corners
 from simulator.report import page
+from simulator.report.sections.spectrogram import Tick, frequencies, times
 from simulator.testing.audio_specimen import sine, wav, write
 from simulator.typed import plain
 
 ROOT = Path(__file__).parents[2]
 RATE = 8000
+SLANEY = [586.06267, 1194.23863, 2185.62451]
+HTK = [426.80300, 1113.83571, 2219.76504]
+"""Quarters of 4000 Hz on both mel scales, worked out from their formulas."""
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +57,35 @@ def test_each_sound_is_kept_with_both_spectrograms(run):
             with wave.open(io.BytesIO(played)) as file:
                 assert file.getframerate() == RATE, "resampled as the network hears it"
                 assert file.getnframes() <= spectrograms.SECONDS * RATE
+
+
+def test_rows_have_their_frequencies_and_columns_their_time(run):
+    """The hop is 64 samples of 8000 a second."""
+    looks = json.loads((run.folder / "summary.json").read_text())["sounds"]
+
+    for one in looks:
+        assert one["train"]["hertz"] == pytest.approx(SLANEY, abs=1e-4)
+        assert one["deploy"]["hertz"] == pytest.approx(HTK, abs=1e-4)
+        assert one["train"]["hop"] == one["deploy"]["hop"] == 0.008
+        assert one["why"] in ("worst flip", "one of the first sounds")
+
+
+def test_ticks_are_round_and_where_their_bands_are():
+    """The lower of two bands is at three quarters of the height; 200 Hz has no room."""
+    found = frequencies([100, 1000], 160)
+    assert [one.words for one in found] == ["100 Hz", "500 Hz", "1 kHz"]
+    assert [one.at for one in found] == pytest.approx([120, 120 - 80 * 400 / 900, 40])
+    assert frequencies([110.0, 130.0], 160) == [Tick(120, "110 Hz"), Tick(40, "130 Hz")]
+    assert frequencies([], 160) == []
+    assert [one.words for one in times(0.26, 260)] == ["0 s", "0.1 s", "0.2 s"]
+    assert [one.at for one in times(4, 320)] == [0, 80, 160, 240, 320]
+    assert times(0, 10) == []
+
+
+def test_a_sine_is_brightest_at_its_frequency():
+    hertz = mel_corners(0, 4000, 80)[1:-1]
+    bands = log_mel(sine(1000, RATE, 4000), RATE)
+    assert abs(hertz[bands[:, 5].argmax()] - 1000) <= np.diff(hertz).min()
 
 
 def test_the_page_plays_them_and_allows_nothing_more(run):

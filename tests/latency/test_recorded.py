@@ -152,27 +152,27 @@ REFUSED = {
     "total and stage": (three(total_ns=[1, 2, 3], infer_ns=[1, 2, 3]),
                         "needs either total_ns or columns of stages, such as infer_ns"),
     "missing": ({"image": ["red/a.jpg", "c.jpg"], "total_ns": [1, 2]},
-                "1 of 3 latencies are missing: b.jpg (round 0); each of 3 images must be in "
+                "1 of 3 latencies are missing: b.jpg (round 0); each of 3 samples must be in "
                 "every round"),
     "missing in a round": (
         {"image": ["red/a.jpg", "b.jpg", "c.jpg", "c.jpg"], "round": [5, 5, 5, 8],
          "total_ns": [1, 2, 3, 4]},
-        "2 of 6 latencies are missing: red/a.jpg (round 8), b.jpg (round 8); each of 3 images "
+        "2 of 6 latencies are missing: red/a.jpg (round 8), b.jpg (round 8); each of 3 samples "
         "must be in every round"),
     "missing once": (
         {"image": ["red/a.jpg", "b.jpg", "c.jpg", "c.jpg"], "total_ns": [1, 2, 3, 4]},
-        "2 of 6 latencies are missing: red/a.jpg (round 1), b.jpg (round 1); each of 3 images "
+        "2 of 6 latencies are missing: red/a.jpg (round 1), b.jpg (round 1); each of 3 samples "
         "must be in every round"),
     "none of them": ({"image": ["x.jpg"], "total_ns": [1]},
                      "3 of 3 latencies are missing: red/a.jpg (round 0), b.jpg (round 0), c.jpg "
-                     "(round 0); each of 3 images must be in every round"),
+                     "(round 0); each of 3 samples must be in every round"),
     "none of them in a round": (
         {"image": ["x.jpg"], "round": [6], "total_ns": [1]},
         "3 of 3 latencies are missing: red/a.jpg (round 0), b.jpg (round 0), c.jpg (round 0); "
-        "each of 3 images must be in every round"),
+        "each of 3 samples must be in every round"),
     "twice": ({"image": ["red/a.jpg", "b.jpg", "b.jpg", "c.jpg"], "round": [4, 4, 4, 4],
                "total_ns": [1, 2, 3, 4]},
-              "image 'b.jpg' appears twice in round 4"),
+              "'b.jpg' appears twice in round 4"),
     "negative": (three(total_ns=[1, -2, 3]), "row 2: total_ns: -2 is not a latency in nanoseconds"),
     "absurd": (three(infer_ns=[1, 2, 10**15 + 1]),
                "row 3: infer_ns: 1000000000000001 is not a latency in nanoseconds"),
@@ -210,7 +210,7 @@ def test_of_many_missing_images_five_are_named(load):
         load({"image": ["8.jpg"], "total_ns": [1]}, many)
 
     assert "8 of 9 latencies are missing" in str(refused.value)
-    assert "3.jpg (round 0), 4.jpg (round 0) and 3 more; each of 9 images" in str(refused.value)
+    assert "3.jpg (round 0), 4.jpg (round 0) and 3 more; each of 9 samples" in str(refused.value)
 
 
 def test_numbers_beyond_64_bits_are_refused(tmp_path):

@@ -37,11 +37,18 @@ def test_both_sounds_can_be_played(report, opened):
 
 
 def test_a_spectrogram_says_what_its_axes_are(report, opened):
-    """The words end where the picture does."""
+    """Seconds below it, from its left; Hz beside it, between its top and its bottom."""
     tab, _ = opened(report, 1600)
-    axes = tab.locator("figure.sound .axes").first
-    picture, words = (axes.locator(one).last.bounding_box() for one in ("img", "p"))
+    drawn = tab.locator("figure.sound svg").first
+    picture = drawn.locator("image").bounding_box()
+    first, last = (drawn.locator(".time").nth(at).bounding_box() for at in (0, -1))
+    heights = [one.bounding_box() for one in drawn.locator(".frequency").all()]
 
-    assert words["x"] + words["width"] == pytest.approx(picture["x"] + picture["width"], abs=1)
-    assert axes.locator("p").all_text_contents()[0].startswith("band ")
-    assert "frame 1" in axes.locator("p").last.text_content()
+    assert drawn.locator(".time").all_text_contents() == ["0 s", "0.5 s", "1 s", "1.5 s", "2 s"]
+    assert drawn.locator(".frequency").all_text_contents() == ["1 kHz", "2 kHz"]
+    middle = first["x"] + first["width"] / 2
+    assert middle == pytest.approx(picture["x"], abs=1)
+    assert first["y"] >= picture["y"] + picture["height"]
+    assert last["x"] < picture["x"] + picture["width"] < last["x"] + last["width"]
+    assert all(one["x"] + one["width"] < picture["x"] for one in heights)
+    assert picture["y"] < heights[1]["y"] < heights[0]["y"] < picture["y"] + picture["height"]

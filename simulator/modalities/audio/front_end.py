@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,8 +16,10 @@ from simulator.modalities.audio.card import AudioCard
 from simulator.modalities.audio.chunks import Chunks
 from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.numbers import PER_BEL, fitted, laid_out, logarithm, normalized
+from simulator.modalities.modality import Axes
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
+from simulator.reference.log_mel import mel_corners
 
 
 def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:
@@ -272,6 +275,16 @@ class Normalize(Recipe):
     def words(self) -> str:
         """Return the kind and the layout."""
         return f"{self.kind} {self.layout}"
+
+
+def axes(recipes: Sequence[Recipe]) -> Axes | None:
+    """Return what the axes of a spectrogram are; None where these steps make none."""
+    hop = next((one.hop for one in recipes if isinstance(one, Stft)), None)
+    mel = next((one for one in recipes if isinstance(one, Mel)), None)
+    if hop is None or mel is None:
+        return None
+    corners = mel_corners(mel.fmin, mel.fmax, mel.n_mels, mel.choice.options["scale"])
+    return Axes(tuple(corners[1:-1].tolist()), hop / mel.rate)
 
 
 def decibels(profile: Profile, card: AudioCard) -> float:

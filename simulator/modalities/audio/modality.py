@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from simulator.modalities.audio import chunks, front_end
 from simulator.modalities.audio.card import AudioCard, input_shape
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
 from simulator.modalities.audio.sections import AudioSpec
-from simulator.modalities.modality import Feed, Modality
+from simulator.modalities.modality import Axes, Feed, Modality
 from simulator.modalities.specimen import Specimen
 from simulator.places import Where
 from simulator.profile.implementations import Choices
@@ -92,6 +93,10 @@ class AudioModality(Modality):
             return None
         rows: Array = value.reshape(value.shape[-2:])
         return rows.T if card.input.layout.endswith("TM") else rows
+
+    def axes(self, recipes: Sequence[Recipe]) -> Axes | None:
+        """Return the peaks of the mel filters and the hop; None without a spectrogram."""
+        return front_end.axes(recipes)
 
     def specimen(self, folder: Path) -> Specimen:
         """Write two WAV files, and the card of a small classifier."""

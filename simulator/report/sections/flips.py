@@ -67,7 +67,7 @@ def worst(run: Run) -> Section | None:
         notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
         tables=[
             *([Table(head, rows, "The worst flips, the worst one first")] if flips else []),
-            *(table for flip in flips for table in questions(flip)),
+            *(table for flip in flips for table in questions(flip, view)),
         ],
         pictures=pictures,
     )

@@ -7,26 +7,36 @@ from typing import Any
 
 from simulator.report.sections.section import Table
 from simulator.report.words import SIDES
+from simulator.tasks.view import View
 
 
-def questions(flip: Mapping[str, Any]) -> list[Table]:
+def questions(flip: Mapping[str, Any], view: View) -> list[Table]:
     """Return a table of what a flip's sample asked; none where its modality keeps no words.
 
     Args:
         flip: of ``worst_flips``; ``asked`` has a context and a continuation for each request.
+        view: of the task.
     """
-    asked = flip.get("asked") or []
-    shared = len({one["context"] for one in asked}) == 1
-    rows = [["question", asked[0]["context"], ""]] if shared else []
-    for number, one in enumerate(asked):
-        text = one["continuation"] if shared else one["context"] + one["continuation"]
+    asked = list(flip.get("asked") or [])
+    if not asked:
+        return []
+    if view.asks_first:
+        question: str | None = asked.pop(0)["context"]
+    else:
+        alike = len({one["context"] for one in asked}) == 1
+        question = asked[0]["context"] if alike else None
+    kept = view.asks_first or question is None  # whether contexts tell the choices apart
+    texts = [one["context"] * kept + one["continuation"] for one in asked]
+    several = view.asks_first or len(asked) > 1
+    rows = [] if question is None else [["question", question, ""]]
+    for number, text in enumerate(texts):
         if text:
-            name = f"choice {number + 1}" if len(asked) > 1 else "continuation"
-            rows.append([name, text.strip(), _picked(flip, number) if len(asked) > 1 else ""])
-    head = ["", "text", "picked by"]
-    return [Table(head, rows, f"What {flip['sample']} asks")] if rows else []
+            name = f"choice {number + 1}" if several else "continuation"
+            rows.append([name, text.strip(), _picked(flip, view, number) if several else ""])
+    return [Table(["", "text", "picked by"], rows, f"What {flip['sample']} asks")] if rows else []
 
 
-def _picked(flip: Mapping[str, Any], number: int) -> str:
-    sides = [side for side in SIDES if (flip.get(side) or {}).get("answer") == number]
-    return "; ".join(filter(None, (" and ".join(sides), "right" * (flip["label"] == number))))
+def _picked(flip: Mapping[str, Any], view: View, number: int) -> str:
+    *picks, right = view.picks(flip)
+    sides = [side for side, pick in zip(SIDES, picks, strict=True) if pick == number]
+    return "; ".join(filter(None, (" and ".join(sides), "right" * (right == number))))

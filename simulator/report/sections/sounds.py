@@ -11,20 +11,19 @@ from simulator.errors import SampleError
 from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS, render
 from simulator.report.sections.section import Section, part
+from simulator.report.sections.spectrogram import Spectrogram, frequencies, times
 from simulator.report.words import SIDES, figure
-from simulator.results.pair import PairSummary, SoundLook
+from simulator.results.pair import PairSummary, SoundLook, SoundSide
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One stack's sound in the page; sources are ``data:`` URIs, empty where there is no file."""
+    """One stack's sound in the page: a ``data:`` URI, and None or empty where there is no file."""
 
     name: str
     words: str
-    picture: str
+    picture: Spectrogram | None
     sound: str
-    bands: int
-    frames: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +34,16 @@ class View:
     why: str
     words: str
     sides: Sequence[Side]
-    difference: str
+    difference: Spectrogram | None
     difference_words: str
     notes: Sequence[str]
 
     @property
     def bytes(self) -> int:
         """What it takes in the page."""
-        sources = [source for side in self.sides for source in (side.picture, side.sound)]
-        return sum(map(len, (*sources, self.difference)))
+        pictures = [*(side.picture for side in self.sides), self.difference]
+        drawn = sum(len(one.source) for one in pictures if one)
+        return drawn + sum(len(side.sound) for side in self.sides)
 
 
 @part(order=26)
@@ -65,8 +65,8 @@ def sounds(run: Run) -> Section | None:
         if own
         else "The spectrograms are log-mel of 80 bands, made for the pictures; both are in the "
         "same colors.",
-        "Time goes to the right, a column for each frame; band 1, of the lowest frequencies, is "
-        "at the bottom. In the difference red is more in deploy, blue less.",
+        "Every band is as high as the others; the frequencies are those of their centers. In the "
+        "difference red is more in deploy, blue less.",
         "Played is the part of 3 s in which the spectrograms differ most, in 16 bits and at most "
         "16 kHz; the stacks worked on the whole sound.",
     ]
@@ -86,10 +86,11 @@ def _view(run: Run, look: SoundLook) -> View:
     for name in SIDES:
         one = look.train if name == "train" else look.deploy
         if one is not None:
-            size = f"{one.bands} bands, {one.frames} frames"
+            step = f", one every {1000 * one.hop:.3g} ms" if one.hop else ""
+            size = f"{one.bands} bands, {one.frames} frames{step}"
             words = f"{name}: {one.seconds:.2f} s at {one.rate:,} Hz; {size}"
-            shown, heard = _picture(run, one.picture), _played(run, one.sound)
-            sides.append(Side(name, words, shown, heard, one.bands, one.frames))
+            shown = _picture(run, one.picture, f"spectrogram, {name}", one)
+            sides.append(Side(name, words, shown, _played(run, one.sound)))
     if len(sides) == len(SIDES) and sides[0].sound == sides[1].sound:
         words = f"{sides[1].words}; the waveform is train's"
         sides[1] = replace(sides[1], sound="", words=words)
@@ -102,21 +103,40 @@ def _view(run: Run, look: SoundLook) -> View:
         look.why,
         words,
         sides,
-        _picture(run, look.difference) if look.difference else "",
+        _difference(run, look),
         f"deploy less train, full color is {figure(look.peak, '.2g')}",
         look.notes,
     )
 
 
-def _picture(run: Run, path: str) -> str:
+def _difference(run: Run, look: SoundLook) -> Spectrogram | None:
+    """The difference; without frequencies where those of the two stacks are not the same."""
+    train, deploy = look.train, look.deploy
+    if look.difference is None or train is None or deploy is None:
+        return None
+    frames = min(train.frames, deploy.frames)
+    hertz = train.hertz if train.hertz == deploy.hertz else []
+    hop = train.hop if train.hop == deploy.hop else None
+    axes = train.model_copy(update={"hertz": hertz, "hop": hop, "frames": frames})
+    return _picture(run, look.difference, "difference of the spectrograms", axes)
+
+
+def _picture(run: Run, path: str, words: str, axes: SoundSide) -> Spectrogram | None:
     try:
         content = run.file(path)
         image = inspect(path, content) if content else None
     except (OSError, ValueError, SampleError):
-        return ""
+        return None
     if content is None or image is None or image.format != "png":
-        return ""
-    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+        return None
+    return Spectrogram(
+        f"data:image/png;base64,{base64.b64encode(content).decode()}",
+        words,
+        image.width,
+        image.height,
+        frequencies(axes.hertz, image.height),
+        times(axes.frames * (axes.hop or 0.0), image.width),
+    )
 
 
 def _played(run: Run, path: str) -> str:

@@ -18,7 +18,13 @@ class EmbeddingView(View):
         "order_changed": "in another order",
     }
     besides = ("order_changed",)
+    asks_first = True
     titles = ("right text", "train (cosine)", "deploy (cosine)")
+
+    def picks(self, flip: Mapping[str, Any]) -> tuple[int, int, int | None]:
+        """Return both nearest texts, and the right one."""
+        train, deploy = flip["train"], flip["deploy"]
+        return train["order"][0], deploy["order"][0], train["label"]
 
     def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
         """Return the right text and both nearest ones, counted from 1, with their cosines."""

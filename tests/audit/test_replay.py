@@ -95,7 +95,7 @@ def test_another_image_is_different_and_named(again, data, tmp_path):
 
     assert pair["verdict"] == DIFFERENT
     assert pair["reason"] == "outputs differ, and so do the inputs"
-    assert pair["changed"]["inputs"] == ["1 image changed: red/red0.jpg"]
+    assert pair["changed"]["inputs"] == ["1 sample changed: red/red0.jpg"]
     assert pair["sides"]["deploy"]["outputs"] == 5
 
 
@@ -121,7 +121,7 @@ def test_a_missing_image_is_different(again, data, tmp_path):
 
     assert pair["verdict"] == DIFFERENT
     assert pair["reason"] == "1 samples went through in one of the two runs only"
-    assert "1 image missing: red/red0.jpg" in pair["changed"]["inputs"]
+    assert "1 sample missing: red/red0.jpg" in pair["changed"]["inputs"]
 
 
 def test_another_value_of_a_profile_is_different_and_named(again):
@@ -408,7 +408,7 @@ def test_differences_name_a_few_of_many():
 
     (line,) = differences(old, new).inputs
 
-    assert line == "20 images changed: 0.jpg, 1.jpg, 2.jpg, 3.jpg, 4.jpg and 15 more"
+    assert line == "20 samples changed: 0.jpg, 1.jpg, 2.jpg, 3.jpg, 4.jpg and 15 more"
 
 
 # Boxes: every number of a detector's answer is a fraction, and where they lie is the answer.

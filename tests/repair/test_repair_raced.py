@@ -206,7 +206,7 @@ def test_the_screen_says_when_each_stack_was_dropped(
     assert "resize/box: dropped after 30 images: it fails: flip_rate < 10% (at least" in printed
     assert "Each is tested at 5% / 4" in printed and "What each change gives back" not in printed
     assert cli.main(["gate", str(tmp_path / "run"), "--list"]) == cli.PASS
-    assert "figures of its own samples" in capsys.readouterr().out
+    assert "figures of its own images" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

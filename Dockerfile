@@ -5,7 +5,7 @@
 #
 # More libraries: docker build --build-arg EXTRAS=openvino,onnxruntime,opencv,demo -t simulate .
 FROM python:3.11-slim
-ARG EXTRAS=opencv,ffmpeg,onnxruntime,demo
+ARG EXTRAS=opencv,ffmpeg,onnxruntime,demo,coco
 COPY . /src
 RUN pip install --no-cache-dir --no-compile -c /src/constraints.txt "/src[$EXTRAS]" && rm -r /src
 RUN useradd --create-home user && mkdir -m 777 /cache /work

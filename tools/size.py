@@ -70,7 +70,7 @@ def measured(found: Sequence[Sequence[str]]) -> dict[str, int]:
         ]
         for name in ("simulator", "backends", "tests")
     }
-    documents = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md"]
+    documents = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
     return {
         **{f"{name}_lines": len(of) for name, of in lines.items()},
         "document_words": sum(len(place.read_text("utf-8").split()) for place in documents),

@@ -43,12 +43,10 @@ class Bf16Weights(StoredWeights):
 
     def store(self, name: str, weight: Array, axis: int) -> str:
         """Round to nearest, ties to even."""
-        from ml_dtypes import bfloat16
-        from onnx import TensorProto
+        from onnx import TensorProto, helper
 
-        return self.node(
-            "Cast", self.constant(f"{name}.bf16", weight.astype(bfloat16)), to=TensorProto.FLOAT
-        )
+        rounded = weight.astype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
+        return self.node("Cast", self.constant(f"{name}.bf16", rounded), to=TensorProto.FLOAT)
 
 
 class IntegerWeights(StoredWeights):
@@ -124,15 +122,15 @@ class IntegerWeights(StoredWeights):
 
     def _dtype(self) -> Any:
         """Return the smallest type for the codes in a model of this opset."""
-        import ml_dtypes
+        from onnx import TensorProto, helper
 
         bits = _BITS[self.options["storage"]]
         opset, ir_version = _TYPES.get(bits, (0, 0))
         if not opset or self.opset < opset:
             bits, ir_version = 8, 0
         self.ir_version = ir_version
-        name = f"{'' if self.options['symmetric'] else 'u'}int{bits}"
-        return np.dtype(getattr(ml_dtypes, name, name))
+        name = f"{'' if self.options['symmetric'] else 'U'}INT{bits}"
+        return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(name))
 
 
 _INTEGER: dict[str, Admits] = {

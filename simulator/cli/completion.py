@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from simulator.contract.library import Library
 
 SHELLS = ("bash", "zsh", "fish")
 KINDS = {
@@ -53,15 +57,21 @@ class Print(argparse.Action):
         parser.exit()
 
 
+@cache
+def shtab() -> Library:
+    """Return what writes the scripts; help needs neither it nor what the contract imports."""
+    from simulator.contract.library import Library
+
+    return Library("shtab", distribution="shtab", extra="completion")
+
+
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the completion script of a shell: ``bash``, ``zsh`` or ``fish``."""
-    import shtab
-
     kinds = _kinds()
     for path, action in _actions(parser, ()):
         if found := _kind(path, action, kinds):
             action.complete = found  # type: ignore[attr-defined]
-    return str(shtab.complete(parser, shell=shell))
+    return str(shtab().complete(parser, shell=shell))
 
 
 def _actions(
@@ -76,15 +86,13 @@ def _actions(
 
 
 def _kinds() -> dict[str, Any]:
-    import shtab
-
     from simulator import registry
     from simulator.profile import load
     from simulator.profile.suite import builtin_suites
 
     return {
-        "file": shtab.FILE,
-        "folder": shtab.DIRECTORY,
+        "file": shtab().FILE,
+        "folder": shtab().DIRECTORY,
         "profile": _named("_simulate_profiles", load.names()),
         "suite": _named("_simulate_suites", builtin_suites()),
         "backend": _named("_simulate_backends", registry.entry_points()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +13,8 @@ WIDTHS = {
     "uint4": 4,
 }  # fmt: skip
 """How many bits an element has, by the name of its type."""
+_OF_ONNX = ("bfloat16", "int4", "uint4")
+"""Types that NumPy itself does not have."""
 EXPONENTS = {"float32": range(23, 31), "float16": range(10, 15), "bfloat16": range(7, 15)}
 """The bits of the exponent; the sign is the bit above them."""
 
@@ -28,7 +29,11 @@ class Kind(StrEnum):
 
 def dtype(storage: str) -> np.dtype[Any]:
     """Return the NumPy type of a stored type; elements of 4 bits have a byte each in NumPy."""
-    return np.dtype(getattr(ml_dtypes, storage, None) or storage)
+    if storage not in _OF_ONNX:
+        return np.dtype(storage)
+    from onnx import TensorProto, helper
+
+    return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(storage.upper()))
 
 
 def disturb(values: NDArray[Any], index: int, bit: int, kind: Kind) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.contract.library import Library
 from simulator.data.address import Root
 from simulator.data.annotated import Annotated, AnnotatedSpec, map_classes
 from simulator.data.coco import is_crowd, read_coco
@@ -24,6 +25,7 @@ from simulator.data.labels import Labels
 from simulator.data.masks import IGNORE, Indices, MaskTruth
 from simulator.errors import DataError, SampleError
 
+rasterizer = Library("pycocotools.mask", distribution="pycocotools", extra="coco")
 _FAR = 100_000
 """Corners farther away, in pixels, are refused: pycocotools walks along every edge."""
 _BITS = 60
@@ -75,8 +77,6 @@ class OutlineMask(MaskTruth):
         return mask
 
     def _drawn(self, segmentation: Any) -> NDArray[np.bool_]:
-        from pycocotools import mask as rasterizer
-
         if isinstance(segmentation, dict):
             return _from_runs(segmentation, self.height, self.width)
         try:
@@ -108,6 +108,7 @@ class CocoMasks(Annotated):
         self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
     ) -> dict[str, OutlineMask]:
         assert isinstance(card.spec, CocoMaskSpec)
+        rasterizer.load()  # now, not after the first inference
         background, coco = card.spec.background, read_coco(samples, annotations)
         names = list(coco.categories.values())
         if background is not None and background not in names:

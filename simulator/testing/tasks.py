@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.errors import UserError
+from simulator.errors import MissingLibrary, UserError
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import TASKS, Task
 from simulator.testing import task_faults, task_outputs, task_records, task_scores
@@ -77,6 +77,7 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
 
     Raises:
         UserError: there is no such task, or it has no specimen.
+        MissingLibrary: what it needs is not installed.
     """
     if isinstance(what, Specimen):
         return [verdict(check, what) for check in TASK_CHECKS]
@@ -91,13 +92,19 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
 
 
 def verdict(check: Callable[[Any], str | None], subject: Any) -> Verdict:
-    """Run one check."""
+    """Run one check.
+
+    Raises:
+        MissingLibrary: it needs what is not installed, which is no fault of the subject.
+    """
     mark, remark = Mark.FAILED, ""
     try:
         remark = check(subject) or ""
         mark = Mark.PASSED
     except Failed as error:
         remark = str(error)
+    except MissingLibrary:
+        raise
     except Exception as error:  # a crash is a failure, never "not applicable"
         place = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{Path(place.filename).name}:{place.lineno}"

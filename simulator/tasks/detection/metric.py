@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.contract.library import Library
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
 from simulator.statistics.bootstrap import Counts, Floats
 from simulator.tasks.detection.boxes import Detections, areas, xywh
 
+coco = Library("pycocotools.coco", distribution="pycocotools", extra="coco")
+cocoeval = Library("pycocotools.cocoeval", distribution="pycocotools", extra="coco")
 HEADLINE = "mAP"
 _STATS = {
     HEADLINE: 0, "AP50": 1, "AP75": 2, "AP_small": 3, "AP_medium": 4, "AP_large": 5, "AR100": 8,
@@ -233,8 +236,6 @@ def _evaluation(found: Sequence[Detections], truths: Sequence[Boxes], classes: i
     overwrites ``ignore`` with ``iscrowd``, which would also change the IoU and let an object be
     matched twice; an area outside every range makes it ignore an object without that.
     """
-    from pycocotools.cocoeval import COCOeval
-
     objects = (
         (truth.classes, truth.xywh, np.where(truth.difficult, np.inf, truth.area), truth.crowd)
         for truth in truths
@@ -244,7 +245,7 @@ def _evaluation(found: Sequence[Detections], truths: Sequence[Boxes], classes: i
         for one in found
     )
     with contextlib.redirect_stdout(io.StringIO()):
-        return COCOeval(
+        return cocoeval.COCOeval(
             _coco(len(truths), classes, objects, "iscrowd"),
             _coco(len(found), classes, detections, "score"),
             "bbox",
@@ -258,8 +259,6 @@ def _coco(
     last: str,
 ) -> Any:
     """Return a COCO data set of each image's classes, boxes, areas and what *last* names."""
-    from pycocotools.coco import COCO
-
     names = ("category_id", "bbox", "area", last)
     annotations = [
         {"image_id": image, **dict(zip(names, values, strict=True))}
@@ -273,7 +272,7 @@ def _coco(
                 f"image {one['image_id'] + 1} has a box of class {one['category_id']}, but there"
                 f" are {classes} labels; the label file, or the data, is of another model"
             )
-    data = COCO()
+    data = coco.COCO()
     data.dataset = {
         "images": [{"id": image} for image in range(images)],
         "categories": [{"id": index} for index in range(classes)],

@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from simulator.contract import Array
 from simulator.contract.warp import Size, WarpOf
+from simulator.data.address import Root
+from simulator.data.folder import IMAGES, Dataset, Files
 from simulator.data.truth import Boxes
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Placement
@@ -24,7 +26,7 @@ from simulator.tasks.detection.figures import DetectionFlips
 from simulator.tasks.detection.impact import DetectionImpact
 from simulator.tasks.detection.lesson import RetinaLesson
 from simulator.tasks.detection.matching import change
-from simulator.tasks.detection.metric import METRICS, Ranking, evaluate, of_classes
+from simulator.tasks.detection.metric import METRICS, Ranking, cocoeval, evaluate, of_classes
 from simulator.tasks.detection.moving import moved
 from simulator.tasks.detection.ports import check
 from simulator.tasks.detection.settings import Settings, resolve
@@ -71,6 +73,17 @@ class Detection(ImageTask):
         from simulator.tasks.detection.specimen import boxes
 
         return {"boxes": boxes(cls)}
+
+    def load(self, path: Root, files: Files = IMAGES) -> Dataset:
+        """Open the samples at a path.
+
+        Raises:
+            MissingLibrary: they are annotated, and pycocotools is not installed.
+        """
+        found = super().load(path, files)
+        if any(item.truth is not None for item in found.items):
+            cocoeval.load()  # now, not after the last inference
+        return found
 
     def outputs(self) -> tuple[str, ...]:
         """Return the outputs that the head reads."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from simulator.analysis import gate
 from simulator.errors import ProfileError, UserError, unknown
@@ -204,12 +204,8 @@ def load_audit(path: Path) -> Audit:
     """
     document = read(path)
     values = _spelled_out(document.values)
-    try:
-        spec = AuditSpec.model_validate(values)
-    except ValidationError as error:
-        reason = "an audit names what it audits, and every rule its reason"
-        lines = messages.problems(error, AuditSpec, document.where, "audit", reason=reason)
-        raise ProfileError(lines) from error
+    reason = "an audit names what it audits, and every rule its reason"
+    spec = messages.checked(AuditSpec, values, document.where, "audit", reason=reason)
     problems = [*_names(spec, document)]
     written = [] if spec.rules == "none" else spec.rules
     rules = _rules(written, ("rules",), spec, document, problems)

@@ -36,7 +36,7 @@ class Wanted:
 
     Attributes:
         samples: how many.
-        source: ``data``: drawn from the evaluated samples; otherwise a folder.
+        source: ``data``: drawn from the evaluated samples; otherwise what ``--data`` takes.
         through: the stacks whose preprocessing they go through: ``train``, ``deploy`` or both.
     """
 

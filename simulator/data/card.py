@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from pydantic import ValidationError
-
 from simulator.data.address import Root, bare
 from simulator.data.format import DataCard, DataFormat
 from simulator.data.label_kind import LABELS
@@ -47,15 +45,12 @@ def read_card(path: Path) -> DataCard:
     """
     try:
         document = read(path)
+        task = _choose(document, "task", {point.name for point in of_group("simulator.tasks")})
+        chosen = _format_of(task, _choose(document, "format", _formats_of(task)))
+        spec = messages.checked(chosen.Spec, document.values, document.where, "card")
     except ProfileError as error:
         raise DataError(str(error)) from error
-    task = _choose(document, "task", {point.name for point in of_group("simulator.tasks")})
-    chosen = _format_of(task, _choose(document, "format", _formats_of(task)))
-    try:
-        return DataCard(path, chosen.Spec.model_validate(document.values), chosen)
-    except ValidationError as error:
-        lines = messages.problems(error, chosen.Spec, document.where, "card")
-        raise DataError("\n".join(lines)) from error
+    return DataCard(path, spec, chosen)
 
 
 def _formats_of(task: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from reprlib import repr as short
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from simulator.data.annotated import (
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, read_text
+from simulator.data.tally import Tally
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
 
@@ -72,6 +73,13 @@ class Coco:
         index = map_classes(names.values(), None, labels, str(self.path))
         return {number: index[name] for number, name in names.items()}
 
+    def annotated(self, tally: Tally) -> Iterator[tuple[Picture, list[Entry]]]:
+        """Yield the images that are there with their annotations; those without are counted."""
+        for key, group in self.annotations.items():
+            if not group:
+                tally.add("kept", "image", "without an object", self.pictures[key].name)
+            yield self.pictures[key], group
+
     def where(self, annotation: Entry) -> str:
         """Return the file and the annotation, for messages."""
         return f"{self.path}: annotation {annotation.get('id', 'without id')}"
@@ -92,12 +100,9 @@ class CocoBoxes(Annotated):
         coco = read_coco(samples, annotations)
         classes = coco.classes(labels)
         truths = {}
-        for key, group in coco.annotations.items():
-            name, height, width = coco.pictures[key]
+        for (name, height, width), group in coco.annotated(samples.tally):
             objects = [_object(coco, one, classes[one["category_id"]]) for one in group]
             truths[name] = make_boxes(objects, height, width, name, samples.tally)
-            if not group:
-                samples.tally.add("kept", "image", "without an object", name)
         return truths
 
 

@@ -102,16 +102,6 @@ Truths = Mapping[str, Any]
 """What people have annotated, by the name of the sample."""
 
 
-def load_unlabelled(root: Root, files: Files = IMAGES) -> Dataset:
-    """List the samples of a folder and of the folders below it, whatever their labels are.
-
-    Raises:
-        DataError: the folder cannot be read, or has no sample.
-    """
-    paths = _samples(root, files, list_below(root, files.noun))
-    return Dataset(root, tuple(Item(name, path, None) for name, path in sorted(paths.items())))
-
-
 def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dataset:
     """List the samples of a folder and find their labels; no sample is opened.
 
@@ -129,7 +119,7 @@ def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dat
         DataError: the folder cannot be used; the message says why and what to do.
     """
     found = list_below(root, files.noun)
-    paths = _samples(root, files, found)
+    paths = samples_in(root, files, found)
     tables = [name for name in TABLES if name in found.paths]
     if CAFFE in tables and (len(tables) > 1 or not is_caffe(found.paths[CAFFE], paths)):
         tables.remove(CAFFE)
@@ -154,8 +144,12 @@ def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dat
     return read_truths(whole, partial(label_of, labels=labels))
 
 
-def _samples(root: Root, files: Files, found: Listing) -> dict[str, Where]:
-    """Return the samples of a folder by name; DataError where there is none."""
+def samples_in(root: Root, files: Files, found: Listing) -> dict[str, Where]:
+    """Return the samples of a folder by name.
+
+    Raises:
+        DataError: there is none.
+    """
     if paths := {name: path for name, path in found.paths.items() if files.has(name)}:
         return paths
     raise DataError(f"{root}: has no {files.noun}; expected {files.listed} files")

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import sys
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -99,17 +98,24 @@ class EmbeddingSpec(_WithContext):
 
 
 class Jsonl(DataFormat):
-    """Lines become samples in the cache, one small JSON file each, with their truth."""
+    """Lines become samples in the cache, one small JSON file each, with their truth.
+
+    Samples are called ``piqa.jsonl#000012`` by their line, from 0. Lines without a usable text are
+    left out, counted and named.
+
+    Args:
+        spec: the schema of its cards.
+        made: returns the requests and the truth of a line. It raises Left where the line has none,
+            KeyError where a key is missing, and TypeError or ValueError where one has no such
+            value.
+    """
+
+    def __init__(self, spec: type[JsonlSpec], made: Callable[[Any, Line], Made]) -> None:
+        self.Spec = spec  # type: ignore[misc]
+        self._made = made
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Read the lines that the card asks for; see :class:`DataFormat`.
-
-        Samples are called ``piqa.jsonl#000012`` by their line, from 0. Lines without a usable text
-        are left out, counted and named.
-
-        Raises:
-            DataError: the file is not UTF-8, a line is no JSON object, or a key is missing.
-        """
+        """Read the lines that the card asks for; see :class:`DataFormat`."""
         spec: Any = card.spec
         if ".json" not in files.suffixes:
             raise DataError(
@@ -120,24 +126,21 @@ class Jsonl(DataFormat):
         if not samples:
             reasons = "; ".join(tally.notes()) or f"no line from {spec.first} on"
             raise DataError(f"{path}: has no usable line: {reasons}")
-        texts = {name: _text(requests) for name, (requests, _) in samples.items()}
+        texts = {
+            name: json.dumps({"requests": requests}) for name, (requests, _) in samples.items()
+        }
         digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=16).hexdigest()
-        place = cache.entry(f"texts/{digest}", _writer(texts))
+
+        def write(folder: Path) -> None:
+            for name, text in texts.items():
+                (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+        place = cache.entry(f"texts/{digest}", write)
         items = tuple(
             Item(f"{path.name}#{name}", place / f"{name}.json", truth)
             for name, (_, truth) in samples.items()
         )
         return Dataset(path, items, tally.notes())
-
-    @abstractmethod
-    def made(self, spec: Any, line: Line) -> Made:
-        """Return the requests and the truth of one line.
-
-        Raises:
-            Left: it has none.
-            KeyError: a key is missing.
-            TypeError: the value of one is of another type.
-        """
 
     def _samples(self, spec: Any, path: Path) -> tuple[dict[str, Made], Tally]:
         tally, samples = Tally(), {}
@@ -146,7 +149,7 @@ class Jsonl(DataFormat):
             if not spec.first <= number <= last:
                 continue
             try:
-                samples[f"{number:06d}"] = self.made(spec, _object(text))
+                samples[f"{number:06d}"] = self._made(spec, _object(text))
             except Left as error:
                 tally.add("left out", "line", str(error), f"{path.name}:{number + 1}")
             except KeyError as error:
@@ -156,50 +159,38 @@ class Jsonl(DataFormat):
         return samples, tally
 
 
-class _MultipleChoice(Jsonl):
-    Spec = MultipleChoiceSpec
-
-    def made(self, spec: MultipleChoiceSpec, line: Line) -> Made:
-        requests: list[Request]
-        if spec.contexts is not None:
-            follows = spec.delimiter + filled(str(spec.continuation), line, "none")
-            contexts = _texts(line, spec.contexts)
-            requests = [{"context": text, "continuation": follows} for text in contexts]
-        else:
-            context = filled(str(spec.context), line, spec.strip)
-            requests = [
-                {"context": context, "continuation": spec.delimiter + text, "length": len(text)}
-                for text in _texts(line, str(spec.choices))
-            ]
-        return requests, _gold(line, spec.gold, len(requests))
+def _multiple_choice(spec: MultipleChoiceSpec, line: Line) -> Made:
+    requests: list[Request]
+    if spec.contexts is not None:
+        follows = spec.delimiter + filled(str(spec.continuation), line, "none")
+        contexts = _texts(line, spec.contexts)
+        requests = [{"context": text, "continuation": follows} for text in contexts]
+    else:
+        context = filled(str(spec.context), line, spec.strip)
+        requests = [
+            {"context": context, "continuation": spec.delimiter + text, "length": len(text)}
+            for text in _texts(line, str(spec.choices))
+        ]
+    return requests, _gold(line, spec.gold, len(requests))
 
 
-class _NextWord(Jsonl):
-    Spec = NextWordSpec
-
-    def made(self, spec: NextWordSpec, line: Line) -> Made:
-        word = filled(spec.continuation, line, "none")
-        if not word:
-            raise Left("without a word to look for")
-        context = filled(spec.context, line, spec.strip)
-        return [{"context": context, "continuation": spec.delimiter + word}], word
+def _next_word(spec: NextWordSpec, line: Line) -> Made:
+    word = filled(spec.continuation, line, "none")
+    if not word:
+        raise Left("without a word to look for")
+    context = filled(spec.context, line, spec.strip)
+    return [{"context": context, "continuation": spec.delimiter + word}], word
 
 
-class _Generation(Jsonl):
-    Spec = GenerationSpec
-
-    def made(self, spec: GenerationSpec, line: Line) -> Made:
-        answer = None if spec.answer is None else filled(spec.answer, line, "none")
-        return [{"context": filled(spec.context, line, spec.strip)}], answer
+def _generation(spec: GenerationSpec, line: Line) -> Made:
+    answer = None if spec.answer is None else filled(spec.answer, line, "none")
+    return [{"context": filled(spec.context, line, spec.strip)}], answer
 
 
-class _Embedding(Jsonl):
-    Spec = EmbeddingSpec
-
-    def made(self, spec: EmbeddingSpec, line: Line) -> Made:
-        texts = _texts(line, spec.choices)
-        query = filled(spec.context, line, spec.strip)
-        return [{"context": text} for text in (query, *texts)], _gold(line, spec.gold, len(texts))
+def _embedding(spec: EmbeddingSpec, line: Line) -> Made:
+    texts = _texts(line, spec.choices)
+    query = filled(spec.context, line, spec.strip)
+    return [{"context": text} for text in (query, *texts)], _gold(line, spec.gold, len(texts))
 
 
 def filled(template: str, line: Line, strip: str) -> str:
@@ -214,18 +205,19 @@ def filled(template: str, line: Line, strip: str) -> str:
         KeyError: a key is missing.
         TypeError: its value is no text and no number.
     """
-    cut: dict[str, Callable[[str], str]] = {
+    strips: dict[str, Callable[[str], str]] = {
         "left": str.lstrip,
         "right": str.rstrip,
         "both": str.strip,
+        "none": str,
     }
+    cut = strips[strip]
 
     def value(found: re.Match[str]) -> str:
         known = line[found[1]]
         if isinstance(known, bool) or not isinstance(known, str | int | float):
             raise TypeError(f"{found[1]}: a text expected, got {_short(known)}")
-        text = str(known)
-        return cut[strip](text) if strip in cut else text
+        return cut(str(known))
 
     return _KEY.sub(value, template)
 
@@ -269,17 +261,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _text(requests: list[Request]) -> str:
-    return json.dumps({"requests": requests})
-
-
-def _writer(texts: Mapping[str, str]) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        for name, text in texts.items():
-            (folder / f"{name}.json").write_text(text, encoding="utf-8")
-
-    return write
-
-
-MULTIPLE_CHOICE, NEXT_WORD = _MultipleChoice(), _NextWord()
-GENERATION, EMBEDDING = _Generation(), _Embedding()
+MULTIPLE_CHOICE = Jsonl(MultipleChoiceSpec, _multiple_choice)
+NEXT_WORD = Jsonl(NextWordSpec, _next_word)
+GENERATION = Jsonl(GenerationSpec, _generation)
+EMBEDDING = Jsonl(EmbeddingSpec, _embedding)

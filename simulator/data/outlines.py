@@ -124,8 +124,7 @@ class CocoMasks(Annotated):
             where = f"{annotations}: background"
             behind = map_classes([background], names, labels, where)[background]
         truths = {}
-        for key, group in coco.annotations.items():
-            name, height, width = coco.pictures[key]
+        for (name, height, width), group in coco.annotated(samples.tally):
             if not (isinstance(height, int) and isinstance(width, int)):
                 raise DataError(
                     f"{annotations}: image {name!r}: height and width expected, as integers"
@@ -134,8 +133,6 @@ class CocoMasks(Annotated):
                 what = "with an object that has no outline"
                 samples.tally.add("left out", "image", what, name)
                 continue
-            if not group:
-                samples.tally.add("kept", "image", "without an object", name)
             outlines = tuple(
                 Outline(
                     IGNORE if is_crowd(coco, one) else classes[one["category_id"]],

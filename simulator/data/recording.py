@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from simulator.contract import Array
 from simulator.contract.stage import device_steps
@@ -262,12 +262,9 @@ def load_recording(path: Path) -> Recording:
     """
     try:
         document = read(path)
-        spec = RecordingSpec.model_validate(document.values)
+        spec = messages.checked(RecordingSpec, document.values, document.where, "recording")
     except ProfileError as error:
         raise DataError(str(error)) from error
-    except ValidationError as error:
-        lines = messages.problems(error, RecordingSpec, document.where, "recording")
-        raise DataError("\n".join(lines)) from error
     found = Recording(path, spec)
     for key, place in found.files.items():
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from simulator.contract.installing import install
@@ -22,6 +22,7 @@ from simulator.errors import DataError, MissingLibrary, one_line
 from simulator.limits import FOLDERS, LISTED
 from simulator.places import InMemory, Place, Unreachable, Where, too_large
 
+T = TypeVar("T")
 AT_ONCE = 16
 """Small files that are fetched at once."""
 _PIECE = 2**20
@@ -53,13 +54,12 @@ class Url(Place):
         if self.length is not None and self.length > most:
             raise too_large(self, self.length, most)
 
-        def whole() -> bytes:
-            files, path = filesystem(self.url)
+        def whole(files: Any, path: str) -> bytes:
             # The listing may be old or lie, so that no more than is allowed is ever taken in.
             with files.open(path, "rb", **_streamed(files)) as file:
                 return b"".join(_pieces(file, most, self))
 
-        return asked(self.url, whole)
+        return _ask(self.url, whole)
 
     def size(self) -> int | None:
         """Return the bytes of the listing."""
@@ -136,17 +136,12 @@ def size_and_time(url: str) -> tuple[int, int]:
     Raises:
         OSError: it cannot be reached, or does not say how long it is.
     """
-
-    def told() -> tuple[int, int]:
-        files, path = filesystem(url)
-        found = files.info(path)
-        if not isinstance(found.get("size"), int):
-            raise OSError(errno.ESPIPE, "the server does not say how long it is", url)
-        mark = next((found[key] for key in _MARKS if found.get(key)), "")
-        version = hashlib.blake2b(str(mark).encode(), digest_size=7).digest()
-        return found["size"], int.from_bytes(version, "big")
-
-    return asked(url, told)
+    found = _ask(url, lambda files, path: files.info(path))
+    if not isinstance(found.get("size"), int):
+        raise OSError(errno.ESPIPE, "the server does not say how long it is", url)
+    mark = next((found[key] for key in _MARKS if found.get(key)), "")
+    version = hashlib.blake2b(str(mark).encode(), digest_size=7).digest()
+    return found["size"], int.from_bytes(version, "big")
 
 
 @contextmanager
@@ -157,15 +152,14 @@ def opened(url: str) -> Iterator[IO[bytes]]:
         OSError: it cannot be reached or not be read in any order.
     """
 
-    def open_() -> IO[bytes]:
-        files, path = filesystem(url)
+    def open_(files: Any, path: str) -> IO[bytes]:
         file: IO[bytes] = files.open(path, "rb")
         if not file.seekable():
             file.close()
             raise OSError(errno.ESPIPE, "the server gives no part of a file", url)
         return file
 
-    with asked(url, open_) as file:
+    with _ask(url, open_) as file:
         try:
             yield file
         except (OSError, DataError, EOFError):
@@ -188,13 +182,9 @@ def part(url: str, offset: int, size: int, whole: int) -> bytes:
     Raises:
         OSError: they cannot be read; fewer are returned where the file ends before.
     """
-
-    def some() -> bytes:
-        files, path = filesystem(url)
-        data: bytes = files.cat_file(path, start=offset, end=offset + size)
-        return data[offset : offset + size] if len(data) == whole else data
-
-    return asked(url, some)
+    end = offset + size
+    data: bytes = _ask(url, lambda files, path: files.cat_file(path, start=offset, end=end))
+    return data[offset:end] if len(data) == whole else data
 
 
 def names(url: str) -> list[str]:
@@ -205,13 +195,12 @@ def names(url: str) -> list[str]:
         DataError: a name leads out of it.
     """
 
-    def listing() -> list[str]:
-        files, root = _folder(url)
+    def listing(files: Any, root: str) -> list[str]:
         found = [(one["name"].rstrip("/"), one["type"]) for one in files.ls(root, detail=True)]
         last = ((name.rpartition("/")[2], kind == "directory") for name, kind in sorted(found))
         return [_plain(url, name) + "/" * folder for name, folder in last if name]
 
-    return asked(url, listing)
+    return _ask(_listable(url), listing)
 
 
 def listed(url: str) -> dict[str, Url]:
@@ -221,8 +210,7 @@ def listed(url: str) -> dict[str, Url]:
         DataError: it cannot be listed, or a name leads out of it.
     """
 
-    def listing() -> dict[str, Url]:
-        files, root = _folder(url)
+    def listing(files: Any, root: str) -> dict[str, Url]:
         root = root.rstrip("/")
         found = _walked(files, root) if is_web(url) else files.find(root, detail=True)
         return {
@@ -233,7 +221,7 @@ def listed(url: str) -> dict[str, Url]:
         }  # fmt: skip
 
     try:
-        return asked(url, listing)
+        return _ask(_listable(url), listing)
     except OSError as error:
         raise DataError(f"{url}: cannot be listed: {error.strerror or error}") from error
 
@@ -252,15 +240,20 @@ def _walked(files: Any, root: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _folder(url: str) -> tuple[Any, str]:
-    """The file system of a folder that is listed; what a listing links to has no query."""
+def _ask(url: str, ask: Callable[[Any, str], T]) -> T:
+    """Ask the file system of a URL for something at a path; see :func:`asked`."""
+    return asked(url, lambda: ask(*filesystem(url)))
+
+
+def _listable(url: str) -> str:
+    """Return the URL of a folder that can be listed: what a listing links to has no query."""
     if isinstance(url, Address):
         raise DataError(
             f"{url}: a folder behind a URL with a query cannot be listed; give shards "
             "(`…/val-{0000..0049}.tar?…`) or a table (`…/val.csv?…`), or keys by fsspec's "
             'configuration (docs/data-cards.md, "Behind a URL")'
         )
-    return filesystem(url)
+    return url
 
 
 def _plain(url: str, name: str) -> str:

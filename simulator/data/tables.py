@@ -9,10 +9,11 @@ from pydantic import Field
 
 from simulator.data import remote
 from simulator.data.address import Root, bare, beside, safe
-from simulator.data.folder import Dataset, Files, Item, load_folder, load_unlabelled
+from simulator.data.folder import Dataset, Files, Item, load_folder, samples_in
 from simulator.data.folder_labels import from_table, rows_of
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
+from simulator.data.listing import list_below
 from simulator.data.source import Given, Source, samples_of
 from simulator.places import Where
 
@@ -21,8 +22,9 @@ class Folder(Source):
     """A folder, or its URL, with the folders below it; for classes see :func:`load_folder`."""
 
     def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
-        """Find the samples, which have no texts; see :func:`load_unlabelled`."""
-        return load_unlabelled(root, files)
+        """Find the samples, which have no texts."""
+        paths = samples_in(root, files, list_below(root, files.noun))
+        return Dataset(root, tuple(Item(name, path, None) for name, path in sorted(paths.items())))
 
     def load_classes(self, root: Root, files: Files, labels: Labels | None) -> Dataset:
         """Find the samples and their classes; see :func:`load_folder`."""

@@ -17,7 +17,9 @@ import numpy as np
 from simulator.analysis import gate, outcomes
 from simulator.contract import Stage
 from simulator.contract.recipe import generator
-from simulator.data.folder import Files, Item, load_unlabelled
+from simulator.data.address import root_of
+from simulator.data.folder import Files, Item
+from simulator.data.source import samples_of
 from simulator.digests import sha256
 from simulator.errors import DataError, UserError
 from simulator.experiments.common import chosen, refuse_missing
@@ -185,7 +187,7 @@ def _claim(home: Path, session: Session, settings: Settings, base: Chosen) -> No
     sources = [given.source, *(one.source for one in wanted(base[0].spec.graph).values())]
     files = Files.of(session.card.modality)
     folders = {
-        source: [sha256(item.path) for item in load_unlabelled(Path(source), files).items]
+        source: [sha256(item.path) for item in samples_of(root_of(source), files).items]
         for source in sources
         if source != "data"
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.contract.bits import Kind
 from simulator.contract.injection import Target
@@ -15,7 +15,7 @@ from simulator.errors import ProfileError
 from simulator.faults.allocation import Rule
 from simulator.profile.document import Key
 from simulator.profile.load import shipped_folder
-from simulator.profile.messages import problems
+from simulator.profile.messages import checked
 from simulator.profile.section import Section
 from simulator.profile.suite import read_suite
 from simulator.tasks.task import Task
@@ -100,11 +100,7 @@ class Campaign:
             raise ProfileError(
                 [f"{self.where(place)}: verdict: a verdict on {task.name} has no options"]
             )
-        try:
-            return shape.model_validate(asked)
-        except ValidationError as error:
-            lines = problems(error, shape, self.where, "campaign", place=("verdict",))
-            raise ProfileError(lines) from error
+        return checked(shape, asked, self.where, "campaign", place=("verdict",))
 
     def described(self) -> dict[str, Any]:
         """Return what a manifest says of it: the document with all defaults."""

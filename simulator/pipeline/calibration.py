@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,9 @@ import numpy as np
 from simulator.contract import Array
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain
-from simulator.data.folder import Dataset, Files, Item, load_unlabelled, may_equal, subset
+from simulator.data.address import root_of
+from simulator.data.folder import Dataset, Files, Item, may_equal, subset
+from simulator.data.source import samples_of
 from simulator.digests import sha256
 from simulator.errors import DataError, SampleError
 from simulator.modalities.modality import Modality
@@ -32,7 +33,7 @@ class Asked:
     Attributes:
         what: it makes of them, in messages.
         samples: how many.
-        source: ``data``: drawn from the evaluated samples; otherwise a folder.
+        source: ``data``: drawn from the evaluated samples; otherwise what ``--data`` takes.
         key: of *source* in a profile.
     """
 
@@ -113,7 +114,7 @@ class Calibrator:
     def _chosen(self, asked: Asked) -> tuple[Sequence[Item], list[str]]:
         shared, unit = asked.source == "data", self.modality.unit
         files = Files.of(self.modality)
-        images = self.dataset if shared else load_unlabelled(Path(asked.source), files)
+        images = self.dataset if shared else samples_of(root_of(asked.source), files)
         chosen = subset(images, asked.samples, self.seed).items
         warnings = []
         if len(chosen) < asked.samples:

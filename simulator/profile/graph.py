@@ -115,7 +115,7 @@ class BothSides(Section):
     """The samples that go through the preprocessing of both stacks."""
 
     samples: Positive
-    source: str = Field(description="data: drawn from the evaluated images; otherwise a folder")
+    source: str = Field(description="data: drawn from the evaluated images; else as for --data")
 
 
 class Compensation(Section):

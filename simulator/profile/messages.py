@@ -13,20 +13,43 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 from types import NoneType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from simulator.errors import unknown
+from simulator.errors import ProfileError, unknown
 from simulator.profile.document import Key
 from simulator.profile.hints import Hint
 
+Model = TypeVar("Model", bound=BaseModel)
 _NAMES = {
     float: ("a number", "numbers"),
     int: ("a whole number", "whole numbers"),
     str: ("text", "texts"),
 }
 """The name of a type, in the singular and in the plural."""
+
+
+def checked(
+    model: type[Model],
+    values: object,
+    where: Callable[[Key], str],
+    root: str,
+    *,
+    place: Key = (),
+    reason: str = "",
+) -> Model:
+    """Return the content of a document; for the arguments see :func:`problems`.
+
+    Raises:
+        ProfileError: all that is wrong with it.
+    """
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ProfileError(
+            problems(error, model, where, root, place=place, reason=reason)
+        ) from error
 
 
 def problems(

@@ -16,7 +16,7 @@ class Calibration(Section):
     through: Literal["train", "deploy"] = Field(
         description="the stack whose preprocessing makes the calibration tensors"
     )
-    source: str = Field(description="data: drawn from the evaluated images; otherwise a folder")
+    source: str = Field(description="data: drawn from the evaluated images; else as for --data")
 
 
 class Keep(Section):

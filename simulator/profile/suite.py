@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.errors import ProfileError, unknown
 from simulator.profile import messages
@@ -98,11 +98,7 @@ def read_suite(
     if path is None:
         raise ProfileError([f"{unknown(kind, reference, known)}; or give a path"])
     document = read(path)
-    try:
-        return shape.model_validate(document.values), document
-    except ValidationError as error:
-        lines = messages.problems(error, shape, document.where, "suite")
-        raise ProfileError(lines) from error
+    return messages.checked(shape, document.values, document.where, "suite"), document
 
 
 def _flow(value: Any) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from simulator.data.folder import Files, Item, load_unlabelled, may_equal
+from simulator.data.address import root_of
+from simulator.data.folder import Files, Item, may_equal
+from simulator.data.source import samples_of
 from simulator.digests import Digests, sha256
 from simulator.errors import UserError
 from simulator.modalities.modality import Modality
@@ -52,7 +53,7 @@ def refuse_shared(
     """
     held = {digests[item.path] for item in unseen} if sources else set()
     for source in sources:
-        items = load_unlabelled(Path(source), Files.of(modality)).items
+        items = samples_of(root_of(source), Files.of(modality)).items
         some = may_equal([item.path for item in unseen], items)
         shared = [item for item in some if sha256(item.path) in held]
         if shared:

@@ -1,5 +1,7 @@
 """The main job, where its parts meet."""
 
+import tarfile
+
 import numpy as np
 import pytest
 import tiny
@@ -45,12 +47,17 @@ def test_levels_do_not_depend_on_the_std(run, tmp_path):
     assert other["mean"] == pytest.approx(one["mean"], abs=0.5)
 
 
-def test_calibration_takes_any_folder_of_images(run, tmp_path):
-    """Its folders are no classes of the model, and it needs none."""
+@pytest.mark.parametrize("packed", [False, True])
+def test_calibration_takes_any_source_of_images(run, tmp_path, packed):
+    """Its folders are no classes of the model, and it needs none; an archive will do."""
     source = tmp_path / "calibration"
     for name in ("n01440764", "n01443537"):
         (source / name).mkdir(parents=True)
         (source / name / "a.jpg").write_bytes(tiny.encoded(tiny.picture((90, 20, 200))))
+    if packed:
+        with tarfile.open(tmp_path / "calibration.tar", "w") as archive:
+            archive.add(source, ".")
+        source = tmp_path / "calibration.tar"
     quantizer = (
         "{backend: onnxruntime, weights: per_channel, activations: uint8, symmetric: false,"
         " reduce_range: false,"

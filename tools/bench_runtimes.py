@@ -64,9 +64,10 @@ class Row:
     problem: str = ""
 
     def cells(self) -> str:
+        few = f" of {FEW}" if self.images == FEW else ""
         return (
-            f"| {self.name} | {self.compute} | {self.worst:.2g} | "
-            f"{self.flips} of {self.images} | {self.ratio:.2f} |"
+            f"| {self.name} | {self.compute} | {self.worst:.2g} | {self.flips}{few} | "
+            f"{self.ratio:.2f} |"
         )
 
 
@@ -212,6 +213,7 @@ def overhead(session: Session) -> str:
 
 
 def table(session: Session, rows: Sequence[Row]) -> str:
+    images = max((row.images for row in rows), default=0)
     missing: dict[str, list[str]] = {}
     for row in rows:
         if row.problem:
@@ -219,8 +221,8 @@ def table(session: Session, rows: Sequence[Row]) -> str:
     lines = [
         f"### {session.card.spec.name}",
         "",
-        "| runtime and precision | effective compute | max abs Δ of the output | flips "
-        "| latency / ONNX Runtime FP32 |",
+        "| runtime and precision | effective compute | max abs Δ of the output "
+        f"| flips of {images} | latency / ONNX Runtime FP32 |",
         "| --- | --- | --- | --- | --- |",
         *(row.cells() for row in rows if not row.problem),
         "",

@@ -85,14 +85,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--case", action="append", choices=CASES, help="default: all")
     options = parser.parse_args()
-    print("| samples | " + " | ".join(f"{n}, percentiles | {n}, BCa" for n in SIZES) + " |")
+    print("| coverage, % | " + " | ".join(f"{n}, percentiles | {n}, BCa" for n in SIZES) + " |")
     print("| --- |" + " --- |" * (2 * len(SIZES)))
     for case in options.case or CASES:
-        cells = [
-            f"{one:.1%}".replace("%", " %")
-            for n in SIZES
-            for one in coverage(case, n, options.runs)
-        ]
+        cells = [f"{100 * one:.1f}" for n in SIZES for one in coverage(case, n, options.runs)]
         print(f"| {case} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -119,13 +119,13 @@ def table(
     head: str,
 ) -> None:
     """Print one table; above 0 the gate should fail, below 0 it should pass, at 0 neither."""
-    print(f"| {head} | decided | wrong | images, median | 90 % | fixed sample |")
+    print(f"| {head} | decided, % | wrong, % | images, median | p90 | fixed sample |")
     print("| --- | --- | --- | --- | --- | --- |")
     for (name, decision, used), truth, alone in zip(found, truths, fixed, strict=True):
         wrong = (decision != 0) if truth == 0 else (decision == -np.sign(truth))
         median, late = np.percentile(used, [50, 90])
         print(
-            f"| {name} | {100 * (decision != 0).mean():.1f} % | {100 * wrong.mean():.2f} % | "
+            f"| {name} | {100 * (decision != 0).mean():.1f} | {100 * wrong.mean():.2f} | "
             f"{median:,.0f} | {late:,.0f} | {alone} |",
             flush=True,
         )

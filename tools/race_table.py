@@ -375,7 +375,7 @@ def table(head: str, runs: int, most: int, seed: int) -> Iterator[str]:
     random = np.random.default_rng(seed)
     ends = [stop for _, stop in rounds(most)]
     yield (
-        f"| {head} | answered | wrong | images, median | 90 % | work, median | 90 % | "
+        f"| {head} | answered, % | wrong, % | images, median | p90 | work, %, median | p90 | "
         "fixed sample |"
     )
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
@@ -392,9 +392,9 @@ def table(head: str, runs: int, most: int, seed: int) -> Iterator[str]:
             enough = np.concatenate([one.fixed for one in found]).mean(axis=0) >= POWER
             fixed = f"{ends[int(enough.argmax())]:,}" if enough.any() else f"> {most:,}"
         yield (
-            f"| {name} | {100 * answered.mean():.1f} % | {100 * wrong.mean():.2f} % | "
-            f"{images[0]:,.0f} | {images[1]:,.0f} | {100 * share[0]:.0f} % | "
-            f"{100 * share[1]:.0f} % | {fixed} |"
+            f"| {name} | {100 * answered.mean():.1f} | {100 * wrong.mean():.2f} | "
+            f"{images[0]:,.0f} | {images[1]:,.0f} | {100 * share[0]:.0f} | "
+            f"{100 * share[1]:.0f} | {fixed} |"
         )
 
 

@@ -38,6 +38,7 @@ class Figure:
         path: dotted, in ``summary.json``.
         names: in rules, that which is listed first.
         about: what is declared of it.
+        title: in words.
         value: None where it could not be worked out, or the run is yet to be.
         held: whether the part that it lies in has a value.
     """
@@ -45,6 +46,7 @@ class Figure:
     path: str
     names: tuple[str, ...]
     about: About
+    title: str
     value: Any
     held: bool
 
@@ -56,6 +58,7 @@ class _Place:
     path: tuple[str, ...] = ()
     names: tuple[tuple[str, ...], ...] = ((),)
     behind: tuple[str, ...] = ()
+    title: str = ""
     held: bool = True
 
     def down(self, part: str, said: Sequence[Any] = (), usual: bool = False) -> _Place:
@@ -73,7 +76,8 @@ class _Place:
         """Return the number that lies here."""
         path, names = ".".join(self.path), tuple(map(".".join, self.names))
         whole = None if value is _TO_BE else value
-        return Figure(path, (about.short,) if about.short else names, about, whole, self.held)
+        names = (about.short,) if about.short else names
+        return Figure(path, names, about, self.title, whole, self.held)
 
 
 def figures(
@@ -136,6 +140,7 @@ class _Walk:
             if inner is MISSING:
                 continue
             at = place.down(key, field.metadata)
+            at = replace(at, title=field.description or place.title)
             if key == main:
                 at = replace(at, names=(*place.names, *at.names))
             if main and key == "ci95":
@@ -159,6 +164,7 @@ class _Walk:
             yield _Place(
                 (*place.path, "ci95", str(at)),
                 tuple((*name, word) for name in names),
+                title=place.title,
                 held=place.held and value is not None,
             ).figure(replace(about, short=""), end)
 

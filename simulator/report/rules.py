@@ -89,6 +89,8 @@ def number(value: float | None, unit: Unit) -> str:
         return f"{100 * value:+.4g} points"
     if unit is Unit.SHARE:
         return f"{100 * value:.4g} %"
+    if isinstance(value, int):
+        return f"{value:,}"
     bare = unit in (Unit.COUNT, Unit.RATIO, Unit.PROBABILITY)
     return f"{value:.6g} {'' if bare else unit.value}".rstrip()
 

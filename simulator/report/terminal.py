@@ -186,8 +186,8 @@ def _notes(summary: PairSummary, console: Console) -> None:
     same = summary.controls.self_
     if same.bit_equal:
         console.print(
-            f"control: each side against itself, {same.samples} {summary.sample_unit}s: 0 flips, "
-            "bit-equal",
+            f"control: each side against itself, {same.samples} {summary.sample_unit}s: "
+            f"{same.flips} flips, bit-equal",
             highlight=False,
         )
 

@@ -133,7 +133,7 @@ class Profile(Typed):
 class Running(Profile):
     """A stack that ran."""
 
-    effective: dict[str, Any] = Field(
+    effective: Annotated[dict[str, Any], About(hidden=True)] = Field(
         description="what the runtime says is in force: compute, threads, device, ..."
     )
 

@@ -126,9 +126,11 @@ def test_the_confusion_that_changed_is_counted(tmp_path):
 
 
 def test_the_answer_in_numbers_has_the_metrics_and_the_kinds(tmp_path):
-    metrics, kinds = flips.answer(reading.read(eight(tmp_path / "run"))).tables
+    metrics, kinds, further = flips.answer(reading.read(eight(tmp_path / "run"))).tables
 
-    assert metrics.rows == [["top-1", "75.00%", "50.00%", "-25.00", "-66.38 to +26.38"]]
+    assert metrics.rows == [["top-1", "75.00%", "50.00%", "-25.00", "-66.38 to +26.38", "0.625"]]
+    assert ["McNemar's exact test", f"{stats.binomtest(1, 4).pvalue:.6g}"] in further.rows
+    assert further.folded
     assert kinds.rows == [["changed images", "5 of 8"], ["right→wrong", "3"], ["wrong→right", "1"],
                           ["wrong→other", "1"]]  # fmt: skip
 

@@ -33,10 +33,12 @@ class ClassificationView(View):
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return the kinds of flips, McNemar's test, and how many images 0.1 points would need."""
         flips = summary["flips"]
+        top5 = self._top5(flips)
         if not summary["labelled"]:
-            return [("", "")]
+            return [("", ""), *top5]
         found = [
             *super().lines(summary),
+            *top5,
             ("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"),
         ]
         if needed := flips["samples_for_tenth_point"]:
@@ -47,6 +49,13 @@ class ClassificationView(View):
             )
             found.append(("power", power))
         return found
+
+    def _top5(self, flips: Mapping[str, Any]) -> list[tuple[str, str]]:
+        if flips["top5_flips"] is None:
+            return []
+        found, rate = flips["top5_flips"], flips["top5_flip_rate"]
+        words = f"another set for {found:,} {self.task.unit}s = {rate:.2%}"
+        return [("5 best", words)]
 
     def findings(self, summary: Mapping[str, Any]) -> list[str]:
         """Warn where McNemar's test has too few pairs to find anything."""

@@ -105,6 +105,8 @@ class Worker:
         with self._lock:
             if self._halted:
                 raise (SampleError if of_sample else ModelError)(f"{self._called} was interrupted")
+            if self._process is not None and self._process.poll() is not None:
+                self._end()  # it died since the last call, for example for want of memory
             if of is not None and (self._process is None or of[0] != self._life):
                 raise Stale
             number, gone = of and of[1], self._forgotten()
@@ -154,6 +156,7 @@ class Worker:
 
     def go_on(self) -> None:
         """Let the next call start the process again."""
+        self.stop()
         self._crashes, self._halted = 0, False
 
     def _forgotten(self) -> list[int]:

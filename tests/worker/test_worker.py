@@ -57,6 +57,18 @@ def test_one_bad_sample_is_one_line_and_the_next_goes_through(fragile, idct, lin
         assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
 
 
+def test_a_worker_that_died_between_two_calls_is_started_again(fragile):
+    """As after Ctrl-C in a notebook, which halts every worker."""
+    made = decoder(fragile, "raise")
+    with registry.interrupted():
+        pass
+
+    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
+    with registry.interrupted():
+        pass
+    assert decoder(fragile, "raise").rgb(PICTURE).rgb[0, 0, 0] == 12
+
+
 def test_a_hanging_worker_is_ended(fragile, monkeypatch):
     made = decoder(fragile, "hang")
     assert made.rgb(PICTURE).rgb[0, 0, 0] == 12

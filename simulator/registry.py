@@ -15,6 +15,7 @@ from typing import Any
 from simulator.contract import Backend, Offer, Options, Stage
 from simulator.contract.injection import Injector
 from simulator.contract.installing import install
+from simulator.contract.model_format import MODEL_FORMATS
 from simulator.contract.stage import STAGES
 from simulator.entry_points import of_group, package_of
 from simulator.errors import MissingLibrary, UserError, one_line, unknown
@@ -23,8 +24,6 @@ from simulator.worker.client import Worker
 from simulator.worker.home import Home
 
 GROUP, SERVICES = "simulator.backends", "simulator.services"
-RUNS_CODE = ("torch_export",)
-"""Formats of model files whose own reader may run what a file says."""
 
 
 @cache
@@ -280,7 +279,8 @@ def _hired(backend: Backend, folder: Path) -> Iterator[Worker]:
 
 
 def _reads_code(offer: Offer) -> bool:
-    return getattr(offer.make, "takes", None) in RUNS_CODE
+    takes = getattr(offer.make, "takes", "")
+    return takes in MODEL_FORMATS and MODEL_FORMATS[takes].runs_code
 
 
 def _confined(backend: Backend, *writes: Path) -> Home:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from simulator import registry
 from simulator.conditions.condition import CONDITIONS
+from simulator.contract.model_format import MODEL_FORMATS
 from simulator.data.label_kind import LABELS
 from simulator.data.source import SOURCES
 from simulator.importers import IMPORTERS
@@ -46,7 +47,8 @@ def forget():
         known.cache_clear()
     modality.forget()
     for table in (
-        CONDITIONS, EXECUTORS, IMPORTERS, LABELS, MODALITIES, PARTS, SOURCES, TASKS,
+        CONDITIONS, EXECUTORS, IMPORTERS, LABELS, MODALITIES, MODEL_FORMATS,
+        PARTS, SOURCES, TASKS,
     ):  # fmt: skip
         table.forget()
 

@@ -12,6 +12,7 @@ from simulator.audit.document import AuditSpec
 from simulator.data.label_kind import LABELS
 from simulator.data.source import FOLDER, SOURCES
 from simulator.faults.campaign import CampaignSpec
+from simulator.modalities.card import card_schema
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
 from simulator.profile.json_schema import DIALECT, NOTHING, Schema, document_schema
@@ -42,7 +43,7 @@ def schemas() -> dict[str, Schema]:
 
 def _model_card() -> Schema:
     """The card of each modality; the task decides what ``output`` may have."""
-    cards = {name: MODALITIES[name].Card for name in MODALITIES.names}
+    cards = {name: card_schema(MODALITIES[name].Card) for name in MODALITIES.names}
     outputs = {name: TASKS[name].Output for name in TASKS.names}
     places, definitions = _together([*cards.values(), *outputs.values()])
     any_kind = [{"if": _kind(name), "then": places[shape]} for name, shape in cards.items()]

@@ -6,6 +6,7 @@ simulate prove modality NAME             with the samples, the card and the prof
 simulate prove task NAME                 with the outputs that it brings
 simulate prove data_format CARD          with a small data card of yours; needs --model
 simulate prove importer FILE             with a small file of yours
+simulate prove model_format FILE         with a small model of yours
 simulate prove graph_pass NAME           on a small model of each operator family
 simulate prove executor NAME             against the local one
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from simulator.testing.tasks import Verdict
 
 KINDS = (
-    "stage", "condition", "modality", "task", "data_format", "importer", "graph_pass",
-    "executor",
+    "stage", "condition", "modality", "task", "data_format", "importer", "model_format",
+    "graph_pass", "executor",
 )  # fmt: skip
 
 _SUITES = {
@@ -116,6 +117,10 @@ def _verdicts(kind: str, name: str, model: str | None) -> list[Verdict]:
         from simulator.testing.importers import prove_importer
 
         return prove_importer(Path(name))
+    if kind == "model_format":
+        from simulator.testing.model_formats import prove_model_format
+
+        return prove_model_format(Path(name))
     from simulator.contract.stage import named
 
     prove = named(f"simulator.testing.{_SUITES[kind]}:prove_{kind}")

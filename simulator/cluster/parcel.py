@@ -16,10 +16,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from simulator import cache
+from simulator.contract.model_format import format_of
 from simulator.errors import ModelError, UserError, one_line
 from simulator.files import LARGE, hash_file, read_file
 from simulator.model.artifact import Artifact
-from simulator.model.onnxfile import structure
 from simulator.pipeline.batched import Batched
 from simulator.profile.implementations import Choice, again
 
@@ -229,6 +229,5 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     root = cache.folder().resolve()
     if path.resolve().is_relative_to(root):
         return path.parent, sorted(file for file in path.parent.rglob("*") if file.is_file())
-    if path.suffix == ".onnx":
-        return path.parent, sorted({path, *structure(path)[1]})
-    return path.parent, [path]
+    format = format_of(path)
+    return path.parent, sorted({path, *(format.files(path) if format else ())})

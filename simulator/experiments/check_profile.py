@@ -62,10 +62,6 @@ def absent(choices: Choices) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-_ELSEWHERE = ("torch_export", "gguf", "ctranslate2")
-"""Formats of models that a card may name, and a built-in one need not have."""
-
-
 def is_recorded(chosen: Chosen) -> bool:
     """Return whether a part of a stack is a recording, which knows no other images.
 
@@ -97,7 +93,7 @@ def prove(chosen: Chosen, model: Card | None, say: Callable[[str], None]) -> Pro
         default_card, item = _sample(chosen[0].spec.modality, model is None, Path(folder))
         card = model or Card(default_card)
         wanted = takes(chosen[1])
-        if model is None and wanted in _ELSEWHERE and getattr(card, wanted) is None:
+        if model is None and wanted in card.named and not card.named[wanted]:
             raise MissingLibrary(
                 f"no model that is built in has a {wanted} file; run it with --model CARD"
             )

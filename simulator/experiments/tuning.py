@@ -25,7 +25,7 @@ from simulator.experiments.session import Progress
 from simulator.experiments.tuning_data import EPOCH, INPUTS, LABELS, Examples, prepared
 from simulator.files import TEXT, read_file, write_whole
 from simulator.machine import usable
-from simulator.model.card import Card
+from simulator.model.card import Card, of_onnx_alone
 from simulator.model.onnxfile import check
 from simulator.model.store import digest
 from simulator.pipeline.stack import front_end
@@ -340,12 +340,10 @@ class Tuning(ABC):
         needed = card.task.nc_below({"": tuner.answers(examples.inputs[:1]).shape})
         accuracy = log[-1]["accuracy"]
         converged = accuracy > 0 if needed is None else accuracy >= needed
-        spec = card.spec.model_dump(by_alias=True, exclude_unset=True, mode="json")
+        spec = of_onnx_alone(card.spec.model_dump(by_alias=True, exclude_unset=True, mode="json"))
         spec |= {**self.described(accuracy), "model": MODEL, "converged": converged}
         spec["summary"] += "" if converged else "; NC: not converged"
         spec["checkpoint"] = {"recipe": self.recipe(), "seed": self.settings.seed}
-        for gone in ("torch_export", "tflite", "gguf", "ctranslate2"):
-            spec.pop(gone, None)
         if card.spec.labels:
             labels = Path(card.spec.labels).name
             if (source := card.path.parent / card.spec.labels) != home / labels:

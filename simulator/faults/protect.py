@@ -20,7 +20,7 @@ from simulator.errors import SampleError, Unsupported
 from simulator.experiments.session import Session
 from simulator.model.onnxfile import load
 from simulator.model.range_restriction import Ranges, activations, restrict
-from simulator.model.store import SUFFIX, Artifact, digest, entry
+from simulator.model.store import Artifact, digest, entry
 from simulator.pipeline.inference import Infer
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
@@ -68,10 +68,10 @@ def protected(session: Session, stack: Stack, items: Sequence[Item], by: By) -> 
 
     def make(folder: Path) -> None:
         ranges = _ranges(stack, feeds)
-        restrict(stack.artifact.path, folder / f"model.{SUFFIX['onnx']}", ranges.found, by)
+        restrict(stack.artifact.path, folder / "model.onnx", ranges.found, by)
 
     folder = entry("artifacts", session.card, key, make)
-    artifact = Artifact(folder / f"model.{SUFFIX['onnx']}", key, "onnx")
+    artifact = Artifact(folder / "model.onnx", key, "onnx")
     infer = replace(_infer(stack), artifact=artifact)
     recipes = tuple(infer if isinstance(one, Infer) else one for one in stack.chain.recipes)
     chain = replace(stack.chain, recipes=recipes)

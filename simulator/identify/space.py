@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from simulator.contract import Stage
+from simulator.contract.model_format import ONNX
 from simulator.errors import ProfileError, UserError
 from simulator.identify import columns
 from simulator.identify.options import Column, section, with_base
@@ -177,7 +178,7 @@ def _column(axis: str, base: Any, card: Card) -> Column:
 def _operators(card: Card) -> set[str]:
     import onnx
 
-    if card.model.suffix != ".onnx":
+    if card.format.name != ONNX:
         return set()
     graph = onnx.load(str(card.model), load_external_data=False).graph
     return {node.op_type for node in graph.node}

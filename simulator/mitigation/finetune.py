@@ -24,7 +24,7 @@ from simulator.experiments.tuning_data import Examples
 from simulator.mitigation.augment import Augmentation
 from simulator.mitigation.examples import DrawnExamples
 from simulator.mitigation.preprocessing import COLUMNS, MixedPreprocessing
-from simulator.model.card import Card
+from simulator.model.card import Card, of_onnx_alone
 from simulator.profile.document import read
 from simulator.profile.profile import Profile
 
@@ -228,7 +228,7 @@ def _card(path: Path, settings: Settings) -> Iterator[Card]:
         yield Card(path)
         return
     try:
-        values = dict(read(path).values)
+        values = of_onnx_alone(read(path).values)
     except ProfileError as error:
         raise ModelError(str(error)) from error
     weights = os.path.abspath(settings.weights) if settings.weights else None
@@ -237,8 +237,6 @@ def _card(path: Path, settings: Settings) -> Iterator[Card]:
     named = {"module": settings.module, "weights": weights}
     if isinstance(values.get("labels"), str):
         values["labels"] = os.path.abspath(path.parent / values["labels"])
-    for gone in ("torch_export", "tflite", "gguf", "ctranslate2"):
-        values.pop(gone, None)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / path.name
         digest = {"sha256": sha256(Path(weights)) if weights else None}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
+from simulator.contract.model_format import ONNX, ModelFormat, card_formats
+from simulator.errors import UserError
 from simulator.profile.section import Section
 
 
@@ -39,25 +42,20 @@ class Checkpoint(Section):
 class CardSpec(Section):
     """A model card: the document beside a model's files; a modality's subclass narrows ``input``.
 
-    ``model`` is the path of the ``.onnx`` file; a card of ``.tflite`` files alone has none.
-
-    ``torch_export`` is the path of the same model as a ``torch.export`` program; ``tflite`` has
-    the paths of the same model's ``.tflite`` files by the type of their weights, for example
-    ``{fp32: m.tflite}``; ``gguf`` is that of its GGUF file, and ``ctranslate2`` that of its folder
-    as CTranslate2 has it. ``output`` says what the outputs mean; its fields are the task's.
+    ``model`` is the path of the ``.onnx`` file; :func:`card_schema` adds a field for the same model
+    in each other format. ``output`` says what the outputs mean; its fields are the task's.
     ``quantized`` is written by ``simulate quantize``, and ``converged: false`` where a network
     stayed at chance (NC). ``checkpoint`` says by which recipe it was trained.
     """
+
+    _modality: ClassVar[type[BaseModel] | None] = None
+    """The schema that :func:`card_schema` added the fields of model files to."""
 
     schema_: Literal[1] = Field(alias="schema")
     name: str
     summary: str = ""
     task: str
     model: str | None = None
-    torch_export: str | None = None
-    tflite: dict[str, str] = Field(default_factory=dict)
-    gguf: str | None = None
-    ctranslate2: str | None = None
     input: Any
     output: dict[str, Any]
     labels: str | None = None
@@ -67,9 +65,51 @@ class CardSpec(Section):
 
     @model_validator(mode="after")
     def _has_a_file(self) -> CardSpec:
-        if not (self.model or self.tflite or self.ctranslate2):
+        enough = [one for one in card_formats() if one.suffices]
+        if not any(getattr(self, one.key, None) for one in enough):
+            first, *others = (one.written for one in enough)
             raise ValueError(
-                "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} or ctranslate2: "
-                "FOLDER for the runtimes that take it"
+                f"a card needs {first}, or {' or '.join(others)} for the runtimes that take it"
             )
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the schema that has a name; that with model files is made where it is read."""
+        return _restored, (self._modality or type(self), bool(self._modality), self.__getstate__())
+
+
+def _restored(schema: type[BaseModel], with_files: bool, state: dict[Any, Any]) -> CardSpec:
+    kind = card_schema(schema) if with_files else schema
+    made = cast(CardSpec, kind.__new__(kind))
+    made.__setstate__(state)
+    return made
+
+
+def card_schema(modality: type[BaseModel]) -> type[CardSpec]:
+    """Return a modality's schema of cards, with a field for each format that a card can name.
+
+    Raises:
+        UserError: an installed format names its field as another one.
+    """
+    return _with_files(modality, tuple(card_formats()))
+
+
+@cache
+def _with_files(modality: type[BaseModel], formats: tuple[ModelFormat, ...]) -> type[CardSpec]:
+    fields: dict[str, Any] = {}
+    for one in formats:
+        if one.key in fields or (one.key in modality.model_fields and one.name != ONNX):
+            raise UserError(
+                f"the model format {one.name!r} names a field {one.key!r} that cards have"
+            )
+        fields[one.key] = (str | None, None)
+        if one.by_weights:
+            fields[one.key] = (dict[str, str], Field(default_factory=dict))
+    made: type[CardSpec] = create_model(
+        modality.__name__,
+        __base__=cast(type[CardSpec], modality),
+        __doc__=modality.__doc__,
+        **fields,
+    )
+    made._modality = modality
+    return made

@@ -10,10 +10,11 @@ from pydantic import ValidationError
 
 from simulator import machine, registry
 from simulator.contract import Runtime, Stage
+from simulator.contract.model_format import suffix_of
 from simulator.contract.passes import PASSES, AfterPass, Request
 from simulator.errors import ModelError
 from simulator.model.card import Card
-from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
+from simulator.model.store import Artifact, about, digest, entry, makers
 from simulator.profile import messages
 from simulator.profile.implementations import Choice, Choices
 
@@ -71,7 +72,7 @@ def _altered(
         raise ModelError("\n".join(lines)) from None
     asked = [one.name, PASSES.package(one.name), options.model_dump(mode="json")]
     key = digest([given.key, "after", asked, makers()])
-    name = f"model.{SUFFIX[given.format]}"
+    name = f"model{suffix_of(given.format)}"
 
     def make(draft: Path) -> None:
         report = one.apply(given.path, draft / name, options)

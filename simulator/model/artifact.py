@@ -13,10 +13,11 @@ from typing import Any
 
 import onnx
 
+from simulator import registry
 from simulator.contract import Array, Stage
+from simulator.contract.model_format import MODEL_FORMATS, ONNX, ModelFormat, suffix_of
 from simulator.contract.passes import PASSES, Fitting, Request
 from simulator.errors import ModelError
-from simulator.files import hash_file, hash_folder
 from simulator.model.after import finish
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, dims, load, shape_words
@@ -24,7 +25,7 @@ from simulator.model.passes.graph.batch import with_batch
 from simulator.model.passes.graph.change import difference
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
 from simulator.model.passes.rewrite import rewrite, rewrites, wanted
-from simulator.model.store import SUFFIX, Artifact, about, digest, entry, makers
+from simulator.model.store import Artifact, about, digest, entry, makers
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
@@ -150,41 +151,33 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
         ModelError: the card names no such file.
     """
     wanted = takes(choices)
-    backend = profile.spec.runtime.backend
-    where = profile.where(("runtime", "backend"))
-    if wanted == "onnx" and source.format != "onnx":
-        raise ModelError(
-            f"{where}: runtime {backend} takes an ONNX file, and {card.path} names only other "
-            "files; add model: FILE.onnx, or use a runtime that takes them, such as litert"
-        )
-    if wanted == "onnx":
-        return Artifact(source.path, source.digest, "onnx")
-    if wanted == "torch_export":
-        file = card.torch_export
-        missing = "a torch.export program, and {} names none; add torch_export: FILE.pt2"
-        if backend == "pytorch" and source.format == "onnx":
-            missing += ", or let one be made: runtime.exporter: {{backend: onnx2torch}}"
-    elif wanted == "ctranslate2":
-        file = card.ctranslate2
-        missing = "a folder of CTranslate2, and {} names none; add ctranslate2: FOLDER"
-    elif wanted == "gguf":
-        file, missing = card.gguf, "a GGUF file, and {} names none; add gguf: FILE.gguf"
-    else:
-        storage = profile.spec.precision.storage
-        quantizer = choices.get(Stage.QUANTIZE)
-        given = "fp32" if quantizer or Stage.CAST in choices else storage
-        file = card.tflite.get(given)
-        missing = (
-            f"a .tflite file, and {{}} names none of {given}; add tflite: {{{{{given}: "
-            "FILE.tflite}}, or name a runtime.exporter"
-        )
+    if wanted == ONNX == source.format:
+        return Artifact(source.path, source.digest, ONNX)
+    made = Stage.QUANTIZE in choices or Stage.CAST in choices
+    weights = "fp32" if made else profile.spec.precision.storage
+    file = card.file(wanted, weights)
     if file is None:
-        raise ModelError(f"{where}: runtime {backend} takes {missing.format(card.path)}")
+        where, backend = profile.where(("runtime", "backend")), profile.spec.runtime.backend
+        missing = _missing(card, MODEL_FORMATS[wanted], weights)
+        raise ModelError(f"{where}: runtime {backend} takes {missing}")
     try:
-        key = hash_folder(file) if wanted == "ctranslate2" else hash_file(file)
-        return Artifact(file, key, wanted)
+        return Artifact(file, MODEL_FORMATS[wanted].digest([file]), wanted)
     except OSError as error:
         raise ModelError(f"{file}: cannot be read: {error.strerror}") from error
+
+
+def _missing(card: Card, format: ModelFormat, weights: str) -> str:
+    """Say that a card names no file of a format, and which exporters make one of what it names."""
+    of = f" of {weights}" if format.by_weights else ""
+    written = format.written.replace("fp32", weights)
+    made = [
+        f"{{backend: {backend.name}}}"
+        for backend in registry.backends()
+        for offer in backend.of(Stage.EXPORT)
+        if offer.make.gives == format.name and card.file(offer.make.takes)
+    ]
+    export = f", or let one be made: runtime.exporter: {' or '.join(made)}" if made else ""
+    return f"{format.about}, and {card.path} names none{of}; add {written}{export}"
 
 
 def takes(choices: Choices) -> str:
@@ -269,7 +262,7 @@ def _step(
             (target.parent / NOTES).write_text(json.dumps(list(remarks.values())))
 
     with about(card, f"{choice.backend.name} cannot {choice.stage}"):
-        path = _cached(card, key, f"model.{SUFFIX[format]}", into)
+        path = _cached(card, key, f"model{suffix_of(format)}", into)
     kept = path.parent / NOTES
     told = json.loads(kept.read_text()) if kept.exists() else []
     return Artifact(path, key, format, (*given.notes, *told))

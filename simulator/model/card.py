@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from simulator.contract.model_format import ONNX, ModelFormat, card_formats, format_of
 from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError, unknown
-from simulator.modalities.card import CardSpec
+from simulator.modalities.card import CardSpec, card_schema
 from simulator.modalities.modality import MODALITIES, Feed, Modality
 from simulator.profile import messages
 from simulator.profile.document import Document, read
@@ -31,7 +32,10 @@ class Card:
         spec: its checked content, in the schema of its modality; further files are full paths.
         written: the same, with paths as in the document.
         files: the further files that its ``input`` names, by their key.
-        model: its ONNX file; without one, the first of its ``.tflite`` files, or its folder.
+        named: its model files by format, and by the type of the weights (``""`` where a card
+            names one file).
+        format: the format that it is checked in: ONNX; without an ONNX file, another that suffices.
+        model: its file in that format, the first of several.
         modality: the kind of its samples.
         task: the meaning of its outputs.
         todo: what it still leaves to be said, see :func:`unfinished`.
@@ -47,9 +51,9 @@ class Card:
 
     def __init__(self, path: Path, draft: bool = False) -> None:
         self.path = path
-        if path.suffix == ".onnx":
+        if (given := format_of(path)) is not None:
             raise ModelError(
-                f"{path}: an ONNX file does not say how samples become its input; "
+                f"{path}: {given.about} does not say how samples become its input; "
                 f"write a model card for it (docs/model-cards.md) and give the card instead"
             )
         try:
@@ -62,17 +66,9 @@ class Card:
         self.written, self.modality, task, output = _checked(document)
         self.files: dict[str, Path] = {}
         self.spec: CardSpec = self.modality.located(self.written, self._further)
-        export = self.spec.torch_export
-        self.torch_export = self._file("torch_export", export) if export else None
-        gguf = self.spec.gguf
-        self.gguf = self._file("gguf", gguf) if gguf else None
-        self.tflite = {s: self._file(f"tflite.{s}", f) for s, f in self.spec.tflite.items()}
-        folder = self.spec.ctranslate2
-        self.ctranslate2 = self._folder("ctranslate2", folder) if folder else None
-        given = self.spec.model
-        files = [*([self._file("model", given)] if given else []), *self.tflite.values()]
-        files += [self.ctranslate2] if self.ctranslate2 else []
-        self.model: Path = files[0]
+        self.named = {one.name: self._named(one) for one in card_formats()}
+        self.format = next(one for one in card_formats() if one.suffices and self.named[one.name])
+        self.model: Path = next(iter(self.named[self.format.name].values()))
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
         if labels is None and task.needs_labels:
@@ -93,17 +89,24 @@ class Card:
         self.files[key] = self._file(key, name)
         return self.files[key]
 
-    def _file(self, key: str, name: str) -> Path:
-        file = self.path.parent / name
-        if not os.path.isfile(file):  # unlike Path.is_file, no error if a name is too long
-            raise ModelError(f"{self.path}: {key}: there is no file {file}")
-        return file
+    def file(self, format: str, weights: str = "fp32") -> Path | None:
+        """Return its file in a format; None where it names none, or none of these weights."""
+        named = self.named.get(format, {})
+        return named.get("", named.get(weights))
 
-    def _folder(self, key: str, name: str) -> Path:
-        folder = self.path.parent / name
-        if not os.path.isdir(folder):
-            raise ModelError(f"{self.path}: {key}: there is no folder {folder}")
-        return folder
+    def _named(self, format: ModelFormat) -> dict[str, Path]:
+        written, folder = getattr(self.spec, format.key), format.is_folder
+        if not format.by_weights:
+            return {"": self._file(format.key, written, folder)} if written else {}
+        each = sorted(written.items())
+        return {kind: self._file(f"{format.key}.{kind}", name, folder) for kind, name in each}
+
+    def _file(self, key: str, name: str, folder: bool = False) -> Path:
+        found, kind = self.path.parent / name, "folder" if folder else "file"
+        # unlike those of Path, no error if a name is too long
+        if not (os.path.isdir if folder else os.path.isfile)(found):
+            raise ModelError(f"{self.path}: {key}: there is no {kind} {found}")
+        return found
 
 
 def load(path: str | Path) -> Card:
@@ -121,6 +124,12 @@ def load(path: str | Path) -> Card:
         'classification'
     """
     return Card(Path(path))
+
+
+def of_onnx_alone(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a card's values without its files in other formats, which a change of one outdates."""
+    others = {one.key for one in card_formats() if one.name != ONNX}
+    return {key: value for key, value in values.items() if key not in others}
 
 
 def unfinished(text: str) -> dict[int, str]:
@@ -171,7 +180,7 @@ def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseMo
     if not isinstance(kind, str):
         kind = DEFAULT
     modality = MODALITIES[kind] if known(kind, MODALITIES.names, "input", "kind") else None
-    spec = valid(modality.Card, document.values) if modality else None
+    spec = valid(card_schema(modality.Card), document.values) if modality else None
     task = TASKS[name] if isinstance(name, str) and known(name, TASKS.names, "task") else None
     output = document.values.get("output")
     made = valid(task.Output, output, "output") if task and isinstance(output, dict) else None

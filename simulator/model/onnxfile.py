@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ from google.protobuf.message import DecodeError
 from onnx import helper
 
 from simulator.contract import Port
+from simulator.contract.model_format import Contents
 from simulator.errors import ModelError, harmless, shortened
-from simulator.files import LARGE, check_file, hash_folder, open_file, read_file
+from simulator.files import LARGE, check_file, read_file
 from simulator.modalities.modality import Feed
 from simulator.model.card import Card
 from simulator.model.passes.graph import edit
@@ -28,16 +28,16 @@ PROTOBUF = 2**31
 class ModelFile:
     """A file that passed the checks.
 
-    What another file than an ONNX file takes and gives is known only to the runtime that opens it;
-    there ``inputs`` are the card's, and ``outputs`` is empty.
+    What only the runtime can read takes and gives what the runtime says; there ``inputs`` are the
+    card's, and ``outputs`` is empty.
 
     Attributes:
         path: where it is.
-        digest: SHA-256 of the file and its external data, or of all the card's other files.
+        digest: SHA-256 of all files of the format that the card names, with their external data.
         inputs: the inputs that must be fed, in the file's order.
         outputs: the shape of each output, in the file's order; None for a free dimension.
         pools: the number of MaxPool and AveragePool nodes; 0 for another file than ONNX.
-        format: ``onnx``; ``tflite`` or ``ctranslate2`` for a card that names only such files.
+        format: the name of a model format.
     """
 
     path: Path
@@ -62,9 +62,9 @@ class ModelFile:
         """Return the outputs that a card needs, with their shapes.
 
         Raises:
-            ModelError: the file has no such output, or is no ONNX file.
+            ModelError: the file has no such output, or does not say what it gives.
         """
-        if self.format != "onnx":
+        if not self.outputs:
             raise ModelError(f"{card.path}: recorded outputs need model: FILE.onnx in the card")
         names = card.task.outputs() or (next(iter(self.outputs)),)
         for name in names:
@@ -122,56 +122,49 @@ def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     return model, files
 
 
+def contents(path: Path) -> Contents:
+    """Check that an ONNX file is valid, and read what it takes and gives.
+
+    Raises:
+        ModelError: it is not; the message says what is wrong.
+    """
+    model, files = _load(path)
+    try:
+        onnx.checker.check_model(str(path))
+    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
+        raise ModelError(f"{path}: not a valid ONNX model: {_line(error)}") from error
+    if not model.graph.output:
+        raise ModelError(f"{path}: the model has no output")
+    outputs = {value.name: dims(value) for value in model.graph.output}
+    return Contents(_inputs(path, model), outputs, (path, *files), model.graph)
+
+
 def check(card: Card) -> ModelFile:
     """Check that a card's model is valid and fits the card.
 
     Raises:
         ModelError: it does not; the message says what was expected and what was found.
     """
-    if card.spec.model is None:
-        return _unread(card)
-    path = card.model
-    model, files = _load(path)
+    path, format = card.model, card.format
+    found = format.read(path)
     try:
-        onnx.checker.check_model(str(path))
-    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
-        raise ModelError(f"{path}: not a valid ONNX model: {_line(error)}") from error
-    graph = model.graph
-    inputs = _inputs(path, model)
-    _check_inputs(card, inputs)
-    if problem := card.modality.problem(card.spec, graph):
+        digest = format.digest(card.named[format.name].values(), found)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    if found is None:
+        ports = (Port(one.name or "input", np.dtype(one.dtype), one.shape) for one in card.feeds)
+        return ModelFile(path, digest, {port.name: port for port in ports}, {}, 0, format.name)
+    _check_inputs(card, found.inputs)
+    nodes = found.graph.node if found.graph else ()
+    pools = sum(node.op_type in POOLS for node in nodes)
+    if found.graph and (problem := card.modality.problem(card.spec, found.graph)):
         raise ModelError(f"{card.path}: {path.name}: {problem}")
-    if not graph.output:
-        raise ModelError(f"{path}: the model has no output")
-    digest = hashlib.sha256()
-    for file in (path, *files):
-        with open_file(file, LARGE) as opened:
-            while chunk := opened.read(2**20):
-                digest.update(chunk)
-    found = ModelFile(
-        path,
-        digest.hexdigest(),
-        inputs,
-        {value.name: dims(value) for value in graph.output},
-        sum(node.op_type in POOLS for node in graph.node),
-    )
+    made = ModelFile(path, digest, found.inputs, found.outputs, pools, format.name)
     try:
-        card.task.check(found.wanted(card))
+        card.task.check(made.wanted(card))
     except ModelError as error:
         raise ModelError(f"{card.path}: {path.name}: {error}") from error
-    return found
-
-
-def _unread(card: Card) -> ModelFile:
-    ports = [Port(one.name or "input", np.dtype(one.dtype), one.shape) for one in card.feeds]
-    digest = hashlib.sha256()
-    for _, file in sorted(card.tflite.items()):
-        digest.update(file.read_bytes())
-    if card.ctranslate2:
-        digest.update(hash_folder(card.ctranslate2).encode())
-    inputs = {port.name: port for port in ports}
-    format = "tflite" if card.tflite else "ctranslate2"
-    return ModelFile(card.model, digest.hexdigest(), inputs, {}, 0, format)
+    return made
 
 
 def named(feeds: Sequence[Feed], inputs: Sequence[str]) -> dict[str, Feed]:

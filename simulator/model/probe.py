@@ -21,7 +21,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from simulator import cache, machine, registry
 from simulator.contract import Array, MissingLibrary, Runtime
-from simulator.model.store import SUFFIX, digest, makers
+from simulator.contract.model_format import suffix_of
+from simulator.model.store import digest, makers
 from simulator.profile.implementations import Choice
 
 BITS = {"bf16": 7, "fp16": 10, "fp32": 23}
@@ -198,7 +199,7 @@ def _probed(choice: Choice) -> dict[str, Any] | None:
     real: type[Runtime] = choice.offer.make
     weights, x = model()
     with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
-        source = Path(folder) / f"probe.{SUFFIX[real.takes]}"
+        source = Path(folder) / f"probe{suffix_of(real.takes)}"
         try:
             (save if real.takes == "onnx" else real.save_conv)(weights, source)
         except NotImplementedError:

@@ -18,15 +18,6 @@ from simulator.contract.library import installed_version
 from simulator.errors import ModelError, SimulatorError, one_line
 from simulator.model.card import Card
 
-SUFFIX = {
-    "onnx": "onnx",
-    "torch_export": "pt2",
-    "tflite": "tflite",
-    "rknn": "rknn.zip",
-    "gguf": "gguf",
-    "openvino_ir": "xml",
-    "ctranslate2": "ctranslate2",
-}
 RECIPE = 4
 """Increase it when a rewrite changes, or our own arithmetic that calibration uses."""
 
@@ -38,7 +29,7 @@ class Artifact:
     Attributes:
         path: the file; a folder if the runtime has its own compiled form.
         key: the digest of everything that it depends on.
-        format: ``onnx``, ``torch_export``, ``tflite`` or ``compiled``.
+        format: the name of a model format, or ``compiled``.
         notes: the remarks of the rewrites.
         reports: the reports of the passes of the phase ``after``, in order.
     """

@@ -273,7 +273,7 @@ class StackBuilder:
         self, artifact: Artifact, ports: Mapping[str, tuple[int | None, ...]]
     ) -> dict[str, str]:
         """The runtime's name of each output of the card; by position where names were lost."""
-        if self.source.format != "onnx":
+        if not self.source.outputs:
             return self._given(artifact, ports)
         wanted = self.source.wanted(self.card)
         if set(wanted) <= set(ports):
@@ -299,7 +299,7 @@ class StackBuilder:
     def _given(
         self, artifact: Artifact, ports: Mapping[str, tuple[int | None, ...]]
     ) -> dict[str, str]:
-        """The outputs of a card without an ONNX file, which only the runtime knows."""
+        """The outputs of a file that only its runtime reads."""
         names = self.card.task.outputs() or tuple(ports)[:1]
         if missing := [name for name in names if name not in ports]:
             got = ", ".join(f"{name} {shape_words(shape)}" for name, shape in ports.items())

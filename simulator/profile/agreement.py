@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from simulator import registry
 from simulator.contract import Offer, Stage
+from simulator.contract.model_format import MODEL_FORMATS
 from simulator.profile.profile import Profile
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ def _storage(profile: Profile, choices: Choices) -> list[str]:
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
     if precision.storage == "fp32" or precision.cast or precision.quantizer or runtime is None:
         return []
-    given = ("tflite", "gguf", "ctranslate2", "recording")
-    if Stage.EXPORT not in choices and runtime.offer.make.takes in given:
+    takes = runtime.offer.make.takes
+    typed = takes == "recording" or (takes in MODEL_FORMATS and MODEL_FORMATS[takes].typed)
+    if typed and Stage.EXPORT not in choices:
         return []
     return [
         f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "

@@ -26,8 +26,8 @@ from simulator.contract import (
     rgb_frame,
     yuv_frame,
 )
+from simulator.contract.model_format import suffix_of
 from simulator.contract.stage import STAGES, named
-from simulator.model.store import SUFFIX
 from simulator.testing import files, loads, models
 from simulator.testing.subject import Failed, Subject, expect
 from simulator.testing.workshop import calibration, refusing, without_trace
@@ -268,7 +268,7 @@ def source(subject: Subject, model: str) -> Path:
 def make(subject: Subject, maker: Any, source: Path, model: str = "conv") -> Path:
     """Let an exporter, cast or quantizer write a file."""
     given = getattr(maker, "gives", None)
-    suffix = f".{SUFFIX[given]}" if given in SUFFIX else source.suffix
+    suffix = suffix_of(given) if given else source.suffix
     target = subject.workshop.scratch(f"made{suffix}")
     if subject.offer.stage == Stage.EXPORT:
         maker.export(source, target)

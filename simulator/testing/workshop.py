@@ -11,12 +11,12 @@ import onnx
 
 from simulator import registry
 from simulator.contract import Array, Backend, File, Offer, Options, Runtime, Stage
+from simulator.contract.model_format import suffix_of
 from simulator.errors import MissingLibrary, ModelError, SimulatorError
 from simulator.testing import models
 from simulator.testing.values import CannotMake, one_line, values
 
 _Helper = tuple[Backend, Offer]
-_SUFFIX = {"onnx": "onnx", "torch_export": "pt2", "tflite": "tflite"}
 
 
 class Workshop:
@@ -86,7 +86,7 @@ class Workshop:
             return self._stored(model, format, storage, compute)
         if format == "onnx":
             made = models.build(model)
-            return self._once((model, format), lambda target: onnx.save(made, target), "onnx")
+            return self._once((model, format), lambda target: onnx.save(made, target), ".onnx")
         return self._exported(model, format)
 
     def scratch(self, name: str) -> Path:
@@ -96,7 +96,7 @@ class Workshop:
     def first(self, offer: Offer) -> Options:
         """Return the first value of each field; of a file the small one that it brings."""
         return {
-            name: str(self._once(("example", admits), admits.example, admits.suffix))
+            name: str(self._once(("example", admits), admits.example, f".{admits.suffix}"))
             if isinstance(admits, File)
             else values(admits)[0]
             for name, admits in offer.options.items()
@@ -112,7 +112,7 @@ class Workshop:
                 continue
             return self._step(helper, source, format, lambda maker, s, t: maker.export(s, t))
         for _, offer in self._able(Stage.RUNTIME, lambda o: _writes(o.make, format)):
-            source, suffix = self.file(model), _SUFFIX.get(format, format)
+            source, suffix = self.file(model), suffix_of(format)
             save = partial(offer.make.save_suite, source)
             return self._once((str(source), format), save, suffix)
         raise CannotMake(reason)
@@ -155,7 +155,7 @@ class Workshop:
                 raise CannotMake(f"{backend.name}: {one_line(error)}") from error
 
         key = (str(source), backend.name, offer.stage, repr(asked))
-        return self._once(key, step, _SUFFIX.get(format, format))
+        return self._once(key, step, suffix_of(format))
 
     def _able(self, stage: str, fits: Callable[[Offer], bool]) -> Iterator[_Helper]:
         """Yield the helpers that can run here, those that take ONNX first."""
@@ -167,9 +167,9 @@ class Workshop:
                 continue
             yield helper
 
-    def _once(self, key: Any, make: Callable[[Path], None], suffix: str = "folder") -> Path:
+    def _once(self, key: Any, make: Callable[[Path], None], suffix: str = ".folder") -> Path:
         if key not in self._made:
-            target = self.scratch(f"model.{suffix}")
+            target = self.scratch(f"model{suffix}")
             try:
                 make(target)
                 self._made[key] = target

@@ -32,7 +32,7 @@ def test_a_card_may_name_a_folder_only(tmp_path):
     (tmp_path / "w" / "tokenizer.json").write_text('{"added_tokens": [], "model": {"vocab": {}}}')
     (tmp_path / "card.yaml").write_text(CARD.format(folder="w"))
 
-    assert load(tmp_path / "card.yaml").ctranslate2 == tmp_path / "w"
+    assert load(tmp_path / "card.yaml").file("ctranslate2") == tmp_path / "w"
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path):

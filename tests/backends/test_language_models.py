@@ -157,7 +157,7 @@ def test_new_writes_a_model_a_card_and_a_tokenizer(tmp_path, capsys):
     assert cli.main(["model", "new", str(path)]) == cli.PASS
     card = load(tmp_path / "made" / "model.yaml")
     assert check(card).outputs == {"logits": (None, None, made_gguf.IDS)}
-    assert card.gguf is not None and card.gguf.read_bytes() == path.read_bytes()
+    assert card.file("gguf").read_bytes() == path.read_bytes()
     assert "15 Q8_0" in card.spec.summary and card.spec.input.prefix == 1
     assert cli.main(["model", "new", str(path)]) == cli.USER_ERROR
     assert "is not an empty folder" in capsys.readouterr().err

@@ -166,7 +166,7 @@ def test_a_card_of_tflite_files_is_refused(tmp_path):
     folder.mkdir()
     (folder / "m.tflite").write_bytes(b"....TFL3")
     tflite = tiny.card(folder, model=None, tflite={"fp32": "m.tflite"})
-    with pytest.raises(UserError, match=r"needs the model's gradient, and .* has \.tflite files"):
+    with pytest.raises(UserError, match=r"gradient, and .*; name model: FILE\.onnx or torch_e"):
         bound("fgsm:1/255", tflite)
 
 

@@ -29,7 +29,7 @@ def test_files_are_found_beside_the_card(card, tmp_path, monkeypatch):
 
     assert found.model == card.parent / "model.onnx"
     assert found.labels.names == ("red", "green", "blue")
-    assert found.torch_export is None
+    assert found.file("torch_export") is None
 
 
 def test_a_card_without_any_file_says_which_there_may_be(tmp_path):

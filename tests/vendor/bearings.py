@@ -4,6 +4,8 @@ The network gives 0.5 + 0.5 * x[0], and x is the reading divided by 2. In signed
 0.802 becomes 51 / 128, so the wear 0.7005 becomes 0.6992 and its grade 1 instead of 2.
 """
 
+import json
+
 import numpy as np
 import onnx
 import tiny
@@ -33,6 +35,13 @@ def model():
         helper.make_node("Relu", ["wear"], ["y"]),
     ]
     return tiny.model(nodes, {"x": ["n", 4]}, {"y": ["n", 1]}, weights)
+
+
+def plan(folder):
+    """The same network without the Relu, as a plan of Acme's compiler."""
+    path = folder / "bearings.plan"
+    path.write_text(json.dumps({"weights": [[0.5], [0], [0], [0]], "bias": [0.5]}))
+    return path
 
 
 def write(folder):

@@ -21,7 +21,7 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 WANTED = [
     "backend", "profile", "stage", "axis", "graph pass", "condition", "task", "label kind",
-    "data source", "importer", "modality", "executor", "report section",
+    "data source", "importer", "model format", "modality", "executor", "report section",
 ]  # fmt: skip
 
 
@@ -100,6 +100,7 @@ def example(tmp_path, monkeypatch):
             "DRIVE": str(data / "drive.yaml"),
             "RUN": str(run),
             "FILE": str(board),
+            "MODEL": str(bearings.plan(tmp_path)),
         }
 
 
@@ -119,11 +120,11 @@ def test_every_proof_passes_for_the_example(example, capsys):
 def test_the_guides_show_the_example_as_it_is():
     """Blocks that begin with the name of a file are parts of it."""
     shown = 0
-    for page in ("conditions", "importing", "modalities"):
+    for page in ("conditions", "importing", "modalities", "model-cards"):
         text = (ROOT / "docs" / f"{page}.md").read_text()
         for file, body in re.findall(r"```\w+\n# ([\w./]+)\n(.*?)```", text, re.DOTALL):
             if (VENDOR / file).is_file():
                 shown += 1
                 assert body in (VENDOR / file).read_text(), f"{page}: {file}"
 
-    assert shown == 4
+    assert shown == 5

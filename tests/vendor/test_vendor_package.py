@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny
+import yaml
 from installing import with_vendor
 
 pytestmark = pytest.mark.prove
@@ -275,3 +276,32 @@ def test_their_source_feeds_their_labels_and_runs(site, vectors):
     assert manifest["data"]["images"] == before["data"]["images"]
     site.run(*SENSOR, "--model", model, "--data", data / "drive.npz", "--out", "bare")
     assert read(site.folder / "bare")[1]["deploy"]["metric"] == {"right": None}
+
+
+def test_their_model_format_runs(site):
+    """A card may name a plan alone; its sizes are held against the card before anything runs."""
+    folder = site.folder / "bearings"
+    card = bearings.CARD | {"model": None, "acme_plan": bearings.plan(folder).name}
+    card = {key: value for key, value in card.items() if value is not None}
+    (folder / "plan.yaml").write_text(yaml.safe_dump(card))
+    stacks = ("--train", "acme/sensor_fp32", "--deploy", "acme/sensor_q7")
+    fields = ("backend=acme_plan", "graph_optimization_level=null")
+    runtime = [f"--set={side}.runtime.{field}" for side in ("train", "deploy") for field in fields]
+    data = ("--model", folder / "plan.yaml", *site.vectors[2:])
+    site.run(*stacks, *runtime, *data, "--out", "planned")
+    _, summary, manifest, _ = read(site.folder / "planned")
+
+    assert summary["deploy"]["metric"] == {"right": 0.75}
+    assert manifest["model"]["spec"]["acme_plan"] == "bearings.plan"
+
+    told = site.run(*stacks, *data, code=2).stderr
+    assert "runtime onnxruntime takes an ONNX file" in told
+    assert "names none; add model: FILE.onnx" in told
+    (folder / "short.yaml").write_text(
+        yaml.safe_dump(card | {"input": card["input"] | {"length": 5}})
+    )
+    short = ("--model", folder / "short.yaml", *site.vectors[2:])
+    assert (
+        "input 'x' is 1x4, the card short.yaml makes 1x5"
+        in site.run(*stacks, *runtime, *short, code=2).stderr
+    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator import registry
 from simulator.contract import LOGITS, Backend, Differentiable, Gradient, Pull, Runtime, Stage
+from simulator.contract.model_format import MODEL_FORMATS, ONNX
 from simulator.contract.recipe import Runtimes
 from simulator.digests import sha256
 from simulator.errors import ModelError, SampleError, UserError
@@ -20,8 +21,6 @@ from simulator.model.onnxfile import ModelFile
 from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
-FORMATS = ("torch_export", "onnx")
-"""What gradients are computed of: the first one that a card has."""
 TINY = 1e-30
 """Probabilities below it count as it: their logarithm is finite."""
 NEAR = 1e-3
@@ -111,7 +110,7 @@ class Target:
 
     Attributes:
         path: the file whose gradient is followed.
-        format: of that file, ``torch_export`` or ``onnx``.
+        format: of that file, one that some backend differentiates.
         digest: SHA-256 of that file, with its external data.
         onnx: the card's ONNX file, whose scores the other's must have; None without one.
         feed: how pixels become its input.
@@ -153,15 +152,15 @@ def target_of(text: str, card: Card, source: ModelFile) -> Target:
     """
     feed = Feed.of(text, card)
     onnx = source.path if source.format == "onnx" else None
-    files = {"torch_export": card.torch_export, "onnx": onnx}
-    known = ((format, path) for format in FORMATS if (path := files[format]) is not None)
-    format, path = next(known, (None, None))
-    if format is None or path is None:
+    known = {format: path for format in _formats() if (path := card.file(format)) is not None}
+    if not known:
+        written = " or ".join(MODEL_FORMATS[format].written for format in reversed(_formats()))
         raise UserError(
-            f"--under {text}: an attack needs the model's gradient, and {card.path} has .tflite "
-            "files only; name model: FILE.onnx or torch_export: FILE.pt2 in the card"
+            f"--under {text}: an attack needs the model's gradient, and {card.path} names no file "
+            f"that has one; name {written} in the card"
         )
-    digest = source.digest if format == "onnx" else str(sha256(path))
+    format, path = next(iter(known.items()))
+    digest = source.digest if format == ONNX else str(sha256(path))
     found = Target(path, format, digest, onnx, feed)
     opened(found)
     return found
@@ -246,6 +245,13 @@ def opened(target: Target) -> Opened:
 def release() -> None:
     """Forget the opened targets; each is freed as soon as no attack uses it."""
     opened.cache_clear()
+
+
+def _formats() -> list[str]:
+    """Return the formats that backends differentiate; ONNX, which is converted, last."""
+    offers = (offer for one in registry.backends() for offer in one.of(Stage.GRADIENT))
+    found = {one for offer in offers for one in cast(tuple[str, ...], offer.options["format"])}
+    return sorted(found, key=lambda one: one == ONNX)
 
 
 def _backend(format: str) -> Backend:

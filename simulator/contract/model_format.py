@@ -1,0 +1,131 @@
+"""Formats of model files: what a card may name and a runtime may take. Each by entry point."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, final
+
+from simulator.contract.model import Port
+from simulator.entry_points import Table
+from simulator.files import LARGE, hash_folder, open_file
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a model file takes and gives, read without running it.
+
+    Attributes:
+        inputs: the inputs that must be fed, in the file's order.
+        outputs: the shape of each output, in the file's order; None for a free dimension.
+        files: all files that the model consists of, as :meth:`ModelFormat.files` returns them.
+        graph: an ``onnx.GraphProto``, of an ONNX file.
+    """
+
+    inputs: Mapping[str, Port]
+    outputs: Mapping[str, tuple[int | None, ...]]
+    files: Sequence[Path]
+    graph: Any = None
+
+
+class ModelFormat:
+    """One format of model files; the defaults are those of one file that only its runtime reads.
+
+    Attributes:
+        name: the name of its entry point: what runtimes, exporters and quantizers say they take
+            and give.
+        about: such a file in words, with an article.
+        suffix: how the names of its files end, with the dot.
+        key: the field of a model card that names such a file; empty: no card does, it is made of
+            another.
+        is_folder: whether it is a folder of files.
+        by_weights: whether a card names a file for each type of weights.
+        suffices: whether a card may name such a file alone.
+        typed: whether the file has its own type of weights, whatever a profile would make.
+        runs_code: whether the library that reads it may run what the file says.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    suffix: ClassVar[str]
+    key: ClassVar[str] = ""
+    is_folder: ClassVar[bool] = False
+    by_weights: ClassVar[bool] = False
+    suffices: ClassVar[bool] = False
+    typed: ClassVar[bool] = False
+    runs_code: ClassVar[bool] = False
+
+    def recognises(self, path: Path) -> bool:
+        """Whether a file or folder is of this format, by its name."""
+        return path.name.lower().endswith(self.suffix) and not os.path.isdir(path)
+
+    def files(self, path: Path) -> list[Path]:
+        """Return all files that a model consists of; those of a folder are directly in it.
+
+        Raises:
+            ModelError: one is missing, or may not be used.
+        """
+        return sorted(path.iterdir()) if self.is_folder else [path]
+
+    def read(self, path: Path) -> Contents | None:
+        """Read what a file takes and gives; None where only its runtime knows.
+
+        Raises:
+            ModelError: the file is damaged or refused, and why.
+        """
+        return None
+
+    @final
+    def digest(self, paths: Iterable[Path], known: Contents | None = None) -> str:
+        """Return the SHA-256 of all files of some models, or that of a folder.
+
+        Args:
+            paths: where they are.
+            known: what :meth:`read` gave of the one model, whose files are not looked up again.
+
+        Raises:
+            OSError: one of them cannot be read.
+            ModelError: as for :meth:`files`.
+        """
+        found = hashlib.sha256()
+        for path in paths:
+            if self.is_folder:
+                return hash_folder(path)
+            for file in known.files if known else self.files(path):
+                with open_file(file, LARGE) as opened:
+                    while chunk := opened.read(2**20):
+                        found.update(chunk)
+        return found.hexdigest()
+
+    @property
+    def written(self) -> str:
+        """Return how a card names one, for messages."""
+        file = "FOLDER" if self.is_folder else f"FILE{self.suffix}"
+        return f"{self.key}: {{fp32: {file}}}" if self.by_weights else f"{self.key}: {file}"
+
+
+MODEL_FORMATS: Table[ModelFormat] = Table(
+    "simulator.model_formats", "model format", lambda one: isinstance(one, ModelFormat)
+)
+"""Every format by name; entry points name objects."""
+ONNX = "onnx"
+"""The format that graph passes, casts and quantizers of this program work on."""
+
+
+def card_formats() -> list[ModelFormat]:
+    """Return the formats that a card can name: ONNX, then other files, then folders."""
+    named = (one for one in MODEL_FORMATS if one.key)
+    return sorted(named, key=lambda one: (one.name != ONNX, one.is_folder, one.name))
+
+
+def format_of(path: Path) -> ModelFormat | None:
+    """Return the format of a model file; None for another file."""
+    return next((one for one in MODEL_FORMATS if one.recognises(path)), None)
+
+
+def suffix_of(format: str) -> str:
+    """Return how the names of a format's files end, with the dot."""
+    return MODEL_FORMATS[format].suffix if format in MODEL_FORMATS else f".{format}"

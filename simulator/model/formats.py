@@ -1,0 +1,102 @@
+"""The formats of model files that this program knows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from simulator.contract.model_format import Contents, ModelFormat
+
+
+class Onnx(ModelFormat):
+    """An ONNX file, with the files of its external data."""
+
+    name = "onnx"
+    about = "an ONNX file"
+    suffix = ".onnx"
+    key = "model"
+    suffices = True
+
+    def files(self, path: Path) -> list[Path]:
+        """Return the file, then those of its external data."""
+        from simulator.model.onnxfile import structure
+
+        return [path, *structure(path)[1]]
+
+    def read(self, path: Path) -> Contents:
+        """Check the model, and read its inputs and outputs."""
+        from simulator.model.onnxfile import contents
+
+        return contents(path)
+
+
+class TorchExport(ModelFormat):
+    """A program of ``torch.export.save``; :mod:`simulator.contract.program` looks it through."""
+
+    name = key = "torch_export"
+    about = "a torch.export program"
+    suffix = ".pt2"
+    runs_code = True
+
+
+class Tflite(ModelFormat):
+    """A flat buffer of TensorFlow Lite."""
+
+    name = key = "tflite"
+    about = "a .tflite file"
+    suffix = ".tflite"
+    by_weights = True
+    suffices = True
+    typed = True
+
+
+class Gguf(ModelFormat):
+    """A language model of llama.cpp."""
+
+    name = key = "gguf"
+    about = "a GGUF file"
+    suffix = ".gguf"
+    typed = True
+
+
+class CTranslate2(ModelFormat):
+    """A folder of CTranslate2, with ``model.bin`` in it."""
+
+    name = key = "ctranslate2"
+    about = "a folder of CTranslate2"
+    suffix = ".ctranslate2"
+    is_folder = True
+    suffices = True
+    typed = True
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is a folder with a model in it."""
+        return os.path.isfile(path / "model.bin")
+
+
+class OpenVinoIr(ModelFormat):
+    """OpenVINO's IR, which is made of an ONNX file: a graph, and its weights beside it."""
+
+    name = "openvino_ir"
+    about = "an OpenVINO IR"
+    suffix = ".xml"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether weights lie beside it."""
+        return super().recognises(path) and os.path.isfile(path.with_suffix(".bin"))
+
+    def files(self, path: Path) -> list[Path]:
+        """Return the graph and the weights."""
+        return [path, path.with_suffix(".bin")]
+
+
+class Rknn(ModelFormat):
+    """A model of RKNN-Toolkit2 with its inputs, which is made of an ONNX file."""
+
+    name = "rknn"
+    about = "a model of RKNN-Toolkit2"
+    suffix = ".rknn.zip"
+
+
+ONNX, TORCH_EXPORT, TFLITE, GGUF = Onnx(), TorchExport(), Tflite(), Gguf()
+CTRANSLATE2, OPENVINO_IR, RKNN = CTranslate2(), OpenVinoIr(), Rknn()

@@ -1,4 +1,4 @@
-"""``--example text``: its questions; that it runs is shown by the README, which CI prints."""
+"""``--example text``: its questions; that it runs is a command of the README, which CI runs."""
 
 from __future__ import annotations
 

@@ -10,9 +10,11 @@ from rich.markup import escape
 
 from simulator.faults.replay import Replayed
 from simulator.report.fitted import Fitted
+from simulator.report.table import Column, Table, screen
 from simulator.report.words import figure, run_on, share
 from simulator.results.faults import FaultEvent, FaultGroup, FaultsSummary, Mean, Rate
 from simulator.tasks.task import TASKS
+from simulator.typed import Unit
 
 _LAYERS = 8
 _EVENTS = 5
@@ -43,8 +45,14 @@ def _listed(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else f"{value}"
 
 
-def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
-    """Return the lines of the first table: a name, and a cell for each stack."""
+def whole(summary: FaultsSummary, first: str = "", title: str = "") -> Table:
+    """Return the first table: a line for each figure, a cell for each stack.
+
+    Args:
+        summary: of a campaign.
+        first: the head of the names.
+        title: of the table.
+    """
     stacks, said = list(summary.stacks.values()), words(summary)
     found = [
         ("silent corruption (SDC)", [rate(one.sdc) for one in stacks]),
@@ -62,7 +70,8 @@ def rows(summary: FaultsSummary) -> list[tuple[str, list[str]]]:
     for metric in stacks[0].clean:
         cells = [f"{share(one.clean[metric])} → {share(one.faulty[metric])}" for one in stacks]
         found.append((f"{metric}, clean → faulty", cells))
-    return found
+    columns = [Column(first), *(Column(side, Unit.SHARE) for side in summary.stacks)]
+    return Table(columns, [[name, *cells] for name, cells in found], title)
 
 
 def words(summary: FaultsSummary) -> Callable[[str], str]:
@@ -98,10 +107,7 @@ def _rates(summary: FaultsSummary, console: Console) -> None:
     of = f"{summary.faults:,} faults, {run_on(summary)}"
     weighted = "" if summary.allocation == "proportional" else "rates weighted by stratum; "
     title = f"{summary.campaign}: {of}; {weighted}95 % intervals in brackets"
-    table = Fitted("", *map(escape, summary.stacks), title=escape(title), right=1)
-    for name, cells in rows(summary):
-        table.add_row(escape(name), *cells)
-    console.print(table, highlight=False)
+    console.print(screen(whole(summary, title=title)), highlight=False)
 
 
 def _groups(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
-from simulator.faults.screen import mean, rate, reading, rows, shown, words
+from simulator.faults.screen import mean, rate, reading, shown, whole, words
 from simulator.report import charts
 from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS
 from simulator.report.sections.section import Panel, Section, Table, fitting, part
 from simulator.report.sections.style import error_bars, figure, looks, text
+from simulator.report.table import page
 from simulator.report.words import count
 from simulator.results.faults import FaultEvent, FaultGroup, FaultsSummary, Rate
 
@@ -21,7 +22,6 @@ def rates(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, FaultsSummary):
         return None
-    table = [[name, *cells] for name, cells in rows(summary)]
     paired = [
         f"Of the same faults {one.only_first} corrupt {one.than} alone, "
         f"{one.only_this} {side} alone, {one.both} both."
@@ -40,7 +40,7 @@ def rates(run: Run) -> Section | None:
             *methods,
             *paired,
         ],
-        tables=[Table(["", *summary.stacks], table, "Rates and severities, with intervals", 2)],
+        tables=[page(whole(summary, title="Rates and severities, with intervals"))],
     )
 
 

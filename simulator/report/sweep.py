@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.markup import escape
 
 from simulator.report import cells
-from simulator.report.fitted import Fitted
-from simulator.report.words import dropped, ends, moved, title, turned
+from simulator.report.table import FORMS, NOTHING, Cell, Column, Table, markdown, screen
+from simulator.report.words import dropped, moved, title, turned
 from simulator.results.suites import SweepSummary
 from simulator.tasks.task import TASKS
-
-NOTHING = "-"
+from simulator.typed import Unit
 
 
 def render(summaries: Sequence[SweepSummary], form: str, console: Console) -> None:
@@ -23,37 +21,39 @@ def render(summaries: Sequence[SweepSummary], form: str, console: Console) -> No
 
     Args:
         summaries: one summary of ``simulate sweep`` per model, of the same suite.
-        form: ``text``, ``markdown``, ``latex``, ``csv`` or ``options`` (a row per option).
+        form: ``text``, or one of :func:`printed`.
         console: where text goes; the other forms are printed plainly.
     """
-    if form == "csv":
-        print(as_csv(summaries), end="")
-    elif form == "markdown":
-        print(markdown(summaries), end="")
-    elif form == "options":
-        print(options(summaries), end="")
-    elif form == "latex":
-        print(latex(summaries), end="")
-    else:
+    if form == "text":
         _text(summaries, console)
+    else:
+        print(printed(summaries, form), end="")
 
 
-def header(summaries: Sequence[SweepSummary]) -> list[str]:
-    """Return the columns: the model, its accuracy, then those of the suite."""
-    titles = [
-        f"{name} mean (worst)" if any(_many(s, name) for s in summaries) else name
-        for name in _columns(summaries)
-    ]
-    return ["model", "trained", *titles]
+def printed(summaries: Sequence[SweepSummary], form: str) -> str:
+    """Return the table for a document.
+
+    Args:
+        summaries: one for each model, of the same suite.
+        form: ``markdown``, ``latex``, ``csv`` or ``options`` (in Markdown, a row per option).
+    """
+    if form == "options":
+        return "".join(map(_options, summaries))
+    return FORMS[form](_every(summaries) if form == "csv" else _columns_of(summaries))
 
 
-def lines(summaries: Sequence[SweepSummary]) -> list[list[str]]:
-    """Return the cells: the trained metric in %, then the change in points and the flips in %."""
-    columns = _columns(summaries)
-    return [
-        [s.model, f"{s[s.metric] * 100:.2f}", *(_cell(s, name) for name in columns)]
-        for s in summaries
-    ]
+def _columns_of(summaries: Sequence[SweepSummary]) -> Table:
+    """A line a model: the trained metric in %, then each column's change and flips."""
+    first, columns = summaries[0], _columns(summaries)
+    many = {name for name in columns if any(_many(one, name) for one in summaries)}
+    titles = [f"{name} mean (worst)" if name in many else name for name in columns]
+    return Table(
+        [Column("model"), Column("trained", Unit.SHARE),
+         *(Column(name, Unit.POINTS) for name in titles)],
+        [[one.model, one.trained, *(_cell(one, name) for name in columns)] for one in summaries],
+        f"{first.suite}: change of {title(first.task, first.metric)}, points / {_answers(first)} "
+        f"flipped, {first.samples:,} {first.sample_unit}s, trained on {first.train.profile}",
+    )  # fmt: skip
 
 
 def _answers(summary: SweepSummary) -> str:
@@ -81,15 +81,9 @@ def _cell(summary: SweepSummary, name: str) -> str:
 
 
 def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
-    first = summaries[0]
-    heading = (
-        f"{first.suite}: change of {title(first.task, first.metric)}, points / {_answers(first)} "
-        f"flipped, {first.samples:,} {first.sample_unit}s, trained on {first.train.profile}"
-    )
-    table = Fitted(*map(escape, header(summaries)), title=escape(heading), right=1)
-    for line in lines(summaries):
-        table.add_row(*(escape(cell).replace(" / ", "\n") for cell in line))
-    console.print(table, highlight=False)
+    table = _columns_of(summaries)
+    below = [[cell.replace(" / ", "\n") for cell in line] for line in table.lines()]
+    console.print(screen(replace(table, rows=below)), highlight=False)
     for summary in summaries:
         systematic, name = summary.systematic, escape(summary.model)
         sni = NOTHING if systematic.sni is None else f"{systematic.sni:.4f}"
@@ -113,86 +107,48 @@ def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
             console.print(f"[yellow]note[/] {name}: {escape(str(warning))}", highlight=False)
 
 
-def markdown(summaries: Sequence[SweepSummary]) -> str:
-    """Return a Markdown table."""
-    titles = header(summaries)
-    return _table([titles, ["---"] * len(titles), *lines(summaries)])
+def _options(summary: SweepSummary) -> str:
+    """A row per option: delta is option minus trained."""
+    metric, view = summary.metric, TASKS[summary.task].view()
+    kinds = {name: view.kind(name) for name in view.task.kinds}
+    fails = any(one.count for one in summary.failed.values())
+    columns = [
+        Column(""), Column(f"{title(summary.task, metric)} %", Unit.SHARE),
+        Column("delta", Unit.POINTS), Column("95 % interval", Unit.POINTS), Column("flips"),
+        *(Column(words, Unit.COUNT) for words in kinds.values()), Column("p", Unit.PROBABILITY),
+        *([Column("n", Unit.COUNT)] if summary.early else []),
+        *([Column("fails on", Unit.COUNT)] if fails else []),
+    ]  # fmt: skip
+    rows: list[Sequence[Cell]] = [["trained", summary.trained, *[""] * (len(columns) - 2)]]
+    for name, column in summary.columns.items():
+        for option, one in column.options.items():
+            failed = summary.failed.get(f"{name}/{option}")
+            rows.append(
+                [
+                    f"{name}: {option}" if option != name else name,
+                    one[metric], 0 - one.drop, turned(one.drop_ci95),
+                    f"{one.flips} ({one.flip_rate * 100:.1f} %)",
+                    *(one[kind] for kind in kinds), one.p,
+                    *([one.samples] if summary.early else []),
+                    *([failed.count if failed else None] if fails else []),
+                ]
+            )  # fmt: skip
+    head = f"{cells.markdown(summary.model)}, {summary.samples} {summary.sample_unit}s"
+    return f"{head}\n\n{markdown(Table(columns, rows))}\n"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(map(cells.markdown, row))} |\n" for row in rows)
-
-
-def options(summaries: Sequence[SweepSummary]) -> str:
-    """Return a Markdown table with a row per option: delta is option minus trained."""
-    text = ""
+def _every(summaries: Sequence[SweepSummary]) -> Table:
+    """A row per model and option, for other programs."""
+    early = any(summary.early for summary in summaries)
+    names = ["drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
+    titles = ["model", "column", "option", summaries[0].metric, *names, *(["samples"] * early)]
+    rows: list[Sequence[Cell]] = []
     for summary in summaries:
-        metric, view = summary.metric, TASKS[summary.task].view()
-        kinds = {name: view.kind(name) for name in view.task.kinds}
-        titles = [
-            "",
-            f"{title(summary.task, metric)} %",
-            "delta",
-            "95 % interval",
-            "flips",
-            *kinds.values(),
-            "p",
-            *(["n"] if summary.early else []),
-            *(["fails on"] if any(one.count for one in summary.failed.values()) else []),
-        ]
-        trained = ["trained", f"{summary[metric] * 100:.2f}"]
-        rows = [titles, ["---"] * len(titles), [*trained, *[""] * (len(titles) - 2)]]
+        whole = [summary.samples] * early
+        rows.append([summary.model, "train", "train", summary.trained, 0, 0, 0, 0, 0, *whole])
         for name, column in summary.columns.items():
-            for option, entry in column.options.items():
-                rows.append(
-                    [
-                        f"{name}: {option}" if option != name else name,
-                        f"{entry[metric] * 100:.2f}",
-                        moved(entry.drop),
-                        ends(turned(entry.drop_ci95)),
-                        f"{entry.flips} ({entry.flip_rate * 100:.1f} %)",
-                        *(str(entry[kind]) for kind in kinds),
-                        f"{entry.p:.2g}",
-                        *([str(entry.samples)] if summary.early else []),
-                        *_failing(summary, f"{name}/{option}"),
-                    ]
-                )
-        name = cells.markdown(summary.model)
-        text += f"{name}, {summary.samples} {summary.sample_unit}s\n\n{_table(rows)}\n"
-    return text
-
-
-def _failing(summary: SweepSummary, option: str) -> list[str]:
-    """The cell that says on how many samples an option fails; none where no stack does."""
-    if not any(one.count for one in summary.failed.values()):
-        return []
-    return [f"{summary.failed[option].count:,}" if option in summary.failed else NOTHING]
-
-
-def latex(summaries: Sequence[SweepSummary]) -> str:
-    """Return a LaTeX tabular."""
-    titles = header(summaries)
-    rows = [" & ".join(map(cells.latex, row)) + r" \\" for row in [titles, *lines(summaries)]]
-    body = "\n".join([rows[0], r"\hline", *rows[1:]])
-    return f"\\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}\n{body}\n\\end{{tabular}}\n"
-
-
-def as_csv(summaries: Sequence[SweepSummary]) -> str:
-    """Return one row per model and option."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    metric = summaries[0].metric
-    figures = [metric, "drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
-    counted = ["samples"] if any(summary.early for summary in summaries) else []
-    writer.writerow(["model", "column", "option", *figures, *counted])
-    for summary in summaries:
-        model = cells.spreadsheet(summary.model)
-        whole = [summary.samples] if counted else []
-        writer.writerow([model, "train", "train", summary[metric], 0, 0, 0, 0, 0, *whole])
-        for name, column in summary.columns.items():
-            for option, entry in column.options.items():
-                names = [model, cells.spreadsheet(name), cells.spreadsheet(option)]
-                values = [entry[metric], entry.drop, *entry.drop_ci95]
-                own = [entry.samples or summary.samples] if counted else []
-                writer.writerow([*names, *values, entry.flips, entry.flip_rate, *own])
-    return out.getvalue()
+            for option, one in column.options.items():
+                rows.append([summary.model, name, option, one[summary.metric], one.drop,
+                             *one.drop_ci95, one.flips, one.flip_rate,
+                             *([one.samples or summary.samples] * early)])  # fmt: skip
+    return Table([Column(name) for name in titles], rows)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
-from simulator.report import cells
+from simulator.report.table import Cell, Column, Table
 from simulator.results.robustness import Figure, RobustnessSummary
-from simulator.robustness.words import NC, NOTHING
+from simulator.robustness.words import NC
+from simulator.typed import Unit
 
 Get = Callable[[RobustnessSummary, str], Figure | None]
-HEAD = ("model", "method", "bits")
 
 
-def rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
-    """Yield the titles and the cells of the table, in %.
+def table(summaries: Sequence[RobustnessSummary]) -> Table:
+    """Return the table, in %.
 
     AR is the mean over the budgets of an attack, WCAR one for each budget. Of several models a row
     follows with the mean for each method and bit-width; a model that did not converge is not in it.
@@ -25,32 +23,33 @@ def rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
         summaries: one for each model, of one suite.
     """
     columns = _columns(summaries)
-    yield [*HEAD, *columns]
-    for summary in summaries:
-        for side, stack in summary.stacks.items():
-            yield [
-                summary.model, stack.method, str(stack.bits),
-                *(_cell(summary, side, name, get) for name, get in columns.items()),
-            ]  # fmt: skip
+    rows: list[Sequence[Cell]] = [
+        [
+            summary.model, stack.method, stack.bits,
+            *(_cell(summary, side, name, get) for name, get in columns.items()),
+        ]
+        for summary in summaries
+        for side, stack in summary.stacks.items()
+    ]  # fmt: skip
     if len(summaries) > 1:
-        yield from _means(summaries, columns)
+        rows += _means(summaries, columns)
+    head = [Column("model"), Column("method"), Column("bits", Unit.COUNT)]
+    return Table([*head, *(Column(name, Unit.SHARE) for name in columns)], rows)
 
 
-def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
-    """Return the table as fractions, each figure with the ends of its 95 % interval."""
-    out, columns = io.StringIO(), _columns(summaries)
-    writer = csv.writer(out, lineterminator="\n")
+def with_ends(summaries: Sequence[RobustnessSummary]) -> Table:
+    """Return the table with each figure's 95 % interval, as fractions."""
+    columns = _columns(summaries)
     ends = [f"{name}{end}" for name in columns for end in ("", "_low", "_high")]
-    writer.writerow(["model", "stack", "method", "bits", "nc", *ends])
+    rows: list[Sequence[Cell]] = []
     for summary in summaries:
         for side, stack in summary.stacks.items():
             found = [None if side in summary.nc else get(summary, side) for get in columns.values()]
-            writer.writerow([
-                cells.spreadsheet(summary.model), cells.spreadsheet(side),
-                cells.spreadsheet(stack.method), stack.bits, summary.nc.get(side, ""),
+            rows.append([
+                summary.model, side, stack.method, stack.bits, summary.nc.get(side, ""),
                 *(end for one in found for end in _ends(one)),
             ])  # fmt: skip
-    return out.getvalue()
+    return Table([*map(Column, ("model", "stack", "method", "bits", "nc", *ends))], rows)
 
 
 def _columns(summaries: Sequence[RobustnessSummary]) -> dict[str, Get]:
@@ -100,15 +99,15 @@ def _noise(field: str) -> Get:
     return get
 
 
-def _cell(summary: RobustnessSummary, side: str, name: str, get: Get) -> str:
+def _cell(summary: RobustnessSummary, side: str, name: str, get: Get) -> Cell:
     if side in summary.nc:
-        return NC if name == "clean" else NOTHING
-    return _percent(one.value if (one := get(summary, side)) else None)
+        return NC if name == "clean" else None
+    return one.value if (one := get(summary, side)) else None
 
 
 def _means(
     summaries: Sequence[RobustnessSummary], columns: Mapping[str, Get]
-) -> Iterator[list[str]]:
+) -> Iterator[Sequence[Cell]]:
     groups: dict[tuple[str, int], list[tuple[RobustnessSummary, str]]] = {}
     for summary in summaries:
         for side, stack in summary.stacks.items():
@@ -120,14 +119,10 @@ def _means(
             continue
         found = [[one.value for arm in members if (one := get(*arm))] for get in columns.values()]
         yield [
-            f"mean of {len(members)}", method, str(bits),
-            *(_percent(fmean(one) if len(one) == len(members) else None) for one in found),
+            f"mean of {len(members)}", method, bits,
+            *(fmean(one) if len(one) == len(members) else None for one in found),
         ]  # fmt: skip
 
 
 def _ends(one: Figure | None) -> list[float | None]:
     return [None] * 3 if one is None else [one.value, *one.ci95]
-
-
-def _percent(value: float | None) -> str:
-    return NOTHING if value is None else f"{round(100 * value, 2) + 0.0:.2f}"  # no -0.00

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from simulator.report import cells
+from simulator.report.table import FORMS, Cell, Column, Table
 from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.results.suites import AdjustedEffect
 from simulator.robustness import robustmq
-from simulator.robustness.words import NC, NOTHING
+from simulator.robustness.words import NC
 from simulator.robustness.words import cells as cells_of
+from simulator.typed import Unit
 
 _MEANS = ("mFP", "mFR", "muT5D", "mT5D")
-Rows = Callable[[Sequence[RobustnessSummary]], Iterator[list[str]]]
-AsCsv = Callable[[Sequence[RobustnessSummary]], str]
+Make = Callable[[Sequence[RobustnessSummary]], Table]
 KINDS = ("NR", "NCI", "CE", "relative_CE")
 COLUMNS = (
     "model", "stack", "category", "condition", "clean", "levels", *KINDS,
@@ -34,65 +32,41 @@ def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> st
         form: ``markdown``, ``latex`` or ``csv``.
         table: ``conditions`` or ``robustmq``.
     """
+    shown, whole = TABLES[table]
     if any(summary.early for summary in summaries):
-        return _cells(summaries, form)
-    rows, as_csv = TABLES[table]
-    return as_csv(summaries) if form == "csv" else FORMS[form](list(rows(summaries)))
+        shown = whole = _cells
+    return FORMS[form]((whole if form == "csv" else shown)(summaries))
 
 
-def _cells(summaries: Sequence[RobustnessSummary], form: str) -> str:
+def _cells(summaries: Sequence[RobustnessSummary]) -> Table:
     """A row for each stack and condition of runs that dropped some: there are no means."""
-    rows = [["model", *cells_of(summaries[0])[0]]]
-    rows += [[one.model, *row] for one in summaries for row in cells_of(one)[1:]]
-    if form != "csv":
-        return FORMS[form](rows)
-    out = io.StringIO()
-    plain = ([cells.spreadsheet(cell) for cell in row] for row in rows)
-    csv.writer(out, lineterminator="\n").writerows(plain)
-    return out.getvalue()
+    first, *others = cells_of(summaries[0])[0]
+    rows = [[one.model, *row] for one in summaries for row in cells_of(one)[1:]]
+    columns = [Column("model"), Column(first), *(Column(name, Unit.NUMBER) for name in others)]
+    return Table(columns, rows)
 
 
-def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table; the first row has the titles."""
-    titles, *lines = rows
-    whole = [titles, ["---"] * len(titles), *lines]
-    return "".join(f"| {' | '.join(map(cells.markdown, row))} |\n" for row in whole)
-
-
-def latex(rows: Sequence[Sequence[str]]) -> str:
-    """Return a LaTeX tabular; the first row has the titles."""
-    titles, *lines = (" & ".join(map(cells.latex, row)) + r" \\" for row in rows)
-    body = "\n".join([titles, r"\hline", *lines])
-    return f"\\begin{{tabular}}{{ll{'r' * (len(rows[0]) - 2)}}}\n{body}\n\\end{{tabular}}\n"
-
-
-def as_csv(summaries: Sequence[RobustnessSummary]) -> str:
-    """Return a row per model, stack and condition, with every figure.
+def _every_row(summaries: Sequence[RobustnessSummary]) -> Table:
+    """A row per model, stack and condition, with every figure.
 
     WCAR has a row for each budget of a category of attacks, and system noise one for each option.
     """
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, restval=None, lineterminator="\n")
-    writer.writeheader()
+    rows = []
     for summary in summaries:
         for side in summary.stacks:
-            common = {
-                "model": cells.spreadsheet(summary.model),
-                "stack": cells.spreadsheet(side),
-                "clean": _clean(summary, side),
-            }
+            common = {"model": summary.model, "stack": side, "clean": _clean(summary, side)}
             for row in _every(summary, side):
-                row["condition"] = cells.spreadsheet(str(row["condition"]))
-                writer.writerow(common | row)
-    return out.getvalue()
+                whole = common | row
+                rows.append([whole.get(name) for name in COLUMNS])
+    return Table([*map(Column, COLUMNS)], rows)
 
 
-def _every(summary: RobustnessSummary, side: str) -> Iterator[dict[str, object]]:
+def _every(summary: RobustnessSummary, side: str) -> Iterator[dict[str, Cell]]:
     """The rows of a stack: conditions, sequences, WCAR, system noise."""
     stack = summary.stacks[side]
     for name, row in summary.rows.items():
         yield {
-            "category": cells.spreadsheet(row.category), "condition": name,
+            "category": row.category, "condition": name,
             "levels": " ".join(f"{value:.6g}" for value in stack.levels[name]),
             **{kind: _value(stack[kind][name]) for kind in KINDS},
             **_more(summary.interaction.get(side, {}).get(name)),
@@ -115,21 +89,21 @@ def _every(summary: RobustnessSummary, side: str) -> Iterator[dict[str, object]]
             yield {"category": "system noise", "condition": name, **_ends("SR", one)}
 
 
-def _more(own: AdjustedEffect | None) -> dict[str, object]:
+def _more(own: AdjustedEffect | None) -> dict[str, Cell]:
     """How much more a condition does to a stack than to the first one."""
     if own is None:
         return {}
     return {**_ends("interaction", own), "p_holm": own.p_holm}
 
 
-def _ends(name: str, one: Figure | AdjustedEffect | None) -> dict[str, object]:
+def _ends(name: str, one: Figure | AdjustedEffect | None) -> dict[str, Cell]:
     if one is None:
         return {}
     low, high = one.ci95
     return {name: one.value, f"{name}_low": low, f"{name}_high": high}
 
 
-def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
+def _rows(summaries: Sequence[RobustnessSummary]) -> Table:
     """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it.
 
     Then the share of answers in % that flip from frame to frame of each sequence, and how far the
@@ -139,24 +113,30 @@ def _rows(summaries: Sequence[RobustnessSummary]) -> Iterator[list[str]]:
     mce = "mCD" if summaries[0].metric == "mIoU" else "mCE"
     averages = ["mNR", "mNCI", mce, f"relative {mce}"] if names else []
     flips = [*(f"FP {name}" for name in sequences.rows), *_MEANS] if sequences else []
-    worst = _worst(summaries[0])
-    yield ["model", "stack", "clean", *names, *averages, *flips, *worst]
-    for summary in summaries:
-        for side, stack in summary.stacks.items():
-            means = (stack.mnr, stack.mnci, stack.mce, stack.relative_mce) if names else ()
-            found = [*(stack.nr[name] for name in names), *means]
-            row = [*map(_percent, found)]
-            if summary.sequences:
-                own = summary.sequences.stacks[side]
-                row += [*map(_percent, (*own.fp.values(), own.mfp, own.mfr))]
-                row += [_number(own.mut5d), _percent(own.mt5d)]
-            if summary.attacks is not None:
-                row += [
-                    _percent(one)
-                    for by in summary.attacks.stacks[side].wcar.values()
-                    for one in by.values()
-                ]
-            yield [summary.model, side, _shown(summary, side), *row]
+    titles = ["clean", *names, *averages, *flips, *_worst(summaries[0])]
+    figures = [Column(one, Unit.NUMBER if one == "muT5D" else Unit.SHARE) for one in titles]
+    return Table(
+        [Column("model"), Column("stack"), *figures],
+        [
+            [summary.model, side, _clean(summary, side), *map(_value, _row(summary, side))]
+            for summary in summaries
+            for side in summary.stacks
+        ],
+    )
+
+
+def _row(summary: RobustnessSummary, side: str) -> Iterator[Figure | None]:
+    """The figures of a stack, in the order of the columns."""
+    stack = summary.stacks[side]
+    yield from (stack.nr[name] for name in summary.rows)
+    if summary.rows:
+        yield from (stack.mnr, stack.mnci, stack.mce, stack.relative_mce)
+    if summary.sequences:
+        own = summary.sequences.stacks[side]
+        yield from (*own.fp.values(), own.mfp, own.mfr, own.mut5d, own.mt5d)
+    if summary.attacks is not None:
+        for by in summary.attacks.stacks[side].wcar.values():
+            yield from by.values()
 
 
 def _worst(summary: RobustnessSummary) -> list[str]:
@@ -167,30 +147,15 @@ def _worst(summary: RobustnessSummary) -> list[str]:
     return [f"WCAR {name} {at}" for name, budgets in by.items() for at in budgets]
 
 
-def _shown(summary: RobustnessSummary, side: str) -> str:
-    return NC if side in summary.nc else _percent(summary.stacks[side].clean)
-
-
-def _clean(summary: RobustnessSummary, side: str) -> object:
+def _clean(summary: RobustnessSummary, side: str) -> Cell:
     return NC if side in summary.nc else summary.stacks[side].clean.value
-
-
-def _percent(figure: Figure | None) -> str:
-    return NOTHING if figure is None else f"{100 * figure.value:.2f}"
-
-
-def _number(figure: Figure | None) -> str:
-    return NOTHING if figure is None else f"{figure.value:.2f}"
 
 
 def _value(figure: Figure | None) -> float | None:
     return None if figure is None else figure.value
 
 
-FORMS: Mapping[str, Callable[[Sequence[Sequence[str]]], str]] = {
-    "markdown": markdown, "latex": latex,
+TABLES: Mapping[str, tuple[Make, Make]] = {
+    "conditions": (_rows, _every_row), "robustmq": (robustmq.table, robustmq.with_ends),
 }  # fmt: skip
-TABLES: Mapping[str, tuple[Rows, AsCsv]] = {
-    "conditions": (_rows, as_csv), "robustmq": (robustmq.rows, robustmq.as_csv),
-}  # fmt: skip
-"""By the name of the table: its rows, and its CSV."""
+"""By the name of the table: as it is in the paper, and with every figure, for CSV."""

@@ -10,9 +10,6 @@ from simulator.results.robustness import Attacks, RobustnessSummary, SystemNoise
 NC = "NC"
 """What stands in the place of the clean metric of a stack that did not converge."""
 
-NOTHING = "-"
-"""What tables have for a figure that is not defined."""
-
 
 def cells(summary: RobustnessSummary) -> list[list[str]]:
     """Return a table of the cells of a run that dropped some; the first row has the titles."""

@@ -10,7 +10,7 @@ import simulator
 from simulator import cli
 from simulator.experiments.failures import tallied
 from simulator.repair.run import repair
-from simulator.report.sweep import options
+from simulator.report.sweep import printed
 from simulator.results.summaries import parse
 from simulator.robustness.run import robustness
 
@@ -55,8 +55,8 @@ def test_an_option_of_a_sweep_has_its_own_count(card, images, tmp_path, capsys):
     failed = {name: one["count"] for name, one in summary["failed"].items()}
     assert failed == {"train": 0, "decoder/turbo": 9, "resize/box": 0}
     assert (summary["samples"], summary["skipped"]) == (6, 0)
-    (row,) = (line for line in options([parse(json.dumps(summary).encode(), "")]).splitlines()
-              if line.startswith("| decoder"))  # fmt: skip
+    table = printed([parse(json.dumps(summary).encode(), "")], "options")
+    (row,) = (line for line in table.splitlines() if line.startswith("| decoder"))
     assert row.endswith("| 9 |")
 
 

@@ -172,11 +172,11 @@ def test_on_the_command_line(suite, card, ninety, cache, tmp_path, capsys):
 def test_tables_and_the_report_show_how_many_images(raced):
     result = raced("gate", fail_on=["flip_rate > 2%"])
 
-    rows = [*csv.DictReader(io.StringIO(tables.as_csv([result.summary])))]
+    rows = [*csv.DictReader(io.StringIO(tables.printed([result.summary], "csv")))]
     assert {row["option"]: row["samples"] for row in rows} == {
         "train": "90", "bgr": "30", "nearest": "90", "box": "90", "combined": "30",
     }  # fmt: skip
-    head = tables.options([result.summary]).splitlines()[2]
+    head = tables.printed([result.summary], "options").splitlines()[2]
     assert head.rstrip("| ").endswith("n")
     page = result.report.read_text()
     assert "order/bgr: dropped after 30 images: it fails: flip_rate &gt; 2%" in page

@@ -61,11 +61,11 @@ def test_systematic_metrics_by_hand(swept):
 
 
 def test_tables_say_the_same_in_every_form(swept):
-    markdown, latex = tables.markdown([swept]), tables.latex([swept])
+    markdown, latex = (tables.printed([swept], form) for form in ("markdown", "latex"))
 
     assert "| colors | 100.00 | -66.67 / 66.7 % | +0.00 (+0.00) / 0.0 (0.0) % |" in markdown
     assert r"66.67 / 66.7 \%" in latex
-    assert "colors,order,bgr,0.33333" in tables.as_csv([swept])
+    assert "colors,order,bgr,0.33333" in tables.printed([swept], "csv")
 
 
 def test_a_pooling_option_is_left_out_of_a_model_without_pooling(card, data, cache, tmp_path):

@@ -235,7 +235,8 @@ def three(data, wrong, tmp_path, cache):
 
 
 def test_the_table_has_the_figures_of_the_summaries(three):
-    titles, *rows = robustmq.rows(three)
+    made = robustmq.table(three)
+    titles, rows = made.titles, made.lines()
     assert titles == ["model", "method", "bits", "clean", "mNR", "mNCI", "mFP", "SR", "SNI", "std"]
     assert [row[:3] for row in rows[:6]] == [
         [name, method, bits]
@@ -253,11 +254,11 @@ def test_the_table_has_the_figures_of_the_summaries(three):
 
 def test_means_over_models_leave_out_what_did_not_converge(three):
     """c answers as the others do, so that a mean over three would be the same: it is of two."""
-    means = list(robustmq.rows(three))[7:]
+    means = robustmq.table(three).lines()[6:]
     assert [row[:3] for row in means] == [["mean of 2", "fp32", "32"], ["mean of 2", "lsq", "4"]]
     both = [one.stacks["lsq_w4a4"].mnr.value for one in three[:2]]
     assert means[1][4] == f"{50 * sum(both):.2f}"
-    assert len(list(robustmq.rows([three[0], three[2]]))) == 5, "one model has no mean"
+    assert len(robustmq.table([three[0], three[2]]).rows) == 4, "one model has no mean"
 
 
 def test_the_csv_has_intervals_and_reasons(three):

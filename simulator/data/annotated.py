@@ -17,6 +17,7 @@ from simulator.data.folder import Truths
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.label_kind import LabelKind, Samples
 from simulator.data.labels import Labels, numbered_lines
+from simulator.data.listing import list_below
 from simulator.data.tally import NAMED, Tally, counted, some
 from simulator.data.truth import Boxes
 from simulator.errors import DataError
@@ -112,29 +113,41 @@ def stem(name: str) -> str:
     return posixpath.splitext(name)[0]
 
 
-def fetched(found: Mapping[str, Where], names: Mapping[str, str], most: int) -> dict[str, Where]:
-    """Return where the annotation files of images are, by image; those behind a URL are in memory.
+def files_beside(
+    samples: Samples,
+    annotations: Root,
+    ending: str,
+    *,
+    image_ending: str | None = None,
+    missing: str = "",
+    most: int | None = None,
+) -> dict[str, Where]:
+    """Return where the annotation file of each chosen image is; those of no image are counted.
 
     Args:
-        found: the annotation files by name.
-        names: of the files, by image; those that are not there are left out.
-        most: bytes of one of them.
+        samples: the images.
+        annotations: the folder, or its URL, with names and folders as the images'.
+        ending: the end of a file's name.
+        image_ending: the end of an image's name, for which *ending* stands there; images without
+            it are left out. None: whatever follows the last dot.
+        missing: what is said of images without a file; empty: nothing.
+        most: bytes of a file; those behind a URL are fetched. None: none is read.
     """
-    places = {image: found[name] for image, name in names.items() if name in found}
-    return dict(zip(places, remote.ahead(list(places.values()), most), strict=True))
-
-
-def count_strays(
-    samples: Samples, found: Iterable[str], ending: str, image_ending: str | None = None
-) -> None:
-    """Count the annotation files that belong to no image, by their names and their ending."""
-    stems = {
-        stem(name) if image_ending is None else name.removesuffix(image_ending)
-        for name in samples.paths
-    }
-    for name in sorted(found):
-        if name.endswith(ending) and name.removesuffix(ending) not in stems:
+    found, places, end = list_below(annotations).paths, dict[str, Where](), image_ending
+    starts = {name: stem(name) if end is None else name.removesuffix(end) for name in samples.paths}
+    for image in sorted(samples.chosen):
+        if end is not None and not image.endswith(end):
+            samples.tally.add("left out", "image", f"whose name does not end in {end}", image)
+        elif place := found.get(f"{starts[image]}{ending}"):
+            places[image] = place
+        elif missing:
+            samples.tally.add("left out", "image", missing, image)
+    for name in sorted(found.keys() - {f"{start}{ending}" for start in starts.values()}):
+        if name.endswith(ending):
             samples.tally.add("ignored", "annotation file", "without an image", name)
+    if most is None:
+        return places
+    return dict(zip(places, remote.ahead(list(places.values()), most), strict=True))
 
 
 def map_classes(

@@ -1,14 +1,19 @@
-"""Ask a server behind a URL, again where its error may pass, and say in words why it refuses."""
+"""How a server behind a URL is asked: patiently, for bytes as they are and no more than a bound.
+
+Where its error may pass it is asked again; why it refuses is said in words.
+"""
 
 from __future__ import annotations
 
 import errno
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from simulator.data.address import without_keys
 from simulator.errors import DataError, MissingLibrary, one_line
+from simulator.limits import ANSWER
 from simulator.places import Unreachable
 
 T = TypeVar("T")
@@ -97,3 +102,45 @@ def _kinds(error: BaseException) -> set[str]:
 
 def _may_pass(error: BaseException) -> bool:
     return bool(_kinds(error) & _MAY_PASS) or getattr(_cause(error), "status", None) in _LATER
+
+
+def is_web(url: str) -> bool:
+    """Return whether a URL is a web server's."""
+    return url.startswith(("http://", "https://"))
+
+
+def manners(url: str) -> dict[str, Any]:
+    """Return what fsspec is told for a URL: how long a server may be silent, and how it answers.
+
+    A large file may take any time. Nothing is unpacked on the way: a few bytes may become many.
+    """
+    if not is_web(url):
+        return {}
+    import fsspec
+    from aiohttp import ClientTimeout
+
+    own = fsspec.config.conf.get(url.partition(":")[0], {}).get("client_kwargs", {})
+    patience = ClientTimeout(total=None, sock_connect=SILENCE, sock_read=SILENCE)
+    plain = {"auto_decompress": False, "headers": {"Accept-Encoding": "identity"}}
+    return {"client_kwargs": {"timeout": patience, **plain, "response_class": _bounded(), **own}}
+
+
+@cache
+def _bounded() -> type[Any]:
+    """Return the class of a web server's answers; what is read in one go has a bound."""
+    from aiohttp import ClientResponse
+
+    class Answer(ClientResponse):
+        async def read(self) -> bytes:
+            if self._body is None:
+                pieces, total = [], 0
+                async for piece in self.content.iter_any():
+                    total += len(piece)
+                    if total > ANSWER:
+                        self.close()
+                        raise OSError(errno.EFBIG, f"an answer of more than {ANSWER:,} bytes")
+                    pieces.append(piece)
+                self._body = b"".join(pieces)
+            return self._body
+
+    return Answer

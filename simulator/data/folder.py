@@ -172,8 +172,8 @@ def read_truths(dataset: Dataset, read: Read) -> Dataset:
         except DataError as error:
             raise DataError(f"{error}{written.hint}") from None
     items = tuple(
-        replace(item, truth=said[item.truth.text]) if isinstance(item.truth, Written) else item
-        for item in dataset.items
+        Item(one.name, one.path, said[one.truth.text]) if isinstance(one.truth, Written) else one
+        for one in dataset.items
     )
     return replace(dataset, items=items)
 
@@ -181,7 +181,7 @@ def read_truths(dataset: Dataset, read: Read) -> Dataset:
 def with_truths(dataset: Dataset, truths: Truths) -> Dataset:
     """Return the samples that have a truth by their name, with it."""
     items = tuple(
-        replace(item, truth=truths[item.name]) for item in dataset.items if item.name in truths
+        Item(one.name, one.path, truths[one.name]) for one in dataset.items if one.name in truths
     )
     return replace(dataset, items=items, film=dataset.film and len(items) == len(dataset.items))
 

@@ -22,14 +22,12 @@ from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
-    count_strays,
+    files_beside,
     map_classes,
-    stem,
 )
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, as_index
-from simulator.data.listing import list_below
 from simulator.data.tally import some
 from simulator.errors import DataError, SampleError, unknown
 from simulator.files import IMAGE
@@ -259,18 +257,11 @@ class IndexMasks(Annotated):
         spec = card.spec
         assert isinstance(spec, IndexMaskSpec)
         values = make_values(spec.train_ids, spec.ignore, card.names(), labels, str(card.path))
-        truths, found, end = {}, list_below(annotations).paths, spec.image_suffix
-        for name in sorted(samples.chosen):
-            if end is not None and not name.endswith(end):
-                samples.tally.add("left out", "image", f"whose name does not end in {end}", name)
-                continue
-            start = stem(name) if end is None else name.removesuffix(end)
-            if mask := found.get(f"{start}{spec.mask_suffix}"):
-                truths[name] = IndexMask(mask, values)
-            else:
-                samples.tally.add("left out", "image", "without a mask", name)
-        count_strays(samples, found, spec.mask_suffix, end)
-        return truths
+        end, missing = spec.image_suffix, "without a mask"
+        found = files_beside(
+            samples, annotations, spec.mask_suffix, image_ending=end, missing=missing
+        )
+        return {name: IndexMask(place, values) for name, place in found.items()}
 
 
 MASKS = IndexMasks()

@@ -40,19 +40,14 @@ class Cell(Place):
         column: of the bytes; ``image.bytes`` for a field of a struct.
         group: the row group.
         row: in the group.
-        ending: of the file that it was, with the dot; empty: not known.
+        suffix: the ending of the file that it was, with the dot; empty: not known.
     """
 
     shard: Archive
     column: str
     group: int
     row: int
-    ending: str
-
-    @property
-    def suffix(self) -> str:
-        """The ending of the file that it was."""
-        return self.ending
+    suffix: str
 
     def read(self, most: int) -> bytes:
         """Return the bytes; the row group is unpacked, and kept for its other rows."""

@@ -16,8 +16,7 @@ from urllib.parse import quote, unquote
 from simulator.contract.installing import install
 from simulator.data import asking
 from simulator.data.address import Address, Root, bare, below, in_full, safe, without_keys
-from simulator.data.asking import asked
-from simulator.data.web import is_web, manners
+from simulator.data.asking import asked, is_web, manners
 from simulator.errors import DataError, MissingLibrary, one_line
 from simulator.limits import FOLDERS, LISTED
 from simulator.places import InMemory, Place, Unreachable, Where, too_large

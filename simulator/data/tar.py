@@ -41,18 +41,13 @@ class TarMember(Place):
         shard: the archive.
         offset: of its first byte there.
         length: in bytes.
-        ending: the ending of its name, with the dot.
+        suffix: the ending of its name, with the dot.
     """
 
     shard: Archive
     offset: int
     length: int
-    ending: str
-
-    @property
-    def suffix(self) -> str:
-        """The ending of its name."""
-        return self.ending
+    suffix: str
 
     def read(self, most: int) -> bytes:
         """Return its bytes."""

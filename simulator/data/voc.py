@@ -18,16 +18,13 @@ from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
     Object,
-    count_strays,
-    fetched,
+    files_beside,
     make_boxes,
     map_classes,
-    stem,
 )
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels
-from simulator.data.listing import list_below
 from simulator.data.truth import Boxes
 from simulator.errors import DataError, reading
 from simulator.places import Where, read
@@ -61,13 +58,9 @@ class VocBoxes(Annotated):
     def _truths(
         self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
     ) -> dict[str, Boxes]:
-        files = list_below(annotations).paths
-        names = {name: f"{stem(name)}.xml" for name in sorted(samples.chosen)}
-        places = fetched(files, names, MAX_BYTES)
-        for name in sorted(names.keys() - places.keys()):
-            samples.tally.add("left out", "image", "without an XML file", name)
+        missing = "without an XML file"
+        places = files_beside(samples, annotations, ".xml", missing=missing, most=MAX_BYTES)
         parsed = {name: _read(file) for name, file in places.items()}
-        count_strays(samples, files, ".xml")
         used = (one.name for _, _, objects in parsed.values() for one in objects)
         classes = map_classes(used, card.names(), labels, str(annotations))
         truths = {}

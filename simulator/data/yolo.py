@@ -14,17 +14,14 @@ from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
     Object,
-    count_strays,
-    fetched,
+    files_beside,
     make_boxes,
     map_classes,
-    stem,
 )
 from simulator.data.folder import Item, read
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, as_index, numbered_lines
-from simulator.data.listing import list_below
 from simulator.data.truth import Boxes
 from simulator.errors import DataError, SampleError
 from simulator.files import TEXT
@@ -60,8 +57,8 @@ class YoloBoxes(Annotated):
     def _truths(
         self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
     ) -> dict[str, Boxes]:
-        names, files = card.names() or (), list_below(annotations).paths
-        found = fetched(files, {name: f"{stem(name)}.txt" for name in sorted(samples.chosen)}, TEXT)
+        names = card.names() or ()
+        found = files_beside(samples, annotations, ".txt", most=TEXT)
         parsed = {}
         for name in sorted(samples.chosen):
             parsed[name] = _lines(found[name], len(names)) if name in found else []
@@ -69,7 +66,6 @@ class YoloBoxes(Annotated):
                 samples.tally.add("kept", "image", "without an object", name)
         if not any(parsed.values()):
             raise DataError(f"{annotations}: no file has an object of an image of {samples.root}")
-        count_strays(samples, files, ".txt")
         used = sorted({row.label for rows in parsed.values() for row in rows})
         classes = map_classes((names[at] for at in used), names, labels, str(annotations))
         truths = {}

@@ -44,8 +44,8 @@ def test_what_does_not_fit_together_is_counted(folder):
     found = load(card, "cat", "dog")
     assert [len(item.truth) for item in found.items] == [0, 0]
     assert found.notes == (
-        "kept 1 image without an object: sub/b.png",
         "ignored 1 annotation file without an image: stray.txt",
+        "kept 1 image without an object: sub/b.png",
         "dropped 1 box of no or negative size: a.jpg",
         "dropped 1 box outside of the image: a.jpg",
     )

@@ -54,6 +54,7 @@ types: install
 generated: install
 	$(BIN)/python tools/schema.py --check
 	$(BIN)/python tools/result_schemas.py --check
+	$(BIN)/python tools/stubs.py --check
 	$(BIN)/python tools/profiles_readme.py --check
 	$(BIN)/python tools/claims.py --check
 	$(BIN)/python tools/size.py

@@ -11,72 +11,48 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from simulator.audit.run import audit
-    from simulator.checkpoints.compare import checkpoints
-    from simulator.experiments.compare import compare
-    from simulator.experiments.explain import explain
-    from simulator.experiments.job import Options, Result
-    from simulator.experiments.sweep import sweep
-    from simulator.experiments.worst import worst
-    from simulator.faults.run import faults
-    from simulator.identify.run import identify
-    from simulator.latency.measure import latency
-    from simulator.latency.tail import tail
-    from simulator.model.card import load as load_card
-    from simulator.profile.load import load as load_profile
-    from simulator.repair.run import repair
-    from simulator.robustness.run import robustness
-
-__all__ = [
-    "Options",
-    "Result",
-    "audit",
-    "checkpoints",
-    "compare",
-    "explain",
-    "faults",
-    "identify",
-    "latency",
-    "load_card",
-    "load_profile",
-    "repair",
-    "robustness",
-    "sweep",
-    "tail",
-    "worst",
-]
-
-_PLACES = {
-    "Options": ("simulator.experiments.job", "Options"),
+PLACES = {
+    "Options": ("simulator.command.options", "Options"),
     "Result": ("simulator.experiments.job", "Result"),
-    "audit": ("simulator.audit.run", "audit"),
     "checkpoints": ("simulator.checkpoints.compare", "checkpoints"),
-    "compare": ("simulator.experiments.compare", "compare"),
-    "explain": ("simulator.experiments.explain", "explain"),
-    "identify": ("simulator.identify.run", "identify"),
-    "latency": ("simulator.latency.measure", "latency"),
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),
-    "faults": ("simulator.faults.run", "faults"),
-    "repair": ("simulator.repair.run", "repair"),
-    "robustness": ("simulator.robustness.run", "robustness"),
-    "sweep": ("simulator.experiments.sweep", "sweep"),
-    "tail": ("simulator.latency.tail", "tail"),
-    "worst": ("simulator.experiments.worst", "worst"),
 }
+EXPERIMENT_OF = {
+    "audit": "audit",
+    "compare": "run",
+    "explain": "explain",
+    "faults": "faults",
+    "identify": "identify",
+    "latency": "latency",
+    "repair": "repair",
+    "replay": "replay",
+    "robustness": "robustness",
+    "sweep": "sweep",
+    "tail": "tail",
+    "worst": "worst",
+}
+"""Functions by their names, and the commands of their experiments."""
+__all__ = [*PLACES, *EXPERIMENT_OF]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that ``import simulator`` costs nothing."""
-    if name not in _PLACES:
+    if name in EXPERIMENT_OF:
+        from simulator.command.experiment import function
+
+        return _functions.setdefault(name, function(EXPERIMENT_OF[name]))
+    if name not in PLACES:
         raise AttributeError(f"module 'simulator' has no attribute {name!r}")
     import importlib
 
-    module, attribute = _PLACES[name]
+    module, attribute = PLACES[name]
     return getattr(importlib.import_module(module), attribute)
+
+
+_functions: dict[str, Any] = {}
 
 
 def __dir__() -> list[str]:
@@ -89,7 +65,7 @@ class _Package(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what the import system does after a folder was imported: hide the function."""
-        if not (name in _PLACES and isinstance(value, ModuleType)):
+        if not (name in EXPERIMENT_OF and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

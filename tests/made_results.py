@@ -7,7 +7,7 @@ from typing import Any
 
 from simulator.results.json_text import finite
 from simulator.results.suites import StepSummary
-from simulator.results.summaries import SUMMARIES
+from simulator.results.summaries import shape_of
 
 AXIS = {
     "values": {"backend": "pillow"}, "evidence": "native", "source": "PIL/Image.py",
@@ -65,7 +65,7 @@ def notice(text: str, kind: str = "data", *about: str) -> dict[str, Any]:
 def report(summary: Mapping[str, Any]) -> dict[str, Any]:
     """A summary with what is in every one of its command, for what a test does not care about."""
     kind = "load" if summary.get("scenario") in ("Offline", "Server") else summary["command"]
-    fields = SUMMARIES[kind].model_fields
+    fields = shape_of(kind).model_fields
     others = {
         field.alias or name: field.get_default(call_default_factory=True)
         for name, field in fields.items()

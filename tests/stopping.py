@@ -1,9 +1,9 @@
 """A run that is interrupted at a sample."""
 
-from simulator.experiments.session import Silent
+from simulator.command.options import Progress
 
 
-class StopsAt(Silent):
+class StopsAt(Progress):
     """Is interrupted when so many samples are through, those of all rounds and stacks."""
 
     def __init__(self, count):

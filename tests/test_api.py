@@ -5,12 +5,14 @@ import inspect
 import shutil
 import subprocess
 import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
 
 import pytest
 
 import simulator
+from simulator.command.experiment import EXPERIMENTS
 from simulator.data import example
-from simulator.experiments.job import DEFAULTS, Job
 
 JOBS = ["audit", "compare", "explain", "latency", "repair", "sweep", "tail", "worst"]
 LOADERS = ["checkpoints", "load_card", "load_profile"]
@@ -28,7 +30,9 @@ def test_the_examples_of_the_docstrings(name, tmp_path, monkeypatch):
     for file in example.model_card().parent.iterdir():
         shutil.copyfile(file, tmp_path / file.name)
     function = getattr(simulator, name)
-    (found,) = doctest.DocTestFinder(recurse=False).find(function, globs=function.__globals__ | {})
+    (found,) = doctest.DocTestFinder(recurse=False).find(
+        function, name, globs=function.__globals__ | {name: function, "Path": Path}
+    )
     said = []
 
     ran = doctest.DocTestRunner().run(found, out=said.append)
@@ -38,24 +42,14 @@ def test_the_examples_of_the_docstrings(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_every_keyword_is_in_the_signature(name):
+def test_every_option_is_in_the_signature_with_its_default(name):
+    experiment = EXPERIMENTS.of(simulator.EXPERIMENT_OF[name])
     shown = inspect.signature(getattr(simulator, name)).parameters
 
-    missing = {"data", "limit", "seed"} if name == "audit" else set()
-    assert {one for one in DEFAULTS if one in shown} == set(DEFAULTS) - missing
-    assert not any(one.kind == one.VAR_KEYWORD for one in shown.values())
-    assert {one: shown[one].default for one in DEFAULTS if one in shown} == {
-        one: value for one, value in DEFAULTS.items() if one not in missing
-    }
-
-
-def test_the_defaults_that_are_shown_are_those_of_a_job():
-    given = {name: value for name, value in DEFAULTS.items() if name not in ("data", "progress")}
-    bare, explicit = (Job("run", None, o) for o in ({}, given))
-
-    assert vars(bare) | {"_options": 0, "_started": 0, "_begun": 0} == vars(explicit) | {
-        "_options": 0, "_started": 0, "_begun": 0,
-    }  # fmt: skip
+    assert set(shown) == {one.name for one in fields(experiment.Options)}
+    for one in fields(experiment.Options):
+        required = one.default is MISSING
+        assert shown[one.name].default == (inspect.Parameter.empty if required else one.default)
 
 
 def test_a_folder_of_the_same_name_does_not_hide_a_function():

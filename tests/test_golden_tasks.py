@@ -57,7 +57,7 @@ SMALLER = {
 
 def swept(tmp_path, model, data, options):
     """The figures of every option, and the summary; one pass over the images."""
-    from simulator.experiments.sweep import sweep
+    from simulator import sweep
 
     shared("models")
     suite = {

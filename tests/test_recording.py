@@ -228,7 +228,7 @@ def test_tensors_of_another_shape(cache, tmp_path, card, data):
 def test_a_recording_cannot_be_mixed_with_another_stack(cache, tmp_path, card, data):
     np.savez(tmp_path / "dump.npz", **logits(data))
     manifest = write(tmp_path, card)
-    from simulator.experiments.explain import explain
+    from simulator import explain
 
     with pytest.raises(UserError, match="replays a recording: its axes cannot be swapped"):
         explain(

@@ -72,8 +72,8 @@ def serve():
     import PIL.Image  # noqa: F401
 
     from simulator import cli, registry
-    from simulator.cli import progress, resume, run  # noqa: F401
-    from simulator.experiments import compare  # noqa: F401
+    from simulator.cli import experiment, progress, resume  # noqa: F401
+    from simulator.experiments.compare import run  # noqa: F401
     from simulator.report import page, terminal  # noqa: F401
     from simulator.report.sections.section import PARTS
 

@@ -25,9 +25,8 @@ import yaml
 from finished import of_same_settings
 from scipy import stats
 
-from simulator import registry
+from simulator import registry, sweep
 from simulator.contract import Adapter, Stage
-from simulator.experiments.sweep import sweep
 from simulator.model.card import Card
 from simulator.model.card import load as load_card
 from simulator.model.onnxfile import check

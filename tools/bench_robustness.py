@@ -83,7 +83,7 @@ def texts(names: tuple[str, ...], levels: list[int]) -> dict[str, list[str]]:
 
 def ours(folder: Path, document: Path) -> Seconds:
     """A run over the three stacks, from the call to the written summary."""
-    from simulator.robustness.run import robustness
+    from simulator import robustness
 
     nearest = document.with_name("nearest.yaml")
     nearest.write_text(

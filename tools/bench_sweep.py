@@ -73,7 +73,7 @@ def labelled(folder: Path, files: list[Path], count: int) -> Path:
 def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
     import pyarrow.parquet as pq
 
-    from simulator.experiments.sweep import sweep
+    from simulator import sweep
     from simulator.profile.suite import load_suite
 
     def swept(name: str) -> tuple[Path, float]:
@@ -108,8 +108,7 @@ def race(folder: Path, home: Path, pairs: bool) -> list[tuple[str, ...]]:
 
 def pair_by_pair(suite: str, folder: Path, home: Path) -> tuple[str, ...]:
     """Race a sweep against one ``simulate`` after another; INT8 artifacts are made before."""
-    from simulator import compare
-    from simulator.experiments.sweep import sweep
+    from simulator import compare, sweep
     from simulator.profile.suite import load_suite
 
     settings = {"data": folder, "workers": THREADS}
@@ -148,7 +147,7 @@ def own_at_once(folder: Path, home: Path) -> float:
 
 def own_of(folder: Path) -> float:
     """Seconds of the steps that a sweep over a folder computes, in one thread."""
-    from simulator.experiments.sweep import sweep
+    from simulator import sweep
 
     with own_time() as took:
         sweep(SUITE, data=folder, workers=1, out=folder.with_name(f"{folder.name}-run"))

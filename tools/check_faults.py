@@ -27,6 +27,7 @@ from simulator.contract import Stage
 from simulator.contract.recipe import Boundary
 from simulator.experiments.common import load_stacks, pair_for
 from simulator.experiments.session import Session, Variant
+from simulator.faults.experiment import Faults, FaultsOptions
 from simulator.pipeline.inference import Answer, Infer
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
@@ -162,12 +163,12 @@ def main() -> None:
     parser.add_argument("--data", help="likewise")
     given = parser.parse_args()
     manifest, _, _ = read_run(given.run)
-    asked = manifest["request"]["arguments"]
-    model, data = given.model or asked["model"], given.data or asked["data"]
-    sides = load_stacks(asked["profiles"], asked["train"], asked["deploy"], asked["overrides"])
+    asked = FaultsOptions(**Faults().again(manifest["request"]["arguments"]))
+    model, data = given.model or asked.model, given.data or asked.data
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
     rows = pq.read_table(given.run / "faults.parquet").to_pylist()
     every = [row for row in rows if row["skipped"] is None and _is_in_one_layer(row)]
-    with Session(model, data, asked["limit"], asked["seed"], 1, None, None) as session:
+    with Session(model, data, asked.limit, asked.seed, 1, None, None) as session:
         hooked = Hooked(session.card.model)
         for side, chosen in sides.items():
             rows = [

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from finished import of_same_settings
 
+from simulator import sweep
 from simulator.errors import RunError
-from simulator.experiments.sweep import sweep
 from simulator.mitigation import MixedPreprocessing
 from simulator.mitigation.finetune import Settings, finetune
 from simulator.model.card import Card

@@ -27,7 +27,7 @@ from scipy import special, stats
 
 from simulator.experiments.decision import ALPHA, LEAST
 from simulator.experiments.race import rounds
-from simulator.experiments.worst import ways_to
+from simulator.experiments.worst.run import ways_to
 from simulator.statistics.anytime import Evidence, Range, _alternatives
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"

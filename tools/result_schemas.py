@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from simulator.results.checkpoints import Checkpoints
 from simulator.results.manifest import AuditManifest, RunManifest
-from simulator.results.summaries import SUMMARIES
+from simulator.results.summaries import commands, shape_of
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -27,7 +27,7 @@ def schemas() -> dict[str, dict[str, Any]]:
         "manifest.json": RunManifest,
         "manifest-audit.json": AuditManifest,
         "checkpoints.json": Checkpoints,
-        **{f"summary-{command}.json": shape for command, shape in SUMMARIES.items()},
+        **{f"summary-{command}.json": shape_of(command) for command in commands()},
     }
     return {name: schema(shape) for name, shape in shapes.items()}
 

@@ -13,12 +13,13 @@ import yaml
 
 from simulator.audit import document
 from simulator.audit.document import TRAIN, Audit
+from simulator.audit.experiments import AuditOptions
 from simulator.audit.manifest import check_same, manifest, resolved
+from simulator.command.options import Progress
 from simulator.conditions.condition import under
 from simulator.errors import RunError, UserError
-from simulator.experiments.job import Options
 from simulator.experiments.pairs import is_complete, refuse_changed
-from simulator.experiments.session import Session, Silent
+from simulator.experiments.session import Session
 from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.pipeline.stack import Chosen
@@ -49,7 +50,7 @@ class OngoingAudit:
         references: for each stack its profile and the overrides, as ``KEY=VALUE``.
         sources: for each model its card and its images; None are the built-in ones.
         folder: where the run goes.
-        options: what the caller gave.
+        given: what the caller gave.
     """
 
     audit: Audit
@@ -57,24 +58,23 @@ class OngoingAudit:
     references: Mapping[str, tuple[str, list[str]]]
     sources: Mapping[str, tuple[Path | None, Path | None]]
     folder: Path
-    options: Options
+    given: AuditOptions
 
     @contextmanager
     def sessions(self) -> Iterator[dict[str, Session]]:
         """Open every model with its images, and hold the rules against what they will give."""
-        spec, given = self.audit.spec, self.options
+        spec, given = self.audit.spec, self.given
         if not self._goes_on():
             if self.folder.resolve() in self.audit.path.resolve().parents:
                 raise UserError(f"{self.folder} holds the document; choose another --out")
-            check_free(self.folder, given.get("overwrite", False))
+            check_free(self.folder, given.overwrite)
         with ExitStack() as held:
             found = {}
             for model, (card, data) in self.sources.items():
                 session = Session(
                     card, data, spec.limit, spec.seed,
-                    given.get("workers"), given.get("memory"), given.get("progress"),
-                    under(given.get("under"), given.get("trial", 0)),
-                    given.get("executor", "local"), given.get("isolate", "auto"),
+                    given.workers, given.memory, given.progress,
+                    under(given.under, given.trial), given.executor, given.isolate,
                 )  # fmt: skip
                 found[model] = held.enter_context(session)
                 self._check(model, session)
@@ -106,7 +106,7 @@ class OngoingAudit:
             RunError: the folder cannot be written, or is of another audit.
         """
         start = manifest(request, self.audit, self.chosen, self.sources, sessions)
-        show = self.options.get("progress") or Silent()
+        show = self.given.progress or Progress()
         with locked(self.folder, show.note):
             yield from self._written(start, sessions)
 
@@ -146,7 +146,7 @@ class OngoingAudit:
 
     def _goes_on(self) -> bool:
         """Whether the folder has an audit that is to be resumed."""
-        return bool(self.options.get("resume")) and (self.folder / MANIFEST).is_file()
+        return self.given.resume and (self.folder / MANIFEST).is_file()
 
     def copy_inputs(self, sessions: Mapping[str, Session]) -> None:
         """Put the document, the profiles as resolved and the model cards into the run."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from simulator.audit import bundle, recount, verdict
 from simulator.audit.answers import read_answers
@@ -13,14 +14,17 @@ from simulator.audit.archive import Archive
 from simulator.audit.bundle import MOST_RECORDS, MOST_TEXT
 from simulator.audit.document import Audit
 from simulator.audit.doubts import Doubts, doubts, stacks, stated, unpack
+from simulator.audit.experiments import AuditOptions, ReplayOptions
 from simulator.audit.measure import Measure
 from simulator.audit.ongoing import OngoingAudit
-from simulator.audit.run import refuse_document_options, run_all
+from simulator.audit.run import run_all
 from simulator.audit.verdict import PairRun
+from simulator.command.experiment import Experiment
+from simulator.command.options import Options
 from simulator.contract import Stage
 from simulator.errors import DataError, RunError, UserError, one_line, unknown
 from simulator.experiments.common import refuse_missing
-from simulator.experiments.job import Job, Options, Result
+from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
 from simulator.latency.rounds import LATENCIES
 from simulator.pipeline.recorded import recording
@@ -41,51 +45,20 @@ from simulator.results.summaries import parse
 from simulator.results.timed import TailSummary
 
 
-def replay(
-    file: str | Path,
-    *,
-    models: Sequence[str] = (),
-    images: Sequence[str] = (),
-    overrides: Sequence[str] = (),
-    **options: Unpack[Options],
-) -> Result[ReplaySummary]:
+def replay(experiment: Experiment[Any], asked: ReplayOptions) -> Result[ReplaySummary]:
     """Run the pairs of a bundle again, and say what changed and why.
 
     Rounds are not gone through again: latencies are those of the machine.
-
-    Args:
-        file: the bundle that an audit has left.
-        models: ``[MODEL=]CARD`` for every model that is not the built-in one.
-        images: ``[MODEL=]PATH`` likewise; one without a name is for all models.
-        overrides: ``STACK.KEY=VALUE``, for example where a recording lies on this machine.
-        options: see :class:`simulator.Options`; images, limit and seed are the bundle's to say.
-
-    Returns:
-        The summary, and where the run was written: as an audit's, with ``pairs`` as
-        :func:`simulator.audit.verdict.compare` gives them. Its gate has passed where no pair is
-        different.
-
-    Raises:
-        UserError: anything that the caller can fix; above all a bundle that was changed.
     """
-    place = Path(file)
-    job = Job("replay", None, options)
-    refuse_document_options(options)
+    place, job = Path(asked.file), Job(experiment, asked)
     with Archive(place) as packed, tempfile.TemporaryDirectory(prefix="replay-") as scratch:
         sha256 = _intact(packed)
         audit = unpack(packed, Path(scratch))
         recorded = _models(packed, audit)
         doubted = doubts(packed, audit, Path(scratch))
-        options = _under(packed, options)
-        ongoing = _ongoing(job, audit, recorded, Path(scratch), options, models, images, overrides)
-        request = {
-            "command": "replay",
-            "arguments": {
-                "file": str(place.resolve()),
-                "models": _absolute(models), "images": _absolute(images),
-                "overrides": list(overrides),
-            },
-        }  # fmt: skip
+        given = _under(packed, asked)
+        ongoing = _ongoing(job, audit, recorded, Path(scratch), given)
+        request = job.request(models=_absolute(asked.models), images=_absolute(asked.images))
         with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as begun:
             source = begun.document.model_copy(update={"path": str(place.resolve())})
             start = begun.model_copy(update={"document": source})
@@ -99,16 +72,20 @@ def replay(
     return Result(summary, ongoing.folder)
 
 
-def _under(packed: Archive, options: Options) -> Options:
-    """Put the replay under the condition of the audit."""
+def _under(packed: Archive, asked: ReplayOptions) -> AuditOptions:
+    """Return what the audit is asked again: under its condition, with this call's options."""
     told = bundle.read_json(packed, MANIFEST).get("under")
+    shared = {one.name: getattr(asked, one.name) for one in fields(Options)}
+    whole = AuditOptions(document=packed.path, **shared)
     if told is None:
-        return options
+        return whole
     try:
-        found: Options = {"under": str(told["text"]), "trial": int(told["trial"] or 0)}
+        changed: AuditOptions = whole.without(
+            under=str(told["text"]), trial=int(told["trial"] or 0)
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{packed.path}: {MANIFEST}: under: {one_line(error)}") from error
-    return options | found
+    return changed
 
 
 def _intact(packed: Archive) -> str:
@@ -142,23 +119,21 @@ def _ongoing(
     audit: Audit,
     recorded: Mapping[str, Mapping[str, Any]],
     scratch: Path,
-    options: Options,
-    models: Sequence[str],
-    images: Sequence[str],
-    overrides: Sequence[str],
+    given: AuditOptions,
 ) -> OngoingAudit:
-    cards = _given("--model", models, audit)
-    data = _given("--data", images, audit)
+    asked: ReplayOptions = job.asked
+    cards = _given("--model", asked.models, audit)
+    data = _given("--data", asked.images, audit)
     missing = []
     for model, said in recorded.items():
-        for option, given, key in (("--model", cards, "card"), ("--data", data, "data")):
-            if said.get(key) is not None and model not in given:
+        for option, found, key in (("--model", cards, "card"), ("--data", data, "data")):
+            if said.get(key) is not None and model not in found:
                 missing.append(
                     f"{model}: the bundle does not hold {said[key]}; give {option} {model}=PATH"
                 )
     if missing:
         raise UserError("\n".join(missing))
-    chosen = stacks(audit, scratch, overrides)
+    chosen = stacks(audit, scratch, asked.overrides)
     refuse_missing(chosen.values())
     _refuse_lost(chosen)
     folder = job.folder(f"replay-{audit.spec.name}", {})
@@ -166,7 +141,7 @@ def _ongoing(
         n: (str((folder / PROFILES_FOLDER / f"{n}.yaml").resolve()), []) for n in chosen
     }
     sources = {model: (cards.get(model), data.get(model)) for model in audit.spec.models}
-    return OngoingAudit(audit, chosen, references, sources, folder, options)
+    return OngoingAudit(audit, chosen, references, sources, folder, given)
 
 
 def _given(option: str, written: Sequence[str], audit: Audit) -> dict[str, Path]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 from simulator.analysis.gate import Borne
 from simulator.audit import bundle, figures, junit, locations, markdown
 from simulator.audit.document import Audit, load_audit
+from simulator.audit.experiments import AuditOptions
 from simulator.audit.ongoing import OngoingAudit
+from simulator.command.experiment import Experiment
+from simulator.command.options import Progress
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.common import refuse_missing, stacks_of
-from simulator.experiments.job import Job, Options, Result, borne_as_asked
-from simulator.experiments.keywords import explicit
+from simulator.experiments.compare.experiment import Compare, CompareOptions
+from simulator.experiments.job import Job, Result
 from simulator.experiments.pairs import Wanted, is_complete, run_pairs
-from simulator.experiments.session import Session, Silent
+from simulator.experiments.session import Session
 from simulator.latency import tail
+from simulator.latency.experiments import Tail, TailOptions
 from simulator.pipeline.stack import Chosen
 from simulator.results.audits import AuditSummary
 from simulator.results.json_text import json_text, write_json
@@ -31,24 +35,9 @@ from simulator.results.layout import (
 from simulator.results.manifest import AuditManifest
 from simulator.results.store import Report
 
-IN_DOCUMENT = ("data", "limit", "seed")
-"""Options that an audit's document says."""
 
-
-@explicit(*IN_DOCUMENT)
-def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSummary]:
+def audit(experiment: Experiment[Any], given: AuditOptions) -> Result[AuditSummary]:
     """Run an audit.
-
-    Args:
-        document: the audit's YAML document.
-        options: see :class:`simulator.Options`; images, limit and seed are the document's to say.
-
-    Returns:
-        The summary, and where the run was written: ``audit.md``, ``junit.xml``, ``bundle.zip``,
-        the run of each pair in ``pairs/MODEL/STACK``, and of its rounds in ``tail/MODEL/STACK``.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
 
     Examples:
         >>> document = '''
@@ -64,9 +53,8 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         >>> audit("audit.yaml").passed
         True
     """
-    job = Job("audit", None, options)
-    refuse_document_options(options)
-    asked = load_audit(Path(document))
+    job = Job(experiment, given)
+    asked = load_audit(Path(given.document))
     asked.require_rules()
     references = {name: (str(path), own) for name, (path, own) in asked.profiles().items()}
     chosen = _opened(asked, references)
@@ -77,12 +65,9 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         references,
         {model: (asked.card(model), asked.data(model)) for model in asked.spec.models},
         job.folder(f"audit-{asked.spec.name}", {}),
-        options,
+        given,
     )
-    request = {
-        "command": "audit",
-        "arguments": {"document": str(asked.path.resolve()), **job.circumstances()},
-    }
+    request = job.request()
     with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as start:
         ongoing.copy_inputs(sessions)
         run_all(job, ongoing, sessions, len(ongoing.timed()))
@@ -91,13 +76,6 @@ def audit(document: str | Path, **options: Unpack[Options]) -> Result[AuditSumma
         summary = found.model_copy(update={"seconds": job.seconds()})
         finish(ongoing.folder, start, summary, job.report)
     return Result(summary, ongoing.folder)
-
-
-def refuse_document_options(options: Options) -> None:
-    """Refuse options that the document says."""
-    for name in IN_DOCUMENT:
-        if options.get(name) is not None:
-            raise UserError(f"{name}: it is set in the audit's document; change it there")
 
 
 def _opened(asked: Audit, references: Mapping[str, tuple[str, list[str]]]) -> dict[str, Chosen]:
@@ -129,23 +107,16 @@ def run_all(
         session.show.stage(number, len(sessions) + after, model)
         card, data = ongoing.sources[model]
         spec = ongoing.audit.spec
-        inner: Options = {"data": data, "limit": spec.limit, "seed": spec.seed}
-        if session.under:
-            inner |= {"under": session.under.condition.text, "trial": session.under.trial}
-        alone = Job("run", card, inner)
         wanted = []
         for deploy in spec.deploy:
             rules = [one.rule for one in ongoing.audit.of_pair(model, deploy)]
-            request = alone.request(
-                **ongoing.pair(deploy),
-                pixels="own",
+            one = CompareOptions(
+                **ongoing.pair(deploy), model=card, data=data, limit=spec.limit, seed=spec.seed,
                 fail_on=[rule.text for rule in rules if not isinstance(rule, Borne)],
-                **borne_as_asked(spec.allow_failed),
-                strict=False,
-                quick=True,
-                until_decided=False,
-                undecided="fail",
-            )
+                allow_failed=spec.allow_failed, quick=True,
+                under=ongoing.given.under, trial=ongoing.given.trial,
+            )  # fmt: skip
+            request = Job(Compare(), one).request()
             wanted.append(
                 Wanted(
                     ongoing.sides(deploy),
@@ -160,10 +131,10 @@ def run_all(
 
 def times(ongoing: OngoingAudit, before: int) -> None:
     """Go through the rounds of every stack that has a tail, after some passes, one by one."""
-    spec, given = ongoing.audit.spec, ongoing.options
+    spec, given = ongoing.audit.spec, ongoing.given
     if spec.tail is None:
         return
-    show, pairs = given.get("progress") or Silent(), ongoing.timed()
+    show, pairs = given.progress or Progress(), ongoing.timed()
     for number, (model, deploy) in enumerate(pairs, before + 1):
         card, data = ongoing.sources[model]
         folder = ongoing.folder / TAILS_FOLDER / model / deploy
@@ -171,21 +142,22 @@ def times(ongoing: OngoingAudit, before: int) -> None:
             continue
         show.stage(number, before + len(pairs), f"rounds of {model} / {deploy}")
         rules = [one for one in ongoing.audit.tail_rules if one.is_for(model, deploy)]
-        tail.tail(
+        asked = TailOptions(
             **ongoing.pair(deploy),
             model=card,
             deadlines_ms=spec.tail.deadlines_ms,
-            under=given.get("under"),
-            trial=given.get("trial", 0),
+            under=given.under,
+            trial=given.trial,
             rounds=spec.tail.rounds,
             max_rounds=spec.tail.max_rounds,
             max_minutes=spec.tail.max_minutes,
             fail_on=[one.rule.text for one in rules],
             allow_failed=spec.allow_failed,
             data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
-            workers=given.get("workers"), memory=given.get("memory"),
-            progress=given.get("progress"), isolate=given.get("isolate", "auto"),
+            workers=given.workers, memory=given.memory, progress=given.progress,
+            isolate=given.isolate,
         )  # fmt: skip
+        tail.tail(Tail(), asked)
 
 
 def finish(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import logging
 import os
 import signal
@@ -11,9 +12,9 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import ModuleType
+from functools import partial
 from typing import Any
 
 from simulator import spent
@@ -25,22 +26,12 @@ from simulator.errors import UserError, shortened, unknown
 __all__ = ["BUG", "COMMANDS", "GATE_FAILED", "PASS", "USER_ERROR", "main"]
 
 COMMANDS = {
-    "explain": "say what each axis on which two stacks differ costs",
-    "sweep": "try every option of a suite, for one model or several",
-    "worst": "find the combination of options that loses most",
-    "repair": "find the cheapest change of a deployment that passes a gate",
-    "robustness": "measure stacks under every condition of a suite",
-    "faults": "put faults into weights and activations of the artifacts that run",
-    "identify": "find the stack that made a recording",
     "corrupt": "write a data set under conditions to disk",
     "quantize": "fine-tune a classifier with weights and activations of a few bits",
     "sensitivity": "find which layers of an INT8 stack to keep in FP32",
     "finetune": "fine-tune a classifier on the pixels of one stack, or of many (mix training)",
-    "latency": "time stacks one sample at a time, side by side",
-    "tail": "measure accuracy when late answers count as wrong",
-    "audit": "check several stacks and models against the rules of one document",
+    "replay-fault": "run one fault of a finished run again, and compare",
     "verify": "check whether the bundle of an audit was changed; runs nothing",
-    "replay": "run the bundle of an audit again, and say what changed and why",
     "gate": "list the figures of a run, and apply rules to them; runs nothing",
     "report": "write the report of a run again",
     "resume": "continue an interrupted run",
@@ -52,6 +43,9 @@ COMMANDS = {
     "prove": "prove that a backend, stage, condition, modality, task, ... does what it says",
     "backends": "list the backends, their libraries and what they offer",
 }
+"""The commands that are no experiments, each a module of this package."""
+MAIN = "run"
+"""The experiment that is ``simulate`` itself."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,9 +103,36 @@ def _going_on(notes: Sequence[str]) -> str:
     return f"to continue: {notes[-1]}" if notes else "no run was begun"
 
 
-def command_module(name: str) -> ModuleType:
-    """Import the module of a command."""
-    return importlib.import_module(f"simulator.cli.{name.replace('-', '_')}")
+def names() -> list[str]:
+    """Return every command: the experiments, those of other packages too, and ours."""
+    from simulator.command.experiment import EXPERIMENTS
+
+    return [*(one for one in EXPERIMENTS.names if one != MAIN), *COMMANDS]
+
+
+def listed() -> dict[str, str]:
+    """Return what every command does."""
+    from simulator.command.experiment import EXPERIMENTS
+
+    found = {one: EXPERIMENTS[one].about for one in EXPERIMENTS.names if one != MAIN}
+    return found | COMMANDS
+
+
+def prepared(name: str, parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    """Give a parser the arguments of a command; return what runs it."""
+    if name in COMMANDS:
+        module = importlib.import_module(f"simulator.cli.{name.replace('-', '_')}")
+        parser.description = module.__doc__
+        module.arguments(parser)
+        run: Callable[[argparse.Namespace], int] = module.run
+        return run
+    from simulator.cli import experiment
+    from simulator.command.experiment import EXPERIMENTS
+
+    found = EXPERIMENTS.of(name)
+    parser.description = inspect.cleandoc(found.__doc__ or found.about)
+    experiment.arguments(parser, found)
+    return partial(experiment.run, found)
 
 
 def _run(arguments: list[str]) -> int:
@@ -119,32 +140,32 @@ def _run(arguments: list[str]) -> int:
     begun = spent.command_began()
     for one in (*arguments, os.getcwd()):
         _refuse_unwritable(one)
-    if arguments[:1] and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
-        raise UserError(unknown("command", shortened(arguments[0]), COMMANDS))
-    name = arguments.pop(0) if arguments[:1] and arguments[0] in COMMANDS else "run"
+    name = MAIN
+    if arguments[:1] and not arguments[0].startswith("-"):
+        name = arguments.pop(0)
+        if name not in (known := names()):
+            raise UserError(unknown("command", shortened(name), known))
     from simulator.cli import common
     from simulator.cli.help_text import HelpText
 
-    command = command_module(name)
-    prog = "simulate" if name == "run" else f"simulate {name}"
     parser = argparse.ArgumentParser(
-        prog=prog,
-        description=command.__doc__,
+        prog="simulate" if name == MAIN else f"simulate {name}",
         formatter_class=HelpText,
         allow_abbrev=False,
     )
-    if name == "run":
-        lines = "\n".join(f"  {command:<14}{text}" for command, text in COMMANDS.items())
-        parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
+    if name == MAIN:
         root(parser)
-    command.arguments(parser)
+    if name == MAIN and {"-h", "--help"} & {*arguments}:
+        lines = "\n".join(f"  {command:<14}{text}" for command, text in listed().items())
+        parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
+    run = prepared(name, parser)
     options = parser.parse_args(arguments)
     common.exemplify(options)
     code = supervised.apart(getattr(options, "executor", None) or "local")
     if code is not None:
         return code
     with supervised.in_time(getattr(options, "timeout", 0)):
-        code = int(command.run(options))
+        code = run(options)
     if getattr(options, "explain_time", False):
         common.explain_time(begun)
     return code
@@ -246,9 +267,8 @@ def _whole() -> argparse.ArgumentParser:
     """One parser with every command, as ``simulate`` itself never needs it."""
     parser = argparse.ArgumentParser(prog="simulate")
     root(parser)
-    command_module("run").arguments(parser)
+    prepared(MAIN, parser)
     commands = parser.add_subparsers(dest="command")
-    for name, text in COMMANDS.items():
-        one = commands.add_parser(name, help=text, description=text)
-        command_module(name).arguments(one)
+    for name, text in listed().items():
+        prepared(name, commands.add_parser(name, help=text))
     return parser

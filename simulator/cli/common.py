@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulator.cli.exits import GATE_FAILED, PASS
 from simulator.errors import UserError
@@ -18,52 +18,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from simulator.experiments.job import Options, Result
-    from simulator.experiments.session import Progress
     from simulator.results.checkpoints import Checkpoints
     from simulator.results.shared import Summary
     from simulator.spent import Mark
 
 S = TypeVar("S", bound="Summary")
-
-
-def pair(parser: argparse.ArgumentParser) -> None:
-    """Add the two stacks and their overrides."""
-    add = parser.add_argument
-    add("--train", required=True, metavar="PROFILE", help="the training stack: a path or a name")
-    deploy = parser.add_mutually_exclusive_group(required=True)
-    deploy.add_argument("--deploy", metavar="PROFILE", help="the deployment stack, likewise")
-    deploy.add_argument(
-        "--deploy-runtime", metavar="PROFILE",
-        help="likewise, but with the pixels of the training stack: only graph, precision, runtime "
-        "and postprocessing are this profile's",
-    )  # fmt: skip
-    add(
-        "--set", dest="overrides", action="append", default=[], metavar="STACK.KEY=VALUE",
-        help="override one field of one stack, e.g. deploy.resize.interpolation=nearest",
-    )  # fmt: skip
-
-
-def deployment(options: argparse.Namespace) -> tuple[str, Literal["own", "train"]]:
-    """Return the deployment profile of a pair, and whose pixels it takes."""
-    if options.deploy_runtime is not None:
-        return options.deploy_runtime, "train"
-    return options.deploy, "own"
-
-
-def stacks(parser: argparse.ArgumentParser) -> None:
-    """Add the stacks of a timed experiment: profiles, or a pair."""
-    add = parser.add_argument
-    add(
-        "--profile", dest="profiles", action="append", default=[], metavar="PROFILE",
-        help="a stack: a path or a name; repeatable. A single one is called deploy",
-    )  # fmt: skip
-    add("--train", metavar="PROFILE", help="instead of --profile: the training stack of a pair")
-    add("--deploy", metavar="PROFILE", help="the deployment stack of the pair")
-    add(
-        "--set", dest="overrides", action="append", default=[], metavar="STACK.KEY=VALUE",
-        help="override one field of one stack, e.g. deploy.runtime.threads=1",
-    )  # fmt: skip
 
 
 def gate(parser: argparse.ArgumentParser, example: str) -> None:
@@ -90,28 +49,10 @@ def allow_failed(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def until_decided(parser: argparse.ArgumentParser) -> None:
-    """Add the question by which options are dropped early."""
-    parser.add_argument(
-        "--until-decided", nargs="?", const="gate", choices=("gate", "worst-flips", "worst-drop"),
-        help="take the samples in a random order, and drop an option when it can no longer matter: "
-        "gate (the default): it passes or fails every --fail-on rule; worst-flips, worst-drop: it "
-        "is not the worst. Wrong in 5 %% of the runs at most",
-    )  # fmt: skip
-
-
-def suite(parser: argparse.ArgumentParser) -> None:
-    """Add the suite and its training stack."""
+def inputs(parser: argparse.ArgumentParser) -> None:
+    """Add the model, the data and its subset."""
     add = parser.add_argument
-    add("--suite", required=True, metavar="SUITE", help="a suite: a path or a built-in name")
-    add("--train", metavar="PROFILE", help="the training stack; default: the suite's own")
-
-
-def inputs(parser: argparse.ArgumentParser, model: bool = True, under: bool = True) -> None:
-    """Add the model, the data, its subset and the condition."""
-    add = parser.add_argument
-    if model:
-        add("--model", metavar="CARD", help="a model card (YAML); default: the built-in model")
+    add("--model", metavar="CARD", help="a model card (YAML); default: the built-in model")
     add(
         "--data", metavar="PATH",
         help="a folder of samples, or a data card (YAML); default: the built-in images",
@@ -123,8 +64,6 @@ def inputs(parser: argparse.ArgumentParser, model: bool = True, under: bool = Tr
     )  # fmt: skip
     add("--limit", type=int, metavar="N", help="take a random subset of N images")
     add("--seed", type=int, default=0, metavar="S", help="random seed; default 0")
-    if under:
-        condition(parser)
 
 
 def exemplify(options: argparse.Namespace) -> None:
@@ -137,29 +76,16 @@ def exemplify(options: argparse.Namespace) -> None:
     name = getattr(options, "example", None)
     if name is None:
         return
-    if options.model:
+    several = hasattr(options, "models")
+    if options.models if several else options.model:
         raise UserError("--example is a model with its samples; leave out --model, or --example")
     from simulator.data import example
 
     card = str(example.model_card(name))
-    options.model = [card] if isinstance(options.model, list) else card
+    vars(options).update({"models": [card]} if several else {"model": card})
     found = example.data_card(name)
     if options.data is None and found is not None:
         options.data = str(found)
-
-
-def condition(parser: argparse.ArgumentParser) -> None:
-    """Add the condition that every stack is under."""
-    add = parser.add_argument
-    add(
-        "--under", metavar="CONDITION",
-        help="a corruption, attack or fault that is applied to every stack: jpeg:QUALITY, "
-        "flip:BIT, ... (docs/conditions.md)",
-    )  # fmt: skip
-    add(
-        "--trial", type=int, default=0, metavar="N",
-        help="which random draw of the condition, from 0; default 0",
-    )  # fmt: skip
 
 
 def signer(parser: argparse.ArgumentParser) -> None:
@@ -187,35 +113,6 @@ def signing(key: str | None) -> Callable[[Path], None]:
     return sign
 
 
-def output(parser: argparse.ArgumentParser) -> None:
-    """Add the run folder, the executor and the form of the output."""
-    add = parser.add_argument
-    add("--out", metavar="DIR", help="run folder; default: a new one below runs/")
-    add("--overwrite", action="store_true", help="replace the run that is already in --out")
-    add(
-        "--workers", type=int, metavar="N",
-        help="samples processed at once; default: the number of cores",
-    )  # fmt: skip
-    add(
-        "--executor", default="local", metavar="NAME[:PLACE]",
-        help="what runs the samples: local, the default, is threads of this process; ray is "
-        "processes here, ray:HOST:PORT those of a cluster; docs/scale.md",
-    )  # fmt: skip
-    add(
-        "--isolate", choices=("auto", "always", "never"), default="auto",
-        help="decode in a worker process, so that a decoder that dies does not end the run: auto, "
-        "the default, files of a format that the library was seen to die of; docs/decoders.md",
-    )  # fmt: skip
-    add(
-        "--memory", type=int, metavar="MIB",
-        help="memory for the samples that are processed at once; default 2048",
-    )  # fmt: skip
-    timeout(parser)
-    add("--explain-plan", action="store_true", help="print the plan before it is run")
-    add("--explain-time", action="store_true", help="print at the end where the time went")
-    add("--json", action="store_true", help="print the summary as JSON, and nothing else")
-
-
 def timeout(parser: argparse.ArgumentParser) -> None:
     """Add the time limit of an inference."""
     parser.add_argument(
@@ -230,49 +127,6 @@ def _seconds(text: str) -> float:
     if not 0 <= seconds < inf:
         raise ValueError(text)
     return seconds
-
-
-def shared(options: argparse.Namespace, progress: Progress) -> Options:
-    """Return the options that all experiments have."""
-    return {
-        "data": options.data,
-        "limit": options.limit,
-        "seed": options.seed,
-        "out": options.out,
-        "overwrite": options.overwrite,
-        "report": report,
-        "workers": options.workers,
-        "memory": options.memory,
-        "progress": progress,
-        "under": getattr(options, "under", None),
-        "trial": getattr(options, "trial", 0),
-        "executor": options.executor,
-        "isolate": options.isolate,
-    }
-
-
-def show(
-    result: Result[S],
-    as_json: bool,
-    screen: Callable[[S, str, Console], None],
-    reported: bool = True,
-) -> int:
-    """Print a result; the exit code is the gate's.
-
-    Args:
-        result: of an experiment.
-        as_json: print the summary as JSON, and nothing else.
-        screen: prints a summary, given also the run's folder and a console.
-        reported: whether it has a report, whose path is printed.
-    """
-    if as_json:
-        print_json(result.summary)
-        return verdict(result.summary)
-    lead(result.summary)
-    screen(result.summary, str(result.folder), console())
-    if reported:
-        print(f"report: {report_of(result.folder)}")
-    return verdict(result.summary)
 
 
 def verdict(summary: Summary | Checkpoints) -> int:
@@ -315,16 +169,6 @@ def report_of(folder: Path) -> Path:
     from simulator.report.words import PAGE
 
     return folder / PAGE
-
-
-def report_all(folder: Path) -> None:
-    """Write the report of every run below an audit that has one, and its own."""
-    from simulator.results.read import read_summary
-
-    for pair in read_summary(folder)[1]["pairs"]:
-        for place in filter(None, (pair["folder"], pair["tail"])):
-            report(folder / place)
-    report(folder)
 
 
 def print_json(value: Any) -> None:

@@ -17,13 +17,14 @@ from rich.progress import (
 
 from simulator.cli import collector
 from simulator.cli.screen import Screen
+from simulator.command import options as command
 from simulator.pipeline.plan import Plan
 
 REFRESH = 0.1
 """Seconds between two updates."""
 
 
-class Bar:
+class Bar(command.Progress):
     """Shows what is done, the rate and the time left; nothing where there is no terminal.
 
     It only goes forward: passes that follow one another share one bar. It is redrawn only when it

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 def compare(
     runs: Sequence[Path],
     place: Path,
-    as_json: bool,
+    as_json: bool = False,
     allow_failed: str | None = None,
     quiet: bool = False,
 ) -> int:

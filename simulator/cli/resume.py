@@ -9,41 +9,13 @@ to do.
 from __future__ import annotations
 
 import argparse
-import importlib
-import inspect
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any
 
 from simulator.cli import common, supervised
 from simulator.data.address import again
-from simulator.errors import RunError, UserError, one_line, shortened, unknown
-
-if TYPE_CHECKING:
-    from simulator.results.store import Report
-
-EXPERIMENTS = {
-    "run": "simulator.experiments.compare:compare",
-    "explain": "simulator.experiments.explain:explain",
-    "sweep": "simulator.experiments.sweep:sweep",
-    "worst": "simulator.experiments.worst:worst",
-    "robustness": "simulator.robustness.run:robustness",
-    "faults": "simulator.faults.run:faults",
-    "repair": "simulator.repair.run:repair",
-    "identify": "simulator.identify.run:identify",
-    "latency": "simulator.latency.measure:latency",
-    "tail": "simulator.latency.tail:tail",
-    "audit": "simulator.audit.run:audit",
-    "replay": "simulator.audit.replay:replay",
-}
-"""The function that is called for each command."""
-
-
-BY_MODEL = ("sweep", "robustness")
-"""Commands that take several models, and leave a run for each."""
-_OURS = ("out", "resume", "workers", "progress", "report", "executor")
-"""Arguments that this command gives."""
+from simulator.errors import RunError, UserError, one_line, shortened
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,8 +35,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Repeat the request of the run, skipping finished samples."""
+    from simulator.cli.experiment import show
     from simulator.cli.progress import Bar
+    from simulator.command.experiment import EXPERIMENTS
+    from simulator.experiments.job import Result
     from simulator.results.read import read_manifest, read_summary
+    from simulator.results.store import complete
 
     folder = Path(options.run)
     manifest = read_manifest(folder)
@@ -80,36 +56,31 @@ def run(options: argparse.Namespace) -> int:
         return common.verdict(summary)
     try:
         request = manifest["request"]
-        command, arguments = request["command"], dict(request["arguments"])
-        module, _, function = EXPERIMENTS[command].partition(":")
-        if command in BY_MODEL:
-            arguments["models"] = [arguments.pop("model")]
-        job = getattr(importlib.import_module(module), function)
-        _check(job, arguments)
+        experiment = EXPERIMENTS.of(request["command"])
+        arguments = experiment.again(request["arguments"])
         if options.data is not None:
             arguments["data"] = again(str(arguments.get("data")), options.data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise RunError(
             f"{folder}: its manifest has no valid request to repeat: {shortened(one_line(error))}"
         ) from error
-    show = importlib.import_module(f"simulator.cli.{command}").show
-    report = common.report_all if command == "audit" else common.report
     if manifest["status"] == "reporting":
         with Bar() as bar:
-            found = _reported(folder, command, report, bar.note)
+            complete(folder, experiment.report, bar.note)
         sign(folder)
-        return int(show(found, options.json))
+        return show(experiment, [Result(read_summary(folder)[1], folder)], options.json)
     executor = options.executor or _executor(folder, manifest)
     code = supervised.apart(executor)
     if code is not None:
         return code
     with Bar() as bar:
-        found = job(
+        asked = experiment.Options(
             **arguments, out=folder, resume=True, workers=options.workers, progress=bar,
-            report=report, executor=executor,
+            report=experiment.report if experiment.reported else None, executor=executor,
         )  # fmt: skip
+        found = experiment.run(asked)
     sign(folder)
-    return int(show(found, options.json))
+    return show(experiment, found if isinstance(found, list) else [found], options.json)
 
 
 def _executor(folder: Path, manifest: dict[str, Any]) -> str:
@@ -131,36 +102,3 @@ def _executor(folder: Path, manifest: dict[str, Any]) -> str:
             f"--executor {name}:{shortened(place)}, or here with --executor local"
         )
     return name
-
-
-def _check(job: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    """Hold the arguments of a manifest, which anyone may have edited, against the signature.
-
-    Raises:
-        TypeError: one is missing or unknown.
-        ValueError: one is of another type.
-    """
-    from pydantic import TypeAdapter, ValidationError
-
-    from simulator.experiments.job import Options
-
-    inspect.signature(job).bind(**arguments)
-    hints = get_type_hints(job) | get_type_hints(Options)
-    for name, value in arguments.items():
-        if name not in hints or name in _OURS:
-            raise TypeError(unknown("argument", name, hints))
-        try:
-            TypeAdapter(hints[name]).validate_python(value, strict=True)
-        except ValidationError as error:
-            raise ValueError(f"{name}: {error.errors()[0]['msg']}") from error
-
-
-def _reported(folder: Path, command: str, report: Report, note: Callable[[str], None]) -> Any:
-    """Write the report that is all a run lacks; return what its command shows."""
-    from simulator.experiments.job import Result
-    from simulator.results.read import read_summary
-    from simulator.results.store import complete
-
-    complete(folder, report, note)
-    found = Result(read_summary(folder)[1], folder)
-    return [found] if command in BY_MODEL else found

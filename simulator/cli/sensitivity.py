@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--goal", required=True, metavar="RULE", help="what must hold: 'flip_rate < 2%%'")
     add("--out", required=True, metavar="DIR", help="a new folder, or that of the same command")
     add("--top", type=int, default=8, metavar="N", help="layers tried one by one; default 8")
-    common.inputs(parser, under=False)
+    common.inputs(parser)
     add("--workers", type=int, metavar="N", help="samples processed at once")
     add("--json", action="store_true", help="print the summary as JSON")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from simulator.command.options import Progress
 from simulator.errors import UserError
 from simulator.experiments.common import TRAIN
 from simulator.experiments.guessing import Guessing, guessing
-from simulator.experiments.session import Progress, Session, Variant, answers
+from simulator.experiments.session import Session, Variant, answers
 from simulator.model.card import Card
 from simulator.pipeline.stack import Chosen
 

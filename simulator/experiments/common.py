@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from simulator import checkout, machine
+from simulator.command.options import Pixels
 from simulator.contract import Stage
 from simulator.data.address import absolute
 from simulator.data.folder import Item
@@ -37,8 +38,6 @@ from simulator.results.store import RunWriter
 from simulator.tasks.task import Task
 from simulator.typed import plain
 
-Pixels = Literal["own", "train"]
-"""Whose pixel part a deployment stack has."""
 TRAIN = "train"
 """The name, in records, of the stack that the others are compared with."""
 ONLY = SIDES[1]

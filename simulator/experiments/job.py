@@ -9,18 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
 
 from simulator.analysis import gate, outcomes
+from simulator.command.experiment import Experiment
+from simulator.command.options import Declared, Kind, given
 from simulator.conditions.condition import under
 from simulator.data.address import Root, absolute, root_of
-from simulator.errors import UserError, unknown
+from simulator.errors import UserError
 from simulator.experiments.decision import Decision
-from simulator.experiments.session import Progress, Session
-from simulator.pipeline.isolation import Isolate
+from simulator.experiments.session import Session
 from simulator.pipeline.stack import Chosen
 from simulator.profile.load import find
 from simulator.report.command import Asked
@@ -33,57 +34,12 @@ from simulator.results.taken import check_free
 from simulator.results.time_spent import time_spent
 from simulator.spent import Work, mark, spending
 
-
-class Options(TypedDict, total=False):
-    """Keyword arguments that all experiments have.
-
-    Attributes:
-        data: a folder of images, or a data card; the built-in images by default.
-        limit: take a random subset of this many samples.
-        seed: of the subset, the calibration samples and the bootstrap; 0 by default.
-        out: the run folder; a new one below ``runs/`` by default.
-        overwrite: replace a run that is already in *out*.
-        resume: continue the run that is in *out*.
-        report: called with the run's folder to write its report, before the run is marked
-            complete; no report by default.
-        workers: how many samples are processed at once; the number of cores by default.
-        memory: MiB that these samples may need together; 2048 by default.
-        progress: called as the run goes on.
-        under: a condition that is applied to every stack, ``NAME:PARAMETERS``; none by default.
-        trial: which random draw of the condition, from 0; 0 by default.
-        executor: the name of the executor; ``local`` (threads of this process) by default;
-            ``ray`` (processes of a cluster on this machine), ``ray:HOST:PORT`` (of that cluster).
-        isolate: which files are decoded in a worker process, so that a decoder that dies skips the
-            sample and does not end the run: ``auto`` (the default) those of a format that the
-            decoder was seen to die of, ``always`` all, ``never`` none.
-    """
-
-    data: str | Path | None
-    limit: int | None
-    seed: int
-    out: str | Path | None
-    overwrite: bool
-    resume: bool
-    report: Report | None
-    workers: int | None
-    memory: int | None
-    progress: Progress | None
-    under: str | None
-    trial: int
-    executor: str
-    isolate: Isolate
-
-
-DEFAULTS: dict[str, Any] = dict.fromkeys(Options.__annotations__) | {
-    "seed": 0,
-    "overwrite": False,
-    "resume": False,
-    "trial": 0,
-    "executor": "local",
-    "isolate": "auto",
-}
-IN_PROCESS = ("latency", "tail", "faults", "identify")
-"""Commands whose samples no executor runs: they measure this process, or search what runs here."""
+ALWAYS = ("model", "data", "limit", "seed")
+"""Options that a request says also where they have their defaults."""
+PLACES: Mapping[Kind, Callable[[str], Root]] = {
+    "profile": find, "data": root_of, "file": Path, "folder": Path,
+}  # fmt: skip
+"""What makes a path of an option's value, by its kind."""
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
 
@@ -175,36 +131,25 @@ def judged(
     return concluded(whole.model_copy(update={"gate": outcome}), asked)
 
 
-def borne_as_asked(allow_failed: str | None) -> dict[str, Any]:
-    """Return the argument of a request, where it was given."""
-    return {} if allow_failed is None else {"allow_failed": allow_failed}
-
-
 class Job:
     """One call of an experiment, from its options to its run folder.
 
-    Attributes:
-        command: its name, by which ``simulate resume`` finds it again.
-
     Args:
-        command: see above.
-        model: a model card; the built-in model by default.
-        options: the caller's options.
+        experiment: what is called.
+        asked: the options of the call.
+        model: of several, the one that this part of the call is about.
 
     Raises:
-        TypeError: there is no such option.
+        UserError: every stack is asked to be under something that erases what is measured.
     """
 
-    def __init__(self, command: str, model: str | Path | None, options: Options) -> None:
-        for name in options:
-            if name not in Options.__annotations__:
-                raise TypeError(unknown("option", name, Options.__annotations__))
+    def __init__(
+        self, experiment: Experiment[Any], asked: Any, model: str | Path | None = None
+    ) -> None:
         self._started, self._begun = time.time(), mark()
-        self.command, self._model, self._options = command, model, options
-        self._seed = options.get("seed", 0)
-        self._resume = options.get("resume", False)
-        self._overwrite = options.get("overwrite", False)
-        self._under = under(options.get("under"), options.get("trial", 0))
+        self.experiment, self.asked = experiment, asked
+        self._model = model if experiment.several else getattr(asked, "model", model)
+        self._under = under(getattr(asked, "under", None), getattr(asked, "trial", 0))
         if self._under and (why := self._under.condition.erased):
             raise UserError(f"--under {why}")
 
@@ -217,10 +162,10 @@ class Job:
             below: the name of the run's folder inside *out*, where *out* holds several runs;
                 ignored for a run that is resumed, which is in *out* itself.
         """
-        out = self._options.get("out")
+        out = self.asked.out
         if not out:
             return _free_folder(label, sides, self._started)
-        return Path(out) / below if below and not self._resume else Path(out)
+        return Path(out) / below if below and not self.asked.resume else Path(out)
 
     def refuse_taken(self, folder: Path) -> None:
         """Refuse a folder that holds a run, before anything is computed.
@@ -229,10 +174,10 @@ class Job:
             RunError: the folder holds a run, and neither *overwrite* nor *resume* is set; or
                 another process writes into it.
         """
-        if self._resume:
+        if self.asked.resume:
             refuse_held(folder)
         else:
-            check_free(folder, self._overwrite)
+            check_free(folder, self.asked.overwrite)
 
     def session(self) -> Session:
         """Open the model and the images.
@@ -241,60 +186,40 @@ class Job:
             UserError: one of them cannot be used; or another executor is asked for, and this
                 command runs its stacks in its own process.
         """
-        given = self._options
-        if self.command in IN_PROCESS and given.get("executor", "local") != "local":
+        asked = self.asked
+        if self.experiment.in_process and asked.executor != "local":
             raise UserError(
-                f"{self.command}: runs its stacks in its own process, so --executor "
-                f"{given['executor']} would change nothing; leave it out, and start it on the "
+                f"{self.experiment.name}: {self.experiment.in_process}, so --executor "
+                f"{asked.executor} would change nothing; leave it out, and start it on the "
                 "machine that it is about"
             )
         with spending(Work.PREPARING):
             return Session(
-            self._model, given.get("data"), given.get("limit"), self._seed,
-            given.get("workers"), given.get("memory"), given.get("progress"), self._under,
-            given.get("executor", "local"), given.get("isolate", "auto"),
-        )  # fmt: skip
+                self._model, asked.data, asked.limit, asked.seed, asked.workers, asked.memory,
+                asked.progress, self._under, asked.executor, asked.isolate,
+            )  # fmt: skip
 
-    def request(self, **own: Any) -> dict[str, Any]:
-        """Return the call as JSON, so that another process can repeat it; paths are absolute.
+    def request(self, **found: Any) -> dict[str, Any]:
+        """Return the call as JSON, so that another process can repeat it.
 
         Args:
-            own: the arguments that only this experiment has.
+            found: values that the call has found for some options.
         """
-        given = self._options
-        arguments = own | {
-            "model": self._model,
-            "data": given.get("data"),
-            "limit": given.get("limit"),
-            "seed": self._seed,
+        arguments = {
+            one.name: _placed(one, value)
+            for one, value in given(self.asked)
+            if one.about.asked and (value != one.default or one.name in ALWAYS)
         }
-        arguments |= self.circumstances()
-        places: dict[str, Callable[[str], Root]] = {
-            "train": find,
-            "deploy": find,
-            "model": Path,
-            "data": root_of,
-        }
-        for name, place in places.items():
-            if arguments.get(name) is not None:
-                arguments[name] = absolute(place(arguments[name]))
-        if "profiles" in arguments:
-            arguments["profiles"] = [str(find(one).resolve()) for one in arguments["profiles"]]
-        return {"command": self.command, "arguments": arguments}
-
-    def circumstances(self) -> dict[str, Any]:
-        """Return *under*, *trial* and *isolate*, where the call gives another than the default."""
-        found: dict[str, Any] = {}
-        if self._under is not None:
-            found |= {"under": self._under.condition.text, "trial": self._under.trial}
-        if "isolate" in self._options and self._options["isolate"] != DEFAULTS["isolate"]:
-            found["isolate"] = self._options["isolate"]
-        return found
+        if self.experiment.several:
+            arguments.pop("models", None)
+            found["model"] = None if self._model is None else absolute(Path(self._model))
+        return {"command": self.experiment.name, "arguments": arguments | found}
 
     @property
     def report(self) -> Report | None:
         """What writes the report of the run; None: there is none."""
-        return self._options.get("report")
+        report: Report | None = self.asked.report
+        return report
 
     def writer(
         self, folder: Path, start: dict[str, Any], session: Session, whole: bool = True
@@ -309,13 +234,27 @@ class Job:
         """
         columns, report = session.card.task.columns, self.report if whole else None
         return RunWriter(
-            folder, start, columns, self._overwrite, self._resume, report, session.show.note,
+            folder, start, columns, self.asked.overwrite, self.asked.resume, report,
+            session.show.note,
             (lambda: time_spent(self._begun, session.workers)) if whole else None,
         )  # fmt: skip
 
     def seconds(self) -> float:
         """Return the seconds since the call began."""
         return round(time.time() - self._started, 3)
+
+
+def _placed(one: Declared, value: Any) -> Any:
+    """The value of an option as JSON; a place is absolute."""
+    if one.several:
+        return [_absolute(one, inner) for inner in value]
+    return _absolute(one, value)
+
+
+def _absolute(one: Declared, value: Any) -> Any:
+    if value is None or one.about.kind not in PLACES:
+        return value
+    return absolute(PLACES[one.about.kind](value))
 
 
 def safe_name(name: str) -> str:

@@ -14,7 +14,7 @@ from simulator.analysis import gate
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import done_of, manifest, rows_of, variants, watching
-from simulator.experiments.compare import conclude, differing
+from simulator.experiments.compare.run import conclude, differing
 from simulator.experiments.job import Job, judged
 from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session

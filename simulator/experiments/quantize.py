@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.experiments.session import Progress, Silent
+from simulator.command.options import Progress
 from simulator.experiments.tuning import Course, Tuning
 from simulator.model.card import Card
 
@@ -57,7 +57,7 @@ def quantize(
             call.
     """
     work = _Rounding(Card(Path(model)), Path(data), settings, limit)
-    return work.run(Path(out), progress or Silent())
+    return work.run(Path(out), progress or Progress())
 
 
 class _Rounding(Tuning):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from simulator.analysis import gate, outcomes
+from simulator.command.options import Progress
 from simulator.contract import Stage
 from simulator.contract.recipe import generator
 from simulator.data.address import root_of
@@ -24,7 +25,7 @@ from simulator.digests import sha256
 from simulator.errors import DataError, UserError
 from simulator.experiments.common import chosen, refuse_missing
 from simulator.experiments.layer_noise import noise, quantized_layers
-from simulator.experiments.session import Progress, Session, Silent, Variant, answers
+from simulator.experiments.session import Session, Variant, answers
 from simulator.files import LARGE, TEXT, read_file, write_whole
 from simulator.model.passes.rewrite import wanted
 from simulator.model.store import digest
@@ -128,7 +129,7 @@ def sensitivity(
     Raises:
         UserError: the model, the data or the profile do not fit.
     """
-    show, home = progress or Silent(), Path(out)
+    show, home = progress or Progress(), Path(out)
     base = chosen(settings.profile, [])
     quantizer = _quantizer(base[0])
     refuse_fitted(base[0])

@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator import registry
 from simulator.closing import Closing
+from simulator.command.options import Progress
 from simulator.conditions.attacks.target import release
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Boundary, Chain, generator
@@ -44,44 +45,6 @@ from simulator.tasks.score import Record, Score, each, numbers
 from simulator.tasks.task import Task
 
 NC = "the model card says converged: false (NC); what it answers says nothing of the stacks"
-
-
-class Progress(Protocol):
-    """Receives the progress of a run, to show it."""
-
-    def stage(self, number: int, of: int, name: str) -> None:
-        """Tell which of several passes over the samples begins, from 1."""
-
-    def say(self, what: str) -> None:
-        """Show what the run is doing."""
-
-    def note(self, what: str) -> None:
-        """Tell the user something that stays."""
-
-    def planned(self, plan: Plan) -> None:
-        """Show the plan, before it is run."""
-
-    def advance(self, done: int, total: int) -> None:
-        """Show how much of a pass is done."""
-
-
-class Silent:
-    """Shows nothing."""
-
-    def stage(self, number: int, of: int, name: str) -> None:
-        """Do nothing."""
-
-    def say(self, what: str) -> None:
-        """Do nothing."""
-
-    def note(self, what: str) -> None:
-        """Do nothing."""
-
-    def planned(self, plan: Plan) -> None:
-        """Do nothing."""
-
-    def advance(self, done: int, total: int) -> None:
-        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +152,7 @@ class Session(Closing):
             raise UserError(f"workers must be at least 1, got {workers}")
         if memory is not None and memory < 1:
             raise UserError(f"memory must be at least 1 MiB, got {memory}")
-        self.show = progress or Silent()
+        self.show = progress or Progress()
         self.show.say("preparing the model and the data")
         if not isinstance(model, Card):
             model = Card(Path(model) if model else example.model_card())

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from simulator.command.experiment import Experiment
 from simulator.data import example
 from simulator.errors import UserError
-from simulator.experiments.job import Job, Options, safe_name
+from simulator.experiments.job import Job, safe_name
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.pipeline.stack import Chosen
 
 
 def checked(
-    command: str,
+    experiment: Experiment[Any],
+    asked: Any,
     models: Sequence[str | Path | None],
-    options: Options,
     sides: Mapping[str, Chosen],
     look: Callable[[Card], None] = lambda _: None,
 ) -> list[Card]:
     """Return the card of every model, so that a mistake in the last one is told at once.
 
     Args:
-        command: the job's.
+        experiment: what is called.
+        asked: its options; each model has a folder of its own in *out*.
         models: model cards; None is the built-in model.
-        options: of the job; each model has a folder of its own in *out*.
         sides: the stacks.
         look: raises UserError where the job cannot be run with a card.
 
@@ -37,8 +39,8 @@ def checked(
     for model, card in zip(models, cards, strict=True):
         check(card)
         look(card)
-        if options.get("out"):
-            name, job = card.spec.name, Job(command, model, options)
+        if asked.out:
+            name, job = card.spec.name, Job(experiment, asked, model)
             folder = job.folder("", sides, below=safe_name(name))
             if folder in folders:
                 raise UserError(f"two model cards are called {name!r}; rename one")

@@ -15,13 +15,13 @@ import numpy as np
 import yaml
 
 from simulator import registry
+from simulator.command.options import Progress
 from simulator.contract import Array, Lesson, Stage, Tuner
 from simulator.contract.recipe import Chain, generator
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import sha256
 from simulator.errors import DataError, ModelError, NotFinite, UserError
 from simulator.experiments.common import chosen
-from simulator.experiments.session import Progress
 from simulator.experiments.tuning_data import EPOCH, INPUTS, LABELS, Examples, prepared
 from simulator.files import TEXT, read_file, write_whole
 from simulator.machine import usable

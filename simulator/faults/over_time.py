@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from simulator.faults.screen import rate
+from simulator.faults.screen import show as show_rates
 from simulator.report import charts
 from simulator.report.charts import Figure
 from simulator.report.fitted import Fitted
@@ -62,6 +63,13 @@ def over_time(run: Run) -> Section | None:
         ],
         tables=tables,
     )  # fmt: skip
+
+
+def screen(summary: FaultsSummary, folder: str, console: Console) -> None:
+    """Print the rates, and over a video what stays."""
+    show_rates(summary, console)
+    show(summary, console)
+    console.print(f"run: {folder}", soft_wrap=True, markup=False)
 
 
 def show(summary: FaultsSummary, console: Console) -> None:

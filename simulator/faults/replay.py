@@ -1,4 +1,4 @@
-"""``simulate faults replay``: one fault of a finished campaign again."""
+"""``simulate replay-fault``: one fault of a finished campaign again."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import load_stacks
-from simulator.experiments.job import Job, Options
+from simulator.experiments.job import Job
 from simulator.faults.campaign import load_campaign
 from simulator.faults.draw import Population
+from simulator.faults.experiment import Faults, FaultsOptions
 from simulator.faults.inject import Injection, Work, injector_of
 from simulator.faults.rates import learnt
 from simulator.faults.run import built
@@ -57,13 +58,13 @@ def replay(folder: Path, number: int) -> list[Replayed]:
         raise RunError(f"{folder}: a run of simulate {summary['command']}, not of faults")
     if not 0 <= number < summary["faults"]:
         raise UserError(f"--fault {number}: {folder} has the faults 0 to {summary['faults'] - 1}")
-    asked = manifest["request"]["arguments"]
-    campaign = load_campaign(asked["campaign"], asked["number"])
+    experiment = Faults()
+    asked = FaultsOptions(**experiment.again(manifest["request"]["arguments"]))
+    campaign = load_campaign(asked.campaign, asked.number)
     if campaign.described() != manifest["campaign"]:
         raise RunError(f"{campaign.path}: not what it was when {folder} was made")
-    sides = load_stacks(asked["profiles"], asked["train"], asked["deploy"], asked["overrides"])
-    given = Options(data=asked["data"], limit=asked["limit"], seed=asked["seed"])
-    with Job("faults", asked["model"], given).session() as session:
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
+    with Job(experiment, asked).session() as session:
         names = records.filter(pc.is_null(records["skipped"]))["sample"].unique().to_pylist()
         by_name = {item.name: item for item in session.dataset.items}
         items = [by_name[name] for name in names]
@@ -71,7 +72,7 @@ def replay(folder: Path, number: int) -> list[Replayed]:
         options = campaign.options(session.card.task)
         found: list[Replayed] = []
         leaders: list[tuple[Population, str]] = []
-        plain, guarded = built(session, sides, asked["protect"])
+        plain, guarded = built(session, sides, asked.protect)
         for stack in (*plain, *guarded):
             own = stored.filter(pc.equal(stored["stack"], stack.side))
             before = own.filter(pc.equal(own["fault"], number)).to_pylist()

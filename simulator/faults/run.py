@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 
 from simulator.analysis import gate
+from simulator.command.experiment import Experiment
 from simulator.data.folder import Item
 from simulator.errors import UserError, unknown
 from simulator.experiments.common import (
@@ -20,13 +21,13 @@ from simulator.experiments.common import (
 )
 from simulator.experiments.failures import failures
 from simulator.experiments.guessing import doubt
-from simulator.experiments.job import Job, Options, Result, borne_as_asked, judged
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session
 from simulator.experiments.summary import reference_of
 from simulator.faults.campaign import MOST, Campaign, load_campaign
 from simulator.faults.clip import with_clips
 from simulator.faults.draw import Population
+from simulator.faults.experiment import FaultsOptions
 from simulator.faults.figures import summarized, vocabulary
 from simulator.faults.inject import injector_of
 from simulator.faults.on_stack import OnStack
@@ -39,76 +40,28 @@ from simulator.report.command import Asked
 from simulator.results.faults import FaultsSummary
 
 
-@explicit("under", "trial")
-def faults(
-    campaign: str,
-    profiles: Sequence[str] = (),
-    *,
-    train: str | None = None,
-    deploy: str | None = None,
-    model: str | Path | None = None,
-    number: int | None = None,
-    protect: By | None = None,
-    until: float | None = None,
-    overrides: Sequence[str] = (),
-    fail_on: Sequence[str] = (),
-    undecided: str = "fail",
-    allow_failed: str | None = None,
-    **options: Unpack[Options],
-) -> Result[FaultsSummary]:
-    """Put faults into the artifacts of stacks while they run.
-
-    Args:
-        campaign: which bits are hit: a path, or a built-in name.
-        profiles: the stacks: profiles' paths or built-in names. Where the layers of another stack
-            are those of the first one it gets the same faults.
-        train: instead of *profiles*, a pair.
-        deploy: likewise.
-        model: a model card; the built-in model by default.
-        number: of faults, instead of the campaign's.
-        until: go on until the 95 % interval of SDC is no wider than this fraction in any stack.
-        protect: also measure each stack with a range restriction, ``clip`` or ``min_max``, see
-            :func:`simulator.model.range_restriction.restrict`.
-        overrides: ``STACK.KEY=VALUE``.
-        fail_on: gate rules, for example ``deploy.SDC > 1%``; ``deploy.SDC.high`` is the upper end
-            of the 95 % interval.
-        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
-        options: see :class:`simulator.Options`.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
-    """
-    for name in ("under", "trial"):
-        if options.get(name):
-            raise UserError(f"{name}: a campaign is a condition itself")
+def faults(experiment: Experiment[Any], asked: FaultsOptions) -> Result[FaultsSummary]:
+    """Put faults into the artifacts of stacks while they run."""
+    protect, until = asked.protect, asked.until
     if protect not in (None, *get_args(By)):
         raise UserError(f"protect: {unknown('way', protect, get_args(By))}")
-    loaded = load_campaign(campaign, number)
+    loaded = load_campaign(asked.campaign, asked.number)
     if until is not None:
         _check_until(until, loaded)
-    sides = load_stacks(profiles, train, deploy, overrides)
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
     for side, one in sides.items():
         refuse_together(side, *one, "a campaign of faults needs")
-    rules = gate.read(fail_on, allow_failed)
+    rules = gate.read(asked.fail_on, asked.allow_failed)
     refuse_missing(sides.values())
-    job = Job("faults", model, options)
-    asked = {
-        "campaign": str(loaded.path.resolve()), "number": number, "until": until,
-        "protect": protect,
-        "profiles": list(profiles), "train": train, "deploy": deploy,
-        "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
-        **borne_as_asked(allow_failed),
-    }  # fmt: skip
+    job = Job(experiment, asked)
     with job.session() as session:
         folder = job.folder(loaded.spec.name, sides)
         job.refuse_taken(folder)
         names = [*sides, *(f"{side}{MARK}" for side in sides if protect)]
         gate.check(rules, FaultsSummary, vocabulary(session.card.task, names))
         loaded.options(session.card.task)
-        own = _Faults(job, session, loaded, sides, overrides, protect, until, options.get("memory"))
-        summary = own.run(folder, job.request(**asked), rules, undecided)
+        own = _Faults(job, session, loaded, sides)
+        summary = own.run(folder, job.request(campaign=str(loaded.path.resolve())), rules)
     return Result(summary, folder)
 
 
@@ -139,18 +92,14 @@ class _Faults:
     session: Session
     campaign: Campaign
     sides: Mapping[str, Chosen]
-    overrides: Sequence[str]
-    protect: By | None
-    until: float | None
-    memory: int | None
 
     def run(
-        self, folder: Path, request: dict[str, Any], rules: Sequence[gate.Rule], undecided: str
+        self, folder: Path, request: dict[str, Any], rules: Sequence[gate.Rule]
     ) -> FaultsSummary:
-        session = self.session
-        plain, guarded = built(session, self.sides, self.protect)
+        session, asked = self.session, self.job.asked
+        plain, guarded = built(session, self.sides, asked.protect)
         stacks = [*plain, *guarded]
-        start = manifest(stacks, session, self.overrides) | {
+        start = manifest(stacks, session, asked.overrides) | {
             "campaign": self.campaign.described(), "request": request,
         }  # fmt: skip
         with ExitStack() as open_ones:
@@ -170,7 +119,7 @@ class _Faults:
                 every: list[OnStack] = []
                 for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
                     leader = next((one for one in every if one.population.alike(own)), None)
-                    given = (injectors[at], own, leader, *shared, clean[at], table, self.memory)
+                    given = (injectors[at], own, leader, *shared, clean[at], table, asked.memory)
                     every.append(OnStack(at, stack, *given))
                 number = self._rounds(every)
                 session.show.say("computing the figures")
@@ -186,9 +135,9 @@ class _Faults:
                 summary = with_clips(session, found, summary, run)
                 summary = with_pictures(session, every, found, summary, run)
                 took = {"seconds": self.job.seconds(), "workers": session.workers}
-                asked = Asked(request["arguments"], folder)
+                of = Asked(request["arguments"], folder)
                 summary = judged(
-                    summary, rules, {"seconds": took["seconds"]}, undecided, asked=asked
+                    summary, rules, {"seconds": took["seconds"]}, asked.undecided, asked=of
                 )
                 run.finish(summary, took)
         return summary
@@ -216,7 +165,8 @@ class _Faults:
             for one in every:
                 one.run(range(done, wanted))
             done = wanted
-            if self.until is not None:
-                more = max(one.further(done, self.until) for one in every)
+            until = self.job.asked.until
+            if until is not None:
+                more = max(one.further(done, until) for one in every)
                 wanted = min(done + min(more, done), MOST)
         return done

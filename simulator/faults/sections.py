@@ -94,7 +94,7 @@ def events(run: Run) -> Section | None:
         "events",
         "The worst silent corruptions",
         "What does a fault do at its worst?",
-        ["Run one again: simulate faults replay RUN --fault N."],
+        ["Run one again: simulate replay-fault RUN --fault N."],
         notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
         tables=[Table(head, found, "The worst silent corruptions", 2)],
         pictures=pictures,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from simulator.faults.screen import whole
 from simulator.report.table import Column, Table, as_csv, latex, markdown
@@ -32,6 +32,11 @@ def _groups(summary: FaultsSummary) -> Table:
                 ]
                 rows.append([summary.model, summary.campaign, side, by, name, *values])
     return Table([*map(Column, ("model", "campaign", "stack", "by", "group", *head))], rows)
+
+
+def printed(summaries: Sequence[FaultsSummary], form: str, table: str | None = None) -> str:
+    """Return the table of a campaign."""
+    return FORMS[form](summaries[0])
 
 
 FORMS: Mapping[str, Callable[[FaultsSummary], str]] = {

@@ -10,18 +10,19 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
+from simulator.command.experiment import Experiment
 from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, ProfileError, SampleError, UserError
 from simulator.experiments.common import chosen, manifest, refuse_missing, run_and_keep, variants
-from simulator.experiments.job import Job, Options, Result
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
 from simulator.identify import answer, arithmetic
 from simulator.identify.blocks import blocks
 from simulator.identify.composer import Composer, Point
+from simulator.identify.experiment import IdentifyOptions
 from simulator.identify.kit import all_probes
 from simulator.identify.search import Found, Search
 from simulator.identify.space import Space, load_space, space
@@ -37,7 +38,6 @@ from simulator.results.shared import Profile
 PROFILE = "identified.yaml"
 """The profile that was found, in the run's folder."""
 NAME = "identified"
-BASE = "pillow_fp32"
 _BEGUN = 10_000
 """Combinations at most of which one is looked for that is possible."""
 _READ = 4
@@ -46,54 +46,20 @@ _TOLD = 40
 """Stacks at most that a probe image is tried on."""
 
 
-@explicit("under", "trial")
-def identify(
-    recording: str | Path,
-    *,
-    base: str = BASE,
-    space: str | Path | None = None,
-    model: str | Path | None = None,
-    minutes: float | None = None,
-    **options: Unpack[Options],
-) -> Result[IdentifySummary]:
-    """Search the space of profiles for the one that made a recording.
-
-    Args:
-        recording: its manifest, ``recording.yaml``; it may have a part of the images only.
-        base: the profile whose options are changed: a path or a name.
-        space: a document of options in the form of a suite; its ``train`` is the base. By default
-            all options that run here.
-        model: a model card; the built-in model by default.
-        minutes: that the search may take from the call on, with the sample that it is at; then it
-            ends with what it has. By default it ends by itself.
-        options: see :class:`simulator.Options`.
-
-    Returns:
-        The summary, and where the run was written; the profile is ``identified.yaml`` there. Its
-        records are the answers of this profile for the recorded images.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
-    """
-    for name in ("under", "trial"):
-        if options.get(name):
-            raise UserError(f"{name}: a recording is not under a condition; leave it out")
+def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[IdentifySummary]:
+    """Search the space of profiles for the one that made a recording."""
+    minutes, space = asked.minutes, asked.space
     if minutes is not None and minutes <= 0:
         raise UserError(f"minutes must be above 0, got {minutes:g}")
     ends = None if minutes is None else time.monotonic() + 60 * minutes
-    job = Job("identify", model, options)
-    found = load_recording(Path(recording))
+    job = Job(experiment, asked)
+    found = load_recording(Path(asked.recording))
     document = None if space is None else load_space(space)
-    start = chosen(document.base if document else base, [])
+    start = chosen(document.base if document else asked.base, [])
     refuse_together("base", *start, "a search needs")
     folder = job.folder("identify", {"base": start})
     job.refuse_taken(folder)
-    asked = job.request(
-        recording=str(Path(recording).resolve()),
-        base=base,
-        space=None if space is None else str(Path(space).resolve()),
-        minutes=minutes,
-    )
+    request = job.request()
     with job.session() as session:
         job.refuse_taken(folder)
         if not isinstance(session.card.spec, ImageCard):
@@ -102,7 +68,7 @@ def identify(
                 f"{session.card.modality.name}; give --model a card of images"
             )
         notes, absent = recorded_only(session, found)
-        whole = document or _offered(session, found, base)
+        whole = document or _offered(session, found, asked.base)
         target, whole, told = ready(session, found, whole)
         if told:
             notes.append(Notice(Kind.FINDING, told))
@@ -114,7 +80,7 @@ def identify(
             stack = chosen(str(place), [])
         refuse_missing([stack])
         stacks = session.stacks(variants({NAME: stack}).values())
-        begin = manifest(stacks, session, []) | {"request": asked}
+        begin = manifest(stacks, session, []) | {"request": request}
         with job.writer(folder, begin, session) as run:
             (folder / PROFILE).write_text(text, encoding="utf-8")
             done = run_and_keep(session, session.plan(stacks), run, timed=False)

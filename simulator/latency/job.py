@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from simulator.analysis import gate
+from simulator.command.options import given
 from simulator.contract import Stage
 from simulator.digests import sha256
 from simulator.errors import UserError
 from simulator.experiments.common import manifest, refuse_missing, variants
-from simulator.experiments.job import Job, Result, borne_as_asked, judged
+from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session
 from simulator.latency.recorded import check_table
 from simulator.pipeline import recorded
@@ -20,8 +21,6 @@ from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
 
-LOCATIONS = ("profiles", "train", "deploy", "times")
-"""Arguments that are paths; the manifest describes the content of these files elsewhere."""
 LARGEST = 1e9
 """The limit for milliseconds (11 days), seconds, minutes and arrivals per second."""
 
@@ -96,57 +95,39 @@ class Measurement(Protocol[T_co]):
         """Measure, and return the summary without its gate."""
 
 
-def timed_job(
-    job: Job,
-    sides: Mapping[str, Chosen],
-    overrides: Sequence[str],
-    fail_on: Sequence[str],
-    undecided: str,
-    allow_failed: str | None,
-    measurement: Measurement[S],
-    own: Mapping[str, Any],
-) -> Result[S]:
+def timed_job(job: Job, sides: Mapping[str, Chosen], measurement: Measurement[S]) -> Result[S]:
     """Run a timed experiment.
 
     Args:
-        job: the call, with the options that all experiments have.
+        job: the call.
         sides: the stacks by name.
-        overrides: ``STACK.KEY=VALUE``; *sides* already include them.
-        fail_on: gate rules.
-        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
         measurement: how it measures.
-        own: its further arguments, which the manifest keeps for ``simulate resume``.
 
     Raises:
         UserError: anything that the caller can fix; the message says how.
     """
-    rules = gate.read(fail_on, allow_failed)
+    asked = job.asked
+    rules = gate.read(asked.fail_on, asked.allow_failed)
     for side, (_, choices) in sides.items():
         refuse_adapting(side, choices, "measuring latencies needs")
     refuse_missing(sides.values())
-    folder = job.folder(job.command, sides)
+    folder = job.folder(job.experiment.name, sides)
     job.refuse_taken(folder)
-    asked = job.request(
-        overrides=list(overrides),
-        fail_on=list(fail_on),
-        undecided=undecided,
-        **own,
-        **borne_as_asked(allow_failed),
-    )
+    own = vars(type(asked))["__annotations__"].keys() - {"times"}  # the manifest has its digests
     with job.session() as session:
         measurement.check(sides, session)
         gate.check(rules, measurement.shape, measurement.vocabulary(list(sides), session))
         stacks = session.stacks(variants(sides).values())
-        start = manifest(stacks, session, overrides) | {
-            "request": asked,
-            "measuring": {name: value for name, value in own.items() if name not in LOCATIONS},
-            "times": {one: sha256(Path(one.partition("=")[2])) for one in own.get("times", ())},
+        start = manifest(stacks, session, asked.overrides) | {
+            "request": job.request(),
+            "measuring": {one.name: value for one, value in given(asked) if one.name in own},
+            "times": {
+                one: sha256(Path(one.partition("=")[2])) for one in getattr(asked, "times", ())
+            },
         }
         with job.writer(folder, start, session) as run:
             found = measurement.measure(session, stacks, run)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            summary = judged(found, rules, took | {"under": session.condition}, undecided)
+            summary = judged(found, rules, took | {"under": session.condition}, asked.undecided)
             run.finish(summary, took)
     return Result(summary, folder)

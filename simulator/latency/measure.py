@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Unpack
+from typing import Any
 
+from simulator.command.experiment import Experiment
 from simulator.contract import Load, Scenario
 from simulator.errors import UserError, unknown
 from simulator.experiments.common import load_stacks
-from simulator.experiments.job import Job, Options, Result
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result
 from simulator.latency import job as timing
+from simulator.latency.experiments import LatencyOptions
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.pace import FixedRounds
 from simulator.latency.under_load import UnderLoad
@@ -28,87 +28,37 @@ ROUNDS = 5
 """The smallest number of rounds; a ratio's interval and the spread are computed over rounds."""
 
 
-@explicit()
 def latency(
-    profiles: Sequence[str] = (),
-    *,
-    train: str | None = None,
-    deploy: str | None = None,
-    model: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    scenario: str = Scenario.SINGLE_STREAM,
-    queries: int = QUERIES,
-    seconds: float = 0.0,
-    qps: float | None = None,
-    deadline_ms: float | None = None,
-    batch: Sequence[int] = (),
-    fail_on: Sequence[str] = (),
-    undecided: str = "fail",
-    allow_failed: str | None = None,
-    **options: Unpack[Options],
+    experiment: Experiment[Any], asked: LatencyOptions
 ) -> Result[LatencySummary] | Result[LoadSummary]:
     """Measure the latency of stacks.
-
-    Args:
-        profiles: the stacks: profiles' paths or built-in names.
-        train: instead of *profiles*, a pair.
-        deploy: likewise.
-        model: a model card; the built-in model by default.
-        overrides: ``STACK.KEY=VALUE``; STACK is ``deploy`` where there is one profile.
-        scenario: MLPerf's ``SingleStream``, one sample at a time; or ``Offline``, all at once, or
-            ``Server``, arrivals of a Poisson process, which LoadGen drives.
-        queries: at least this many inferences of each stack. Without ``limit``, a subset of
-            ``queries / 5`` samples is drawn, so that each is measured in five rounds.
-        seconds: Offline and Server: the load lasts at least this long.
-        qps: Server: arrivals per second. Offline: the expected rate, needed with *seconds*.
-        deadline_ms: Server: the limit that LoadGen checks the p99 against.
-        batch: Offline: measure every stack with each of these batches; a stack's name then ends in
-            ``-batch4``.
-        fail_on: gate rules, for example ``deploy.latency.p99 > 20ms``.
-        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
-        options: see :class:`simulator.Options`.
-
-    Returns:
-        The summary, and where the run was written.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
 
     Examples:
         >>> result = latency(["pillow_fp32", "opencv_fp32"], queries=20)
         >>> list(result.summary.stacks)
         ['pillow_fp32', 'opencv_fp32']
     """
+    queries, scenario = asked.queries, asked.scenario
     if queries < 1:
         raise UserError(f"--queries must be at least 1, got {queries}")
     if scenario not in list(Scenario):
         raise UserError(unknown("scenario", scenario, list(Scenario)))
-    single = scenario == Scenario.SINGLE_STREAM
-    if single and (qps is not None or deadline_ms is not None or seconds):
+    single, own = scenario == Scenario.SINGLE_STREAM, (asked.qps, asked.deadline_ms)
+    if single and (own != (None, None) or asked.seconds):
         raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
-    load = None if single else _load(Scenario(scenario), queries, seconds, qps, deadline_ms)
-    under_load = None if load is None else UnderLoad(load)
-    if batch and scenario != Scenario.OFFLINE:
+    load = None if single else _load(Scenario(scenario), queries, asked.seconds, *own)
+    if asked.batch and scenario != Scenario.OFFLINE:
         raise UserError("--batch is for Offline: the others send one sample at a time")
-    sides = load_stacks(profiles, train, deploy, overrides)
-    if batch:
-        sides = _in_batches(sides, batch)
-    if options.get("limit") is None and not all(map(timing.is_recorded, sides.values())):
-        options["limit"] = max(1, queries // ROUNDS)
-    job = Job("latency", model, options)
-    own = {
-        "profiles": list(profiles), "train": train, "deploy": deploy, "scenario": scenario,
-        "queries": queries, "seconds": seconds, "qps": qps, "deadline_ms": deadline_ms,
-        "batch": list(batch),
-    }  # fmt: skip
-    if under_load is not None:
-        return timing.timed_job(
-            job, sides, overrides, fail_on, undecided, allow_failed, under_load, own
-        )
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
+    if asked.batch:
+        sides = _in_batches(sides, asked.batch)
+    if asked.limit is None and not all(map(timing.is_recorded, sides.values())):
+        asked = asked.without(limit=max(1, queries // ROUNDS))
+    job = Job(experiment, asked)
+    if load is not None:
+        return timing.timed_job(job, sides, UnderLoad(load))
     rounds = InRounds(lambda samples: FixedRounds(max(ROUNDS, math.ceil(queries / samples))), None)
-    return timing.timed_job(job, sides, overrides, fail_on, undecided, allow_failed, rounds, own)
+    return timing.timed_job(job, sides, rounds)
 
 
 def _in_batches(sides: Mapping[str, Chosen], batches: Sequence[int]) -> dict[str, Chosen]:

@@ -21,6 +21,14 @@ from simulator.results.timed import (
 )
 
 
+def timed(summary: LatencySummary | LoadSummary, folder: str, console: Console) -> None:
+    """Print the latencies, or what the load has given; see :func:`latency`."""
+    if isinstance(summary, LoadSummary):
+        served(summary, folder, console)
+    else:
+        latency(summary, folder, console)
+
+
 def latency(summary: LatencySummary, folder: str, console: Console) -> None:
     """Print the latencies of the stacks.
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Unpack, cast
+from typing import Any, cast
 
+from simulator.command.experiment import Experiment
 from simulator.errors import UserError
 from simulator.experiments.common import load_stacks
 from simulator.experiments.guessing import doubt
-from simulator.experiments.job import Job, Options, Result
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
 from simulator.latency import job as timing
 from simulator.latency import summary
 from simulator.latency import tail_figures as analysis
+from simulator.latency.experiments import TailOptions
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.pace import FixedRounds, RoundPolicy, UntilSettled
 from simulator.latency.quality import Quality
@@ -33,85 +34,33 @@ MINUTES = 60.0
 """Minutes after which ``auto`` does not begin another round."""
 
 
-@explicit()
-def tail(
-    profiles: Sequence[str] = (),
-    *,
-    train: str | None = None,
-    deploy: str | None = None,
-    model: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    deadlines_ms: Sequence[float] = (),
-    rounds: int | Literal["auto"] = "auto",
-    max_rounds: int = MOST,
-    max_minutes: float = MINUTES,
-    times: Sequence[str] = (),
-    fail_on: Sequence[str] = (),
-    undecided: str = "fail",
-    allow_failed: str | None = None,
-    **options: Unpack[Options],
-) -> Result[TailSummary]:
+def tail(experiment: Experiment[Any], asked: TailOptions) -> Result[TailSummary]:
     """Measure how good stacks are when late answers count as wrong.
 
-    Args:
-        profiles: the stacks: profiles' paths or built-in names.
-        train: instead of *profiles*, a pair.
-        deploy: likewise.
-        model: a model card; the built-in model by default.
-        overrides: ``STACK.KEY=VALUE``; STACK is ``deploy`` where there is one profile.
-        deadlines_ms: deadlines, in addition to the p99, p95 and p90 of the latencies.
-        rounds: passes over the samples, or ``auto``: Algorithm 1 decides.
-        max_rounds: the largest number of rounds of ``auto``.
-        max_minutes: minutes after which ``auto`` does not begin another round.
-        times: ``[STACK=]FILE``: latencies logged on a device, instead of measuring; see
-            :func:`simulator.latency.recorded.load_times`.
-        fail_on: gate rules, for example ``deploy.tail_quality@99 < 70%``.
-        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
-        options: see :class:`simulator.Options`.
-
-    Returns:
-        The summary, and where the run was written.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
+    Source:
+        Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925.
 
     Examples:
         >>> result = tail(["pillow_fp32"], rounds=3, deadlines_ms=[1000.0], limit=4)
         >>> list(result.summary.tail), result.records().num_rows
         (['deploy'], 4)
-
-    Source:
-        Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925.
     """
-    _check(deadlines_ms, rounds, max_rounds, max_minutes)
-    sides = load_stacks(profiles, train, deploy, overrides)
+    rounds = asked.rounds
+    _check(asked.deadlines_ms, rounds, asked.max_rounds, asked.max_minutes)
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
 
     def policy(samples: int) -> RoundPolicy:
         if rounds == "auto":
-            return UntilSettled(Rule(), max_rounds, 60 * max_minutes, samples)
+            return UntilSettled(Rule(), asked.max_rounds, 60 * asked.max_minutes, samples)
         return FixedRounds(rounds)
 
-    tables = timing.logs(times, sides)
+    tables = timing.logs(asked.times, sides)
     automatic = rounds == "auto"
     if not automatic and set(tables) == set(sides):
         raise UserError("--rounds is for stacks that are measured; every stack here has a log")
-    return timing.timed_job(
-        Job("tail", model, options),
-        sides,
-        overrides,
-        fail_on,
-        undecided,
-        allow_failed,
-        _Tail(policy, tables, deadlines_ms, automatic),
-        {
-            "profiles": list(profiles), "train": train, "deploy": deploy,
-            "deadlines_ms": list(deadlines_ms), "rounds": rounds, "max_rounds": max_rounds,
-            "max_minutes": max_minutes,
-            "times": [f"{side}={path.resolve()}" for side, path in tables.items()],
-        },
-    )  # fmt: skip
+    measurement = _Tail(policy, tables, asked.deadlines_ms, automatic)
+    logged = [f"{side}={path.resolve()}" for side, path in tables.items()]
+    return timing.timed_job(Job(experiment, asked.without(times=logged)), sides, measurement)
 
 
 def vocabulary(

@@ -15,10 +15,10 @@ from typing import Any
 
 import yaml
 
+from simulator.command.options import Progress
 from simulator.contract.recipe import Chain
 from simulator.digests import sha256
 from simulator.errors import ModelError, ProfileError, UserError
-from simulator.experiments.session import Progress, Silent
 from simulator.experiments.tuning import Course, Tuning, in_words
 from simulator.experiments.tuning_data import Examples
 from simulator.mitigation.augment import Augmentation
@@ -118,7 +118,7 @@ def finetune(
     """
     with _card(Path(model), settings) as card:
         work = _Mixing(card, Path(data), settings, limit)
-        return work.run(Path(out), progress or Silent())
+        return work.run(Path(out), progress or Progress())
 
 
 class _Mixing(Tuning):

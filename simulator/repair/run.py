@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 
+from simulator.command.experiment import Experiment
 from simulator.data.folder import Item
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import TRAIN, pair_of, refuse_missing, unasked_notices
 from simulator.experiments.decision import Decision
 from simulator.experiments.guessing import doubt
-from simulator.experiments.job import Job, Options, Result, borne_as_asked
+from simulator.experiments.job import Job, Result
 from simulator.experiments.job import judged as judged_by_gate
-from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
-from simulator.experiments.worst import mark
+from simulator.experiments.worst.run import mark
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import Chosen
@@ -29,6 +29,7 @@ from simulator.repair import calibration, confirm, raced, search
 from simulator.repair import space as spaces
 from simulator.repair.confirm import Gate
 from simulator.repair.document import Repairs, load_repairs
+from simulator.repair.experiment import RepairOptions
 from simulator.repair.offered import offered
 from simulator.repair.passes import Passes
 from simulator.repair.space import NAME, Space
@@ -56,48 +57,11 @@ CONFIRM, PARTS = "confirm", "parts"
 """Passes of the confirmation half: the finalists, and what each change of the answer gives."""
 
 
-@explicit()
-def repair(
-    train: str | None = None,
-    deploy: str | None = None,
-    *,
-    gate: Sequence[str],
-    repairs: str | None = None,
-    model: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    undecided: str = "fail",
-    allow_failed: str | None = None,
-    until_decided: bool = False,
-    **options: Unpack[Options],
-) -> Result[RepairSummary]:
+def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSummary]:
     """Find the cheapest change of a deployment that passes a gate.
 
     One half of the samples is searched, the finalists are confirmed on the other half; with
-    *until_decided* all samples judge all stacks, each until it is decided. The run folder holds
-    ``repaired.yaml``, the answer as a profile, and ``options.yaml``, the document.
-
-    Args:
-        train: the training stack: a profile's path, or a built-in name; that of *repairs* by
-            default.
-        deploy: the deployment stack, likewise.
-        gate: rules that must hold, such as ``flip_rate < 2%`` or ``delta.top1 > -1 point``.
-        repairs: a document of what the deployment may do otherwise: a path or a built-in name; by
-            default one is made from what differs.
-        model: a model card; the built-in model by default.
-        overrides: ``STACK.KEY=VALUE``.
-        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
-        until_decided: take the samples in a random order, and drop a stack as soon as it passes or
-            fails for certain, or a cheaper one passes; see :mod:`simulator.repair.raced`.
-        options: see :class:`simulator.Options`.
-
-    Returns:
-        The summary, and where the run was written. The run's records are those of the confirmation;
-        with *until_decided* of every sample that was run.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
+    *until_decided* all samples judge all stacks, each until it is decided.
 
     Examples:
         >>> result = repair("pillow_fp32", "pillow_fp32", gate=["flip_rate < 1%"],
@@ -105,14 +69,14 @@ def repair(
         >>> result.summary.chosen, result.summary.verdict.decision  # four images confirm little
         ('color/as_trained', 'undecided')
     """
-    job = Job("repair", model, options)
-    rules = Gate(confirm.read(gate, allow_failed), undecided)
+    job, overrides = Job(experiment, asked), asked.overrides
+    rules = Gate(confirm.read(asked.gate, asked.allow_failed), asked.undecided)
     if not rules.rules:
         raise UserError("give --gate: what must hold, for example 'flip_rate < 2%'")
-    document = load_repairs(repairs) if repairs else None
+    document = load_repairs(asked.repairs) if asked.repairs else None
     train, deploy = (
         given or getattr(document and document.spec, side, None)
-        for side, given in (("train", train), ("deploy", deploy))
+        for side, given in (("train", asked.train), ("deploy", asked.deploy))
     )
     if train is None or deploy is None:
         raise UserError("give --train and --deploy; the document of --options names no such stack")
@@ -123,21 +87,19 @@ def repair(
     changes = [one.partition(".")[2] for one in overrides if one.startswith("deploy.")]
     folder = job.folder("repair", pair)
     job.refuse_taken(folder)
-    asked = job.request(
-        train=train, deploy=deploy, gate=list(gate), overrides=list(overrides),
+    request = job.request(
+        train=train, deploy=deploy,
         repairs=str(document.path.resolve()) if document and document.path else None,
-        undecided=undecided, **({"until_decided": True} if until_decided else {}),
-        **borne_as_asked(allow_failed),
     )  # fmt: skip
     with ExitStack() as held:
         session = held.enter_context(job.session())
         known = {**session.card.task.vocabulary(), "stack": SIDES}
         rules = rules.checked(judged(session.card.task.Flips), known)
-        if until_decided:
+        if asked.until_decided:
             Decision(rules.rules, session.card.task)  # refuses what has no bound at any time
         held.enter_context(locked(folder, session.show.note))
-        mark(folder, {"request": asked}, "running")
-        document = document or _made(folder, pair, deploy, changes, options.get("resume", False))
+        mark(folder, {"request": request}, "running")
+        document = document or _made(folder, pair, deploy, changes, asked.resume)
         _write(folder / OPTIONS, document.text)
         space = spaces.space(document, deploy, changes)
         refuse_missing([one.chosen for one in space.candidates])
@@ -145,18 +107,18 @@ def repair(
         session.notes += unasked_notices(pair)
         passes = Passes(job, session, folder, pair["train"], pair["deploy"], overrides)
         one = _Repair(session, space, passes, rules)
-        outcome, decision = one.raced() if until_decided else (one.halved(), None)
+        outcome, decision = one.raced() if asked.until_decided else (one.halved(), None)
         _write(folder / REPAIRED, repaired_profile(space, outcome, pair["deploy"], deploy, changes))
-        found = summarized(session, pair, space, outcome, passes, gate)
+        found = summarized(session, pair, space, outcome, passes, asked.gate)
         took = {"seconds": job.seconds(), "under": session.condition}
-        given = Asked(asked["arguments"], folder)
-        summary = judged_by_gate(found, rules.rules, took, undecided, decision, given)
+        given = Asked(request["arguments"], folder)
+        summary = judged_by_gate(found, rules.rules, took, asked.undecided, decision, given)
         if decision is None:
             p = outcome.confirmed[outcome.nearest.name].p_holm
-            told = {"gate": confirm.settled(summary.gate, p, undecided)}
+            told = {"gate": confirm.settled(summary.gate, p, asked.undecided)}
             summary = concluded(summary.model_copy(update=told), given)
-        records = folder / (raced.RACE if until_decided else CONFIRM)
-        start = read_manifest(records) | {"request": asked, "seconds": summary.seconds}
+        records = folder / (raced.RACE if asked.until_decided else CONFIRM)
+        start = read_manifest(records) | {"request": request, "seconds": summary.seconds}
         start = plain(RunManifest.model_validate(start))
         mark(folder, start, "reporting", summary, records / RECORDS)
         if job.report:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simulator.command.experiment import EXPERIMENTS
+from simulator.command.options import declared
 from simulator.data import example
 from simulator.data.card import FILE
 from simulator.profile.load import name_of, shipped_folder
@@ -15,12 +17,6 @@ from simulator.profile.load import name_of, shipped_folder
 INPUTS = ("model", "data", "limit", "seed", "under", "trial")
 PAIR = ("train", "deploy", "pixels", "overrides", *INPUTS)
 """Arguments that commands on the same stacks and samples share."""
-_PLACED = ("document",)
-"""Arguments without a flag."""
-_FLAGS = {
-    "overrides": "set", "profiles": "profile", "deadlines_ms": "deadline-ms", "number": "faults",
-    "repairs": "options",
-}  # fmt: skip
 
 
 def words(command: str, arguments: Mapping[str, Any]) -> list[list[str]]:
@@ -31,17 +27,23 @@ def words(command: str, arguments: Mapping[str, Any]) -> list[list[str]]:
         arguments: of its request.
     """
     arguments = dict(arguments)
-    if arguments.pop("pixels", "own") == "train":
-        arguments = {"deploy-runtime" if k == "deploy" else k: v for k, v in arguments.items()}
+    every = declared(EXPERIMENTS[command].Options) if command in EXPERIMENTS else {}
+    flags = {name: one.flag for name, one in every.items()}
+    for name, one in every.items():
+        flag, _, also = one.about.instead or ("", "", {})
+        if also and also.items() <= arguments.items():
+            flags[name] = f"--{flag}"
+        arguments = {key: value for key, value in arguments.items() if key not in also}
     lines = [["simulate", *([] if command == "run" else [command])]]
     for name, value in arguments.items():
-        flag = "--" + _FLAGS.get(name, name).replace("_", "-")
+        flag = flags.get(name, "--" + name.replace("_", "-"))
         values = value if isinstance(value, list) else [value]
+        placed = name in every and every[name].about.positional
         for one in values:
             if one is True:
                 lines.append([flag])
             elif one is not None and one is not False:
-                lines.append([str(one)] if name in _PLACED else [flag, str(one)])
+                lines.append([str(one)] if placed else [flag, str(one)])
     return lines
 
 

@@ -16,26 +16,13 @@ from simulator.tasks.task import TASKS
 from simulator.typed import Unit
 
 
-def render(summaries: Sequence[SweepSummary], form: str, console: Console) -> None:
-    """Print the table.
-
-    Args:
-        summaries: one summary of ``simulate sweep`` per model, of the same suite.
-        form: ``text``, or one of :func:`printed`.
-        console: where text goes; the other forms are printed plainly.
-    """
-    if form == "text":
-        _text(summaries, console)
-    else:
-        print(printed(summaries, form), end="")
-
-
-def printed(summaries: Sequence[SweepSummary], form: str) -> str:
+def printed(summaries: Sequence[SweepSummary], form: str, table: str | None = None) -> str:
     """Return the table for a document.
 
     Args:
         summaries: one for each model, of the same suite.
         form: ``markdown``, ``latex``, ``csv`` or ``options`` (in Markdown, a row per option).
+        table: there is one.
     """
     if form == "options":
         return "".join(map(_options, summaries))
@@ -80,7 +67,13 @@ def _cell(summary: SweepSummary, name: str) -> str:
     return f"{change} / {flips} %"
 
 
-def _text(summaries: Sequence[SweepSummary], console: Console) -> None:
+def render(summaries: Sequence[SweepSummary], console: Console) -> None:
+    """Print the table.
+
+    Args:
+        summaries: one summary of ``simulate sweep`` per model, of the same suite.
+        console: where it goes.
+    """
     table = _columns_of(summaries)
     below = [[cell.replace(" / ", "\n") for cell in line] for line in table.lines()]
     console.print(screen(replace(table, rows=below)), highlight=False)

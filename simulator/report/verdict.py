@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from simulator.analysis.outcomes import at_chance
+from simulator.command.experiment import EXPERIMENTS, place
 from simulator.notices import Kind, Notice
-from simulator.report import repairs, rules
+from simulator.report import rules
 from simulator.report.command import Asked, checked
-from simulator.report.verdicts import audits, conditions, faults, identified, pairs, suites, timed
 from simulator.report.verdicts.told import Told
 from simulator.report.words import failing, unanswered
 from simulator.results.shared import ModelSummary, Summary, Verdict
@@ -50,7 +50,8 @@ def verdict(summary: Summary, asked: Asked | None = None) -> Verdict:
         summary: with a verdict before, whose next command then is that of this one.
         asked: what the run was asked.
     """
-    told, decision = _COMMANDS[summary.command](summary), _decision(summary)
+    told: Told = place(EXPERIMENTS.of(summary.command).verdict)(summary)
+    decision = _decision(summary)
     failed, skipped = _left_out(summary)
     notices = _notices(summary)
     changed = [one.text for one in notices if one.kind is Kind.CHANGED]
@@ -111,19 +112,3 @@ def _decision(summary: Summary) -> Decision | None:
 def _reproduced(summary: ReplaySummary) -> Literal["ok", "not ok"]:
     differs = any(pair.verdict == "different" for pair in summary.pairs)
     return "not ok" if differs or summary.contradictions else "ok"
-
-
-_COMMANDS: dict[str, Callable[[Any], Told]] = {
-    "run": pairs.run,
-    "explain": pairs.explain,
-    "sweep": suites.sweep,
-    "worst": suites.worst,
-    "repair": repairs.told,
-    "robustness": conditions.robustness,
-    "faults": faults.faults,
-    "identify": identified.identify,
-    "latency": timed.latency,
-    "tail": timed.tail,
-    "audit": audits.audit,
-    "replay": audits.replay,
-}

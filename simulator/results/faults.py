@@ -60,7 +60,7 @@ Groups = dict[str, FaultGroup]
 class FaultEvent(Typed):
     """One of the worst silent corruptions."""
 
-    fault: int = Field(description="its number: simulate faults replay RUN --fault N")
+    fault: int = Field(description="its number: simulate replay-fault RUN --fault N")
     sample: str
     layer: str = Field(description="of several bits in several layers each one's, with commas")
     target: str

@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
+from simulator.command.experiment import EXPERIMENTS, place
 from simulator.errors import RunError
 from simulator.results.json_text import parse_json
 from simulator.results.shared import SCHEMA, Summary
 
-
-class _Lazy(Mapping[str, type[Summary]]):
-    """Imports the model of a command when it is asked for: building all of them takes long."""
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = places
-
-    def __getitem__(self, command: str) -> type[Summary]:
-        module, _, name = self._places[command].partition(".")
-        found: type[Summary] = getattr(import_module(f"simulator.results.{module}"), name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+PARTS = {
+    "load": "simulator.results.timed:LoadSummary",
+    "step": "simulator.results.suites:StepSummary",
+}
+"""Summaries of no experiment: of ``latency`` under LoadGen's load, and of a step of ``worst``."""
 
 
-SUMMARIES: Mapping[str, type[Summary]] = _Lazy(
-    {
-        "run": "pair.PairSummary",
-        "explain": "suites.ExplainSummary",
-        "sweep": "suites.SweepSummary",
-        "worst": "suites.WorstSummary",
-        "step": "suites.StepSummary",
-        "latency": "timed.LatencySummary",
-        "load": "timed.LoadSummary",
-        "tail": "timed.TailSummary",
-        "robustness": "robustness.RobustnessSummary",
-        "faults": "faults.FaultsSummary",
-        "repair": "repair.RepairSummary",
-        "identify": "identify.IdentifySummary",
-        "audit": "audits.AuditSummary",
-        "replay": "audits.ReplaySummary",
-    }
-)
-"""By command; ``load`` is ``latency`` under LoadGen's load, ``step`` a part of ``worst``."""
+def shape_of(command: str) -> type[Summary]:
+    """Return the model of the summaries of a command, or of a part of one.
+
+    Raises:
+        UserError: there is no such experiment here.
+    """
+    found: type[Summary] = place(PARTS.get(command) or EXPERIMENTS[command].summary)
+    return found
+
+
+def commands() -> list[str]:
+    """Return the commands that leave summaries, and the parts of commands that do."""
+    return [*(one.name for one in EXPERIMENTS if one.summary), *PARTS]
 
 
 def parse(content: str | bytes, where: str) -> Summary:
@@ -71,9 +53,9 @@ def parse(content: str | bytes, where: str) -> Summary:
     refuse_other_version(found, where)
     command = found.get("command")
     kind = "load" if command == "latency" and found.get("scenario") != "SingleStream" else command
-    shape = SUMMARIES.get(kind) if isinstance(kind, str) else None
-    if shape is None:
-        raise RunError(f"{where}: command: {command!r} is not one of ours")
+    if not isinstance(kind, str) or not (kind in PARTS or kind in EXPERIMENTS):
+        raise RunError(f"{where}: command: {command!r} is no experiment that is installed here")
+    shape = shape_of(kind)
     try:
         summary = shape.model_validate_json(content, strict=True)
     except ValidationError as error:

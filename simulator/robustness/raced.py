@@ -15,7 +15,7 @@ from simulator.errors import UserError
 from simulator.experiments.guessing import doubt
 from simulator.experiments.racing import Lane, Lanes, Raced, per_option
 from simulator.experiments.session import Answers, Session, arm_of
-from simulator.experiments.sweep import option_figures
+from simulator.experiments.sweep.run import option_figures
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import Stack
 from simulator.results.suites import OptionFigures

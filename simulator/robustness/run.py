@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from simulator.analysis import gate
+from simulator.command.experiment import Experiment
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
@@ -24,8 +25,7 @@ from simulator.experiments.common import (
     variants,
 )
 from simulator.experiments.guessing import doubt
-from simulator.experiments.job import Job, Options, Result, borne_as_asked, judged, safe_name
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result, judged, safe_name
 from simulator.experiments.race import race, rules_of
 from simulator.experiments.racing import ended, run_race
 from simulator.experiments.session import Session, arm_of
@@ -41,6 +41,7 @@ from simulator.results.robustness import Attacks, RobustnessSummary
 from simulator.results.store import RunWriter
 from simulator.robustness import attacked, raced, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
+from simulator.robustness.experiment import RobustnessOptions
 from simulator.robustness.figures import Measured, measured, table
 from simulator.robustness.method import method_of
 from simulator.robustness.nc import blanked, not_converged
@@ -58,75 +59,24 @@ LISTED = 20
 _REASON = ("sample", "skipped")
 
 
-@explicit("under", "trial")
 def robustness(
-    suite: str,
-    profiles: Sequence[str] = (),
-    *,
-    train: str | None = None,
-    deploy: str | None = None,
-    models: Sequence[str | Path | None] = (None,),
-    reference: str | Path | None = None,
-    overrides: Sequence[str] = (),
-    fail_on: Sequence[str] = (),
-    undecided: str = "fail",
-    allow_failed: str | None = None,
-    until_decided: str | None = None,
-    **options: Unpack[Options],
+    experiment: Experiment[Any], asked: RobustnessOptions
 ) -> list[Result[RobustnessSummary]]:
     """Measure stacks under every condition of a suite, for one model or several.
 
     Every sample is disturbed once for each condition; all stacks get the same disturbed sample.
-
-    Args:
-        suite: a suite of conditions: a path, or a built-in name.
-        profiles: the stacks: profiles' paths or built-in names; the others are compared with the
-            first one.
-        train: instead of *profiles*, a pair.
-        deploy: likewise.
-        models: model cards; None is the built-in model.
-        reference: the model that the others are held against: one of *models* or another card,
-            which is then run too; or the folder of a finished run of it. The first model by
-            default.
-        overrides: ``STACK.KEY=VALUE``.
-        fail_on: gate rules, for example ``deploy.NCI.fog > 20%``.
-        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
-        until_decided: the question that is asked, by which a stack under a condition is dropped
-            early: ``gate`` (*fail_on* then judges each of them, for example ``flip_rate > 2%``),
-            ``worst-flips`` or ``worst-drop``, see :mod:`simulator.experiments.race`; None: every
-            stack is run under every condition on every sample.
-        options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
-            folder per model, but with *resume* it is the run of one model.
-
-    Returns:
-        One result per model, that of a reference which is run here first.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
     """
-    for name in ("under", "trial"):
-        if options.get(name):
-            raise UserError(f"{name}: the conditions of a robustness run are those of its suite")
-    loaded = load_suite(suite)
-    named = named_profiles(profiles, train, deploy)
-    sides = stacks_of(named, overrides)
-    rules = rules_of(fail_on, until_decided, allow_failed)
+    question = asked.until_decided
+    loaded = load_suite(asked.suite)
+    named = named_profiles(asked.profiles, asked.train, asked.deploy)
+    sides = stacks_of(named, asked.overrides)
+    rules = rules_of(asked.fail_on, question, asked.allow_failed)
     notices: list[Notice] = []
-    if until_decided:
+    if question:
         loaded, notices = raced.asked_of(loaded, list(named))
-    noise = SystemNoise(loaded.noise, named, overrides) if loaded.noise else None
+    noise = SystemNoise(loaded.noise, named, asked.overrides) if loaded.noise else None
     refuse_missing([*sides.values(), *(noise.every() if noise else ())])
-    asked = {
-        "suite": str(loaded.path.resolve()),
-        "profiles": list(profiles), "train": train, "deploy": deploy,
-        "overrides": list(overrides), "fail_on": list(fail_on), "undecided": undecided,
-    }  # fmt: skip
-    asked |= borne_as_asked(allow_failed)
-    if until_decided:
-        asked["until_decided"] = until_decided
-    order, base = ordered(models, reference, until_decided)
+    order, base = ordered(asked.models or [None], asked.reference, question)
     alone = [rule for rule in rules if not rule.name.startswith("against.")]
     if base is None and len(order) == 1 and alone != rules:
         raise UserError("a rule on against wants a reference model: give a second --model, or "
@@ -134,15 +84,15 @@ def robustness(
 
     def look(card: Card) -> None:
         _require_answers(loaded, card.task)
-        if until_decided is None:
+        if question is None:
             gate.check(rules, RobustnessSummary, vocabulary(card.task, list(sides), loaded))
         for under in loaded.conditions():
             under.check(card.modality.name, in_pixels=card.task.in_pixels)
 
-    checked("robustness", order, options, sides, look)
+    checked(experiment, asked, order, sides, look)
     results: list[Result[RobustnessSummary]] = []
     for number, model in enumerate(order, 1):
-        job = Job("robustness", model, options)
+        job = Job(experiment, asked, model)
         with job.session() as session:
             session.show.stage(number, len(order), session.card.spec.name)
             folder = job.folder(loaded.spec.name, sides, below=safe_name(session.card.spec.name))
@@ -151,19 +101,17 @@ def robustness(
             session.notes += notices
             suited = loaded.bound(session.bound)
             judging = rules if base else alone
-            own = _Robustness(
-                job, session, suited, sides, noise, overrides, judging, undecided, base
-            )
+            own = _Robustness(job, session, suited, sides, noise, judging, base)
             known = {rule.text for rule in judging}
-            asked["fail_on"] = [text for text in fail_on if text in known]
-            held = {"reference": str(base.resolve())} if base else {}
-            request = job.request(model=model, **asked, **held)
-            results.append(
-                own.race(folder, request, until_decided)
-                if until_decided
-                else own.run(folder, request)
+            request = job.request(
+                suite=str(loaded.path.resolve()),
+                fail_on=[text for text in asked.fail_on if text in known],
+                reference=str(base.resolve()) if base else None,
             )
-        if base is None and until_decided is None:
+            results.append(
+                own.race(folder, request, question) if question else own.run(folder, request)
+            )
+        if base is None and question is None:
             base = folder
     return results
 
@@ -201,9 +149,7 @@ class _Robustness:
     suite: ConditionSuite
     sides: Mapping[str, Chosen]
     noise: SystemNoise | None
-    overrides: Sequence[str]
     rules: Sequence[gate.Rule]
-    undecided: str
     base: Path | None
 
     def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
@@ -221,8 +167,8 @@ class _Robustness:
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
             figures["pictures"] = shown
             summary = self._summary(stacks, len(whole.nodes), found, figures)
-            summary = judged(summary, self.rules, {"seconds": took["seconds"]}, self.undecided,
-                             asked=Asked(request["arguments"], folder))  # fmt: skip
+            of, own = Asked(request["arguments"], folder), {"seconds": took["seconds"]}
+            summary = judged(summary, self.rules, own, self.job.asked.undecided, asked=of)
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
@@ -245,7 +191,9 @@ class _Robustness:
             nc = not_converged(session, found.metrics, profiles)
             figures = table(found, self.suite, sides, nc=sides) | {"nc": nc}
             figures["cells"] = raced.figures(session, ran, against, list(nc))
-            figures |= ended(asked, len(session.dataset.items), self.undecided, session.notes)
+            figures |= ended(
+                asked, len(session.dataset.items), self.job.asked.undecided, session.notes
+            )
             summary = self._summary(stacks, unique, found, figures)
             took = {"seconds": self.job.seconds(), "workers": session.workers}
             summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
@@ -253,7 +201,7 @@ class _Robustness:
         return Result(summary, folder)
 
     def _start(self, stacks: Sequence[Stack], request: dict[str, Any]) -> dict[str, Any]:
-        return manifest(stacks, self.session, self.overrides) | {
+        return manifest(stacks, self.session, self.job.asked.overrides) | {
             "request": request,
             "conditions": [one.described() for one in self.suite.conditions()],
         }

@@ -31,7 +31,7 @@ from simulator.results.suites import AdjustedEffect
 from simulator.robustness.words import NC, cells, not_carried, not_converged, own_pipeline
 
 
-def show(summary: RobustnessSummary, console: Console) -> None:
+def show(summary: RobustnessSummary, folder: str, console: Console) -> None:
     """Print the metric under each condition, and how much further it moves on the others."""
     if summary.early is not None:
         _cells(summary, console)
@@ -48,6 +48,7 @@ def show(summary: RobustnessSummary, console: Console) -> None:
         console.print(_noise(summary, summary.system_noise), highlight=False)
         console.print(escape(own_pipeline(summary.system_noise)), highlight=False)
     notes(summary, console)
+    console.print(f"run: {folder}", soft_wrap=True, markup=False)
 
 
 def _cells(summary: RobustnessSummary, console: Console) -> None:

@@ -14,16 +14,14 @@ from audits import BGR, RULE, document, read
 from ending import ended
 
 import simulator
-from simulator import cli
-from simulator.audit.replay import replay
-from simulator.audit.run import audit
+from simulator import audit, cli, replay
+from simulator.command.options import Progress
 from simulator.errors import ProfileError, RunError, UserError
 from simulator.experiments.job import Job
 from simulator.experiments.pairs import is_complete
-from simulator.experiments.session import Silent
 
 
-class Told(Silent):
+class Told(Progress):
     """Counts samples and stages; is interrupted at one of either."""
 
     def __init__(self, stop=None, at=None):
@@ -203,7 +201,7 @@ def test_a_rule_on_what_there_will_not_be_is_refused_before_anything_is_run(
 
 
 def test_what_the_document_says_is_no_option(card, data, cache, tmp_path):
-    with pytest.raises(UserError, match="limit: it is set in the audit's document"):
+    with pytest.raises(TypeError, match="unknown option 'limit'"):
         audit(document(tmp_path, card, data), out=tmp_path / "out", limit=3)
 
 

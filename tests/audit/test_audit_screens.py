@@ -3,9 +3,9 @@
 import tiny
 from audits import document
 
-from simulator import cli
-from simulator.audit.replay import replay
-from simulator.cli.replay import show
+from simulator import cli, replay
+from simulator.cli.experiment import show
+from simulator.command.experiment import EXPERIMENTS
 from simulator.report.verdict import line
 from simulator.results.read import read_summary
 
@@ -36,5 +36,5 @@ def test_an_audit_and_its_replay_say_their_verdict_first(card, tmp_path, monkeyp
 
     again = replay(str(out / "bundle.zip"), models=[str(card)], images=[str(data)],
                    out=tmp_path / "again")  # fmt: skip
-    show(again, False)
+    show(EXPERIMENTS.of("replay"), [again], as_json=False)
     check(again.summary, capsys.readouterr().out)

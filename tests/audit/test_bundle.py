@@ -11,9 +11,8 @@ from audits import changed, document
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator import cli
+from simulator import audit, cli
 from simulator.audit import archive, bundle
-from simulator.audit.run import audit
 from simulator.errors import RunError
 
 MEMBERS = {"audit.yaml": b"abc", "manifest.json": b"{}", "summary.json": b"{}"}

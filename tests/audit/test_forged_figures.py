@@ -7,11 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 from audits import changed, document, signed
 
-from simulator import cli
+from simulator import audit, cli, replay
 from simulator.analysis.figures import figures
 from simulator.audit import recount
-from simulator.audit.replay import replay
-from simulator.audit.run import audit
 from simulator.audit.verdict import DIFFERENT
 from simulator.experiments.summary import vocabulary
 from simulator.latency import tail

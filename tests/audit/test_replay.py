@@ -15,16 +15,14 @@ import yaml
 from audits import changed, document, read, signed
 from scipy.stats import binomtest
 
-from simulator import cli
+from simulator import audit, cli, replay
 from simulator.audit import verdict
 from simulator.audit.answers import read_answers
 from simulator.audit.differences import differences
 from simulator.audit.measure import Measure
-from simulator.audit.replay import replay
-from simulator.audit.run import audit
 from simulator.audit.verdict import BIT_EQUAL, DIFFERENT, WITHIN, PairRun, compare
+from simulator.command.options import Progress
 from simulator.errors import RunError, UserError
-from simulator.experiments.session import Silent
 from simulator.model.card import Card
 from simulator.results.times import MAP
 from simulator.tasks.task import TASKS, Network
@@ -254,7 +252,7 @@ def test_a_manifest_of_odd_types_is_no_crash(again, bundle, tmp_path, part):
     assert of(result)["verdict"] == BIT_EQUAL
 
 
-class Stops(Silent):
+class Stops(Progress):
     def advance(self, done, total):
         if done == 3:
             raise KeyboardInterrupt
@@ -606,7 +604,7 @@ def test_a_summary_of_a_pair_that_says_nothing_is_no_crash(again, bundle, tmp_pa
 
     assert of(result)["verdict"] == DIFFERENT
     assert result.summary["contradictions"][0].endswith(
-        "pairs/tiny/bgr/summary.json: command: None is not one of ours"
+        "pairs/tiny/bgr/summary.json: command: None is no experiment that is installed here"
     )
 
 

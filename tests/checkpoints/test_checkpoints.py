@@ -13,9 +13,8 @@ from onnx import helper
 from scipy import stats
 
 import simulator
-from simulator import cli
+from simulator import cli, sweep
 from simulator.errors import UserError
-from simulator.experiments.sweep import sweep
 from simulator.statistics.bootstrap import Ratio, Resamples
 from simulator.statistics.groups import mixed
 from simulator.testing.audio_specimen import write

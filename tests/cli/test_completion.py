@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 
-from simulator.cli import COMMANDS, main
+from simulator.cli import main, names
 from simulator.cli.completion import SHELLS
 
 ASK = """
@@ -66,4 +66,4 @@ def test_bash_completes(bash, words, last, offered):
 def test_every_shell_knows_every_command_and_profile(shell, capsys):
     script = told(capsys, "--print-completion", shell)
 
-    assert all(command in script for command in [*COMMANDS, "ascend_nv12_int8"])
+    assert all(command in script for command in [*names(), "ascend_nv12_int8"])

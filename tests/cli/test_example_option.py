@@ -35,7 +35,7 @@ def test_help_names_every_example(capsys):
         cli.main(["--help"])
 
     shown = " ".join(capsys.readouterr().out.split()).partition("in place of --model: ")[2]
-    named = shown.partition(" --limit")[0].replace(" (the default)", "").split(", ")
+    named = shown.partition(" --timeout")[0].replace(" (the default)", "").split(", ")
     able = registry.serving(Stage.EXAMPLE_MODEL)
     made = {backend.of(Stage.EXAMPLE_MODEL)[0].make.example for backend in able}
     assert {*named} == made

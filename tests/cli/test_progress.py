@@ -8,12 +8,8 @@ import tiny
 import yaml
 from rich.console import Console
 
-from simulator.audit.run import audit
+from simulator import audit, compare, sweep, tail, worst
 from simulator.cli import progress
-from simulator.experiments.compare import compare
-from simulator.experiments.sweep import sweep
-from simulator.experiments.worst import worst
-from simulator.latency.tail import tail
 
 SUITE = {
     "schema": 1, "name": "trial", "summary": "two axes", "train": "pillow_fp32",

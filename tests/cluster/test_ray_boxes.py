@@ -17,8 +17,7 @@ import pytest
 import tiny
 from failing import TURBO, mixed
 
-from simulator import cli
-from simulator.experiments.compare import compare
+from simulator import cli, compare
 
 PAIR = ("pillow_fp32", "opencv_fp32")
 BOXES = ["train.runtime.resources={train_box: 1}", "deploy.runtime.resources={deploy_box: 1}"]

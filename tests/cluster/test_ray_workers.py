@@ -23,7 +23,7 @@ from failing import TURBO, mixed
 from steps_that_kill import Deadly, Here, Late, Named, Slow
 from web_server import serving
 
-from simulator import cli
+from simulator import cli, compare
 from simulator.cluster import connection
 from simulator.cluster.connection import leave
 from simulator.cluster.executor import RayExecutor
@@ -33,7 +33,6 @@ from simulator.contract.library import Library
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
-from simulator.experiments.compare import compare
 from simulator.modalities.image.modality import IMAGE
 from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.runtimes import RuntimePool

@@ -7,11 +7,11 @@ import pyarrow.parquet as pq
 import tiny
 
 from simulator import compare
-from simulator.experiments.session import Silent
+from simulator.command.options import Progress
 from simulator.notices import Kind
 
 
-class Overwriting(Silent):
+class Overwriting(Progress):
     """Gives files other pixels once the manifest is written."""
 
     def __init__(self, *files):
@@ -51,7 +51,7 @@ def test_one_that_could_not_be_read_at_the_start_is_not_used_later(card, data, c
     files[0].unlink()
     files[0].symlink_to(tmp_path / "later.jpg")
 
-    class Appearing(Silent):
+    class Appearing(Progress):
         def say(self, what):
             if what == "running":
                 (tmp_path / "later.jpg").write_bytes(tiny.encoded(tiny.picture((9, 99, 200))))

@@ -3,8 +3,8 @@
 import pyarrow.parquet as pq
 import pytest
 
+from simulator import explain
 from simulator.errors import UserError
-from simulator.experiments.explain import explain
 from simulator.profile.suite import load_suite
 
 SWAPPED = ["deploy.color.order=bgr", "deploy.resize=opencv-nearest"]

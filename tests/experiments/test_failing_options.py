@@ -7,12 +7,10 @@ import yaml
 from failing import DECODE, PAIR, TURBO, mixed
 
 import simulator
-from simulator import cli
+from simulator import cli, repair, robustness
 from simulator.experiments.failures import tallied
-from simulator.repair.run import repair
 from simulator.report.sweep import printed
 from simulator.results.summaries import parse
-from simulator.robustness.run import robustness
 
 SUITE = {
     "schema": 1, "name": "mine", "summary": "a decoder and a resize", "train": "pillow_fp32",

@@ -16,12 +16,12 @@ import tiny
 import yaml
 
 from simulator import cli, compare
+from simulator.command.options import Progress
 from simulator.data.folder import Item
 from simulator.errors import RunError
 from simulator.experiments import kept
 from simulator.experiments.common import done_of
 from simulator.experiments.kept import BLOCK, Kept
-from simulator.experiments.session import Silent
 from simulator.files import hash_file
 from simulator.model.card import Card
 from simulator.pipeline import executor
@@ -86,7 +86,7 @@ class Looping(LocalExecutor):
             yield Done(item, tuple(outcomes), None, copy.deepcopy(last.seen))
 
 
-class Weighing(Silent):
+class Weighing(Progress):
     """Weighs what Python holds after one block of samples and after three."""
 
     def __init__(self):

@@ -23,7 +23,7 @@ from timed_runs import (
 )
 
 import simulator
-from simulator.latency.measure import latency
+from simulator import latency
 
 CARDS = Path(__file__).resolve().parents[1] / "cards"
 BOTH = pytest.mark.parametrize("command", JOBS)

@@ -1,8 +1,11 @@
 """What every job takes besides its own arguments, and that a run can be asked for again."""
 
 import gc
+import inspect
 import json
 import pydoc
+import re
+from dataclasses import fields
 
 import pytest
 import tiny_tasks
@@ -10,16 +13,10 @@ import yaml
 from timed_runs import MEASURED, shape
 
 import simulator
-from simulator import cli
-from simulator.cli import resume
+from simulator import cli, explain, latency, repair, sweep, tail, worst
+from simulator.command.experiment import EXPERIMENTS
+from simulator.command.options import Progress, Samples, Under
 from simulator.errors import UserError
-from simulator.experiments.explain import explain
-from simulator.experiments.session import Silent
-from simulator.experiments.sweep import sweep
-from simulator.experiments.worst import worst
-from simulator.latency.measure import latency
-from simulator.latency.tail import tail
-from simulator.repair.run import repair
 
 BGR = {"color.order": "bgr"}
 SUITE = {
@@ -54,7 +51,7 @@ def jobs(card, cache, tmp_path):
         "latency": lambda **options: latency(**pair, model=card, queries=12, **options),
         "tail": lambda **options: tail(**pair, model=card, rounds=3, **options),
     }
-    assert set(calls) == set(resume.EXPERIMENTS) - DOCUMENTED
+    assert set(calls) == set(EXPERIMENTS.names) - DOCUMENTED
     gc.freeze()
     return calls
 
@@ -62,11 +59,11 @@ def jobs(card, cache, tmp_path):
 DOCUMENTED = {"audit", "replay", "robustness", "faults", "identify"}
 """Jobs whose images, limit or conditions a document says; they have tests of their own."""
 JOBS = pytest.mark.parametrize(
-    "command", [job for job in resume.EXPERIMENTS if job not in DOCUMENTED]
+    "command", [job for job in EXPERIMENTS.names if job not in DOCUMENTED]
 )
 
 
-class Told(Silent):
+class Told(Progress):
     """Counts the samples, and is interrupted after *stop* of them."""
 
     def __init__(self, stop=None):
@@ -99,7 +96,7 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
         "resume": False, "report": report, "workers": 1, "memory": 64, "progress": told,
         "under": "flip:22", "trial": 2, "executor": "local", "isolate": "always",
     }  # fmt: skip
-    assert set(options) == set(simulator.Options.__annotations__)
+    assert set(options) == {one.name for group in (Samples, Under) for one in fields(group)}
 
     result = jobs[command](**options)
 
@@ -161,9 +158,10 @@ def test_an_interrupted_job_is_asked_again(jobs, command, data, tmp_path, capsys
 
 
 def test_help_says_what_the_options_are():
-    assert "simulator.Options" in pydoc.render_doc(simulator.compare)
-    page = pydoc.plain(pydoc.render_doc(simulator.Options))
-    assert [f"{name}: " in page for name in simulator.Options.__annotations__].count(False) == 0
+    page = pydoc.plain(pydoc.render_doc(simulator.compare))
+
+    names = list(inspect.signature(simulator.compare).parameters)
+    assert [name for name in names if not re.search(rf"\b{name}: \w+ \w+", page)] == []
 
 
 @pytest.mark.parametrize("job", [sweep, worst])

@@ -11,12 +11,11 @@ import yaml
 from races import killed_and_resumed, records, summary
 from stopping import StopsAt
 
-from simulator import cli
+from simulator import cli, sweep, worst
 from simulator.checkpoints.compare import checkpoints
 from simulator.errors import DataError, UserError
 from simulator.experiments.race import rounds
-from simulator.experiments.sweep import sweep
-from simulator.experiments.worst import ways_to, worst
+from simulator.experiments.worst.run import ways_to
 from simulator.report import sweep as tables
 
 BGR, NEAREST, BOX = "order/bgr", "resize/nearest", "resize/box"

@@ -14,9 +14,8 @@ from ending import ended
 from made_results import start, step
 from stopping import StopsAt
 
-from simulator import cli
+from simulator import cli, sweep
 from simulator.errors import RunError
-from simulator.experiments.sweep import sweep
 from simulator.profile.load import shipped_folder
 from simulator.results import store
 

@@ -10,10 +10,9 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from simulator import cli
+from simulator import cli, compare
+from simulator.command.options import Progress
 from simulator.errors import RunError
-from simulator.experiments.compare import compare
-from simulator.experiments.session import Silent
 from simulator.results.lock import LOCK, Lock
 
 PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32", "--set", "deploy.color.order=bgr")
@@ -109,13 +108,13 @@ def test_the_lock_of_another_machine_is_not_taken(tmp_path):
 def test_a_lock_that_says_nothing_is_taken(tmp_path, content):
     (tmp_path / LOCK).write_text(content)
 
-    with Lock(tmp_path, Silent().note), pytest.raises(RunError, match=str(os.getpid())):
+    with Lock(tmp_path, Progress().note), pytest.raises(RunError, match=str(os.getpid())):
         Lock(tmp_path, print)
 
     assert not (tmp_path / LOCK).exists()
 
 
-class Stops(Silent):
+class Stops(Progress):
     def advance(self, done, total):
         if done == 3:
             raise KeyboardInterrupt

@@ -10,9 +10,8 @@ import pytest
 import yaml
 from shared_data import shared
 
+from simulator import compare, sweep
 from simulator.experiments import spectrograms
-from simulator.experiments.compare import compare
-from simulator.experiments.sweep import sweep
 from simulator.reference.log_mel import log_mel, mel_corners
 from simulator.report import page
 from simulator.report.sections.spectrogram import Tick, frequencies, times

@@ -7,9 +7,8 @@ import pytest
 import yaml
 from rich.console import Console
 
+from simulator import sweep, worst
 from simulator.errors import ProfileError, UserError
-from simulator.experiments.sweep import sweep
-from simulator.experiments.worst import worst
 from simulator.profile.suite import load_suite
 from simulator.report import sweep as tables
 
@@ -100,7 +99,7 @@ def test_a_model_that_is_always_wrong_has_no_sni(suite, card, data, cache, tmp_p
     assert result.summary["top1"] == 0
     assert result.summary["systematic"]["SNI"] is None
     console = Console(file=io.StringIO())
-    tables.render([result.summary], "text", console)
+    tables.render([result.summary], console)
     assert "SNI -" in console.file.getvalue()
 
 

@@ -21,8 +21,8 @@ from timed_runs import (
     written,
 )
 
-from simulator.experiments.session import Silent
-from simulator.latency.tail import tail
+from simulator import tail
+from simulator.command.options import Progress
 from simulator.notices import Kind
 
 PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32")
@@ -198,7 +198,7 @@ def test_a_deadline_given_twice_is_one(card, data, tmp_path):
 # How many rounds
 
 
-class Rounds(Silent):
+class Rounds(Progress):
     """Counts what is said of rounds."""
 
     def __init__(self):

@@ -5,10 +5,10 @@ import pyarrow.parquet as pq
 import pytest
 from timed_runs import AT_10, FOUR, board, figures, kept, log, logged, one_line
 
+from simulator import tail
+from simulator.command.options import Progress
 from simulator.errors import RunError
-from simulator.experiments.session import Silent
 from simulator.latency.reading import timed
-from simulator.latency.tail import tail
 from simulator.report.reading import read
 
 pytestmark = pytest.mark.usefixtures("alone")
@@ -185,7 +185,7 @@ def test_a_log_of_no_stack_of_the_run(simulate_tail, data, tmp_path, one, given,
 def test_a_log_that_has_changed_is_not_resumed(card, data, tmp_path):
     """Half of the run is measured here; the other half's times come from a file."""
 
-    class Stops(Silent):
+    class Stops(Progress):
         def advance(self, done, total):
             if done == 12:
                 raise KeyboardInterrupt

@@ -11,12 +11,8 @@ import tiny_tasks
 import yaml
 from PIL import Image
 
-from simulator import cli
-from simulator.experiments.compare import compare
-from simulator.experiments.explain import explain
-from simulator.experiments.session import Silent
-from simulator.experiments.sweep import sweep
-from simulator.experiments.worst import worst
+from simulator import cli, compare, explain, sweep, worst
+from simulator.command.options import Progress
 from simulator.results.json_text import finite
 from simulator.typed import plain
 
@@ -130,7 +126,7 @@ def test_explain_sweep_and_worst(given, tmp_path):
     assert path["path"][0]["drop"] == pytest.approx(table["columns"]["strict"]["max_drop"])
 
 
-class StopsAt(Silent):
+class StopsAt(Progress):
     def advance(self, done, total):
         if done == 40:
             raise KeyboardInterrupt

@@ -15,8 +15,8 @@ from timed_runs import IMAGES, JOBS, ROUNDS, Meanwhile, kept, shape, timed, writ
 
 from backends.ort.runtime import OrtRuntime
 from simulator import cli
+from simulator.command.options import Progress
 from simulator.errors import RunError, UserError
-from simulator.experiments.session import Silent
 
 BOTH = pytest.mark.parametrize("command", JOBS)
 
@@ -55,7 +55,7 @@ def test_an_image_that_goes_away_before_the_rounds_is_named(card, data, tmp_path
 
 @BOTH
 def test_where_no_answer_came_at_all_there_is_no_run_to_show(card, data, tmp_path, command):
-    class Unmounts(Silent):
+    class Unmounts(Progress):
         def say(self, what):
             if what.startswith("round 1 "):
                 shutil.rmtree(data)

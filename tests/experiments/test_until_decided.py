@@ -80,7 +80,7 @@ def test_a_run_that_is_resumed_ends_alike(card, many, tmp_path):
     class Stop(Exception):
         pass
 
-    class Once(simulator.experiments.session.Silent):
+    class Once(simulator.experiments.session.Progress):
         def advance(self, done, total):
             if done == 7:
                 raise Stop
@@ -185,12 +185,12 @@ def test_a_resume_after_the_decision_runs_nothing_more(card, many, tmp_path):
     whole = run(card, many, tmp_path / "whole", "flip_rate > 40%")
     late = tmp_path / "late"
 
-    class Late(simulator.experiments.session.Silent):
+    class Late(simulator.experiments.session.Progress):
         def say(self, text):
             if text == "figures and pictures":
                 raise KeyboardInterrupt
 
-    class Count(simulator.experiments.session.Silent):
+    class Count(simulator.experiments.session.Progress):
         most = 0
 
         def advance(self, done, total):

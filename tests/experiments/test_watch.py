@@ -18,7 +18,7 @@ from stopping import StopsAt
 
 from simulator import compare
 from simulator.experiments.common import notify, pair_of, watching
-from simulator.experiments.compare import differing
+from simulator.experiments.compare.run import differing
 from simulator.experiments.gallery import IMAGES
 from simulator.experiments.ranking import MOST, Ranking
 from simulator.experiments.session import Session, Variant

@@ -10,9 +10,8 @@ import numpy as np
 import tiny
 from PIL import Image
 
-from simulator.experiments.session import Silent
-from simulator.latency.measure import latency
-from simulator.latency.tail import tail
+from simulator import latency, tail
+from simulator.command.options import Progress
 from simulator.typed import Typed
 
 IMAGES = 6
@@ -35,7 +34,7 @@ def timed(command, profiles=("pillow_fp32",), **options):
     return job(list(profiles), **{**own, **options})
 
 
-class Meanwhile(Silent):
+class Meanwhile(Progress):
     """Does something once, when so many samples are through."""
 
     def __init__(self, count, act):

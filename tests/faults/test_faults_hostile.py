@@ -88,15 +88,6 @@ def test_a_refusal_names_the_stack(place, tmp_path):
         run(place, document(tmp_path, layers=["nothing"]), tmp_path / "run")
 
 
-def test_fault_is_not_the_number_of_faults(place, tmp_path, capsys):
-    assert cli.main([
-        "faults", "--campaign", document(tmp_path), "--profile", "pillow_fp32", "--fault", "5",
-    ]) == 2  # fmt: skip
-    assert "--fault: for replay RUN only; the number of faults is --faults" in (
-        capsys.readouterr().err
-    )
-
-
 def test_a_changed_campaign_is_neither_continued_nor_replayed(place, tmp_path, capsys):
     campaign, folder = document(tmp_path), tmp_path / "run"
     run(place, campaign, folder)
@@ -116,7 +107,7 @@ def test_damaged_rows_are_told(place, tmp_path, capsys):
     shutil.copytree(tmp_path / "run", tmp_path / "damaged")
     (tmp_path / "damaged" / "faults.parquet").write_bytes(b"PAR1 and nothing else")
 
-    assert cli.main(["faults", "replay", str(tmp_path / "damaged"), "--fault", "0"]) == 2
+    assert cli.main(["replay-fault", str(tmp_path / "damaged"), "--fault", "0"]) == 2
     assert "faults.parquet: damaged: " in capsys.readouterr().err
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tiny
 
+from simulator import sweep
 from simulator.errors import RunError
-from simulator.experiments.sweep import sweep
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 

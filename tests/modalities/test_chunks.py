@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from simulator.experiments.compare import compare
+from simulator import compare
 from simulator.modalities.audio.card import Chunk
 from simulator.modalities.audio.chunks import Chunks
 from simulator.model.card import load

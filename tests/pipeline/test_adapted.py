@@ -15,13 +15,9 @@ from PIL import Image
 
 import simulator
 from backends.pytorch_adapter import TorchAdapter
-from simulator import registry
+from simulator import explain, faults, latency, registry, sweep
 from simulator.contract import Stage
 from simulator.errors import ModelError, ProfileError, UserError
-from simulator.experiments.explain import explain
-from simulator.experiments.sweep import sweep
-from simulator.faults.run import faults
-from simulator.latency.measure import latency
 from simulator.pipeline.adapted import contents
 from simulator.pipeline.batches import alone, stamp
 from simulator.profile.implementations import choose, implementation

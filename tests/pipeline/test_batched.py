@@ -10,10 +10,8 @@ from onnx import helper
 
 import simulator
 from backends.ort.runtime import OrtRuntime
+from simulator import explain, faults, latency
 from simulator.errors import ModelError, ProfileError, SampleError, UserError
-from simulator.experiments.explain import explain
-from simulator.faults.run import faults
-from simulator.latency.measure import latency
 from simulator.pipeline import batched
 from simulator.pipeline.batched import _Batch, _Batches
 from simulator.pipeline.batches import Given, Kept

@@ -15,12 +15,9 @@ from ending import ended
 
 import simulator
 from backends.ort.runtime import OrtRuntime
+from simulator import latency, repair, robustness, sweep
 from simulator.errors import UserError
-from simulator.experiments.sweep import sweep
-from simulator.latency.measure import latency
 from simulator.pipeline import batched
-from simulator.repair.run import repair
-from simulator.robustness.run import robustness
 from simulator.testing import text_specimen
 
 BATCH = "deploy.runtime.batch=4"

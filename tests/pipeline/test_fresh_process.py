@@ -13,7 +13,7 @@ import tiny_tasks
 
 from simulator.conditions.condition import under
 from simulator.experiments.common import pair_of
-from simulator.experiments.compare import differing
+from simulator.experiments.compare.run import differing
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.watch import pair_watch
 

@@ -8,7 +8,7 @@ import pytest
 
 import simulator
 from simulator import cli, spent
-from simulator.experiments.session import Silent
+from simulator.command.options import Progress
 from simulator.report.time import verdict
 from simulator.results.manifest import Spent, TimeSpent
 from simulator.spent import Row, Work, mark, phase, since, spending
@@ -152,7 +152,7 @@ def test_a_step_that_both_stacks_share_is_of_both(card, data, cache, tmp_path):
 
 
 def test_a_resumed_run_tells_of_its_last_attempt(card, data, cache, tmp_path):
-    class Stops(Silent):
+    class Stops(Progress):
         def advance(self, done, total):
             if done == 3:
                 raise KeyboardInterrupt

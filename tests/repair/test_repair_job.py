@@ -10,14 +10,13 @@ import yaml
 from ending import ended
 from PIL import Image
 
-from simulator import cli
+from simulator import cli, compare, repair
 from simulator.errors import UserError
 from simulator.experiments.common import chosen
-from simulator.experiments.compare import compare
 from simulator.notices import Kind
 from simulator.profile import axes
 from simulator.repair import search
-from simulator.repair.run import halves, repair
+from simulator.repair.run import halves
 from simulator.report.repairs import changed
 from simulator.statistics.paired import clopper_pearson
 
@@ -202,7 +201,7 @@ def int8(source):
 def test_calibration_images_are_never_those_of_the_confirmation(run, many, tmp_path):
     copies = tmp_path / "copies"
     shutil.copytree(many, copies)
-    with pytest.raises(UserError, match=r"30 of its 60 images, .* the half that confirms"):
+    with pytest.raises(UserError, match=r"30 of its 60 samples, .* the half that confirms"):
         run(overrides=int8(copies))
 
     warnings = run("data", overrides=int8("data")).summary.warnings

@@ -11,12 +11,11 @@ from PIL import Image
 from races import killed_and_resumed
 from scipy import integrate
 
-from simulator import cli
+from simulator import cli, repair
 from simulator.analysis.gate import parse
 from simulator.errors import UserError
 from simulator.experiments.race import Cheapest, rounds
 from simulator.notices import Kind
-from simulator.repair.run import repair
 from simulator.tasks.task import TASKS, Network
 
 RGB = {"set": {"color.order": "model"}, "cost": {"hours": 3, "work": "one word"}, "why": "RGB"}

@@ -223,7 +223,7 @@ def test_room_is_what_rich_takes_for_edges_and_gaps():
 
 
 @WIDTHS
-@pytest.mark.parametrize("command", ["", *cli.COMMANDS])
+@pytest.mark.parametrize("command", ["", *cli.names()])
 def test_help_fits_and_its_examples_are_still_commands(printed, command, width):
     def ask():
         with pytest.raises(SystemExit):

@@ -7,9 +7,8 @@ import tiny
 import yaml
 from command_lines import BGR, PAIR, REPAIRS, SUITE
 
-from simulator import cli
+from simulator import cli, worst
 from simulator.data import example
-from simulator.experiments.worst import worst
 from simulator.report.command import PAIR as PAIR_ARGUMENTS
 from simulator.report.command import Asked
 from simulator.report.verdicts import pairs, suites

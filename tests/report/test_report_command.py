@@ -12,11 +12,10 @@ import pytest
 from command_lines import BGR, COMMANDS, PAIR
 from made_pairs import pair
 
-from simulator import cli
+from simulator import cli, compare
 from simulator.cli import common
+from simulator.command.options import Progress
 from simulator.errors import RunError
-from simulator.experiments.compare import compare
-from simulator.experiments.session import Silent
 from simulator.report import page
 
 
@@ -212,7 +211,7 @@ def test_people_are_told_where_the_report_is(card, data, cache, tmp_path, said):
     ]
 
 
-class Stops(Silent):
+class Stops(Progress):
     """Is interrupted by its user at the first sample."""
 
     def advance(self, done, total):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.experiments.compare import compare
+from simulator import compare
 from simulator.report import page
 from simulator.testing.audio_specimen import sine, wav, write
 

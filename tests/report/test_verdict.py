@@ -5,7 +5,7 @@ import tiny
 from made_pairs import blamed, effect
 from made_pairs import explained as made
 
-from simulator.experiments.explain import explain
+from simulator import explain
 from simulator.notices import Kind, Notice
 from simulator.report.verdict import line
 from simulator.report.verdicts import pairs

@@ -5,8 +5,8 @@ import pytest
 import tiny
 
 from simulator import cli, compare
+from simulator.command.options import Progress
 from simulator.errors import RunError
-from simulator.experiments.session import Silent
 from simulator.results.parts import Parts
 from simulator.results.store import CHUNK, schema
 
@@ -71,7 +71,7 @@ def test_parts_of_a_named_run_are_not_those_of_one_without_a_name(tmp_path):
     assert Parts(tmp_path, None, COLUMNS).read().num_rows == 0
 
 
-class Stops(Silent):
+class Stops(Progress):
     def advance(self, done, total):
         if done == 2 * CHUNK + 1:
             raise KeyboardInterrupt

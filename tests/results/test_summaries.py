@@ -23,7 +23,7 @@ from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.read import read_run
 from simulator.results.shared import SCHEMA
 from simulator.results.suites import StepSummary
-from simulator.results.summaries import SUMMARIES, parse
+from simulator.results.summaries import commands, parse
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMAS = ROOT / "docs" / "schemas"
@@ -59,7 +59,7 @@ def test_there_is_a_schema_of_every_summary_and_manifest():
     names = {path.stem for path in SCHEMAS.glob("*.json")}
 
     others = {"manifest", "manifest-audit", "checkpoints"}
-    assert names == others | {f"summary-{name}" for name in SUMMARIES}
+    assert names == others | {f"summary-{name}" for name in commands()}
     for name in names:
         assert list(problems(7, schema(name), schema(name))) == [": 7 is no object"]
 
@@ -105,8 +105,8 @@ def test_json_alone_is_printed(pair, card, data, capsys, tmp_path):
         ({"schema": 1}, "older version (schema 1, this one reads 2); use that version"),
         ({"schema": SCHEMA + 1}, "newer version (schema 3, this one reads 2)"),
         ({"schema": None}, "schema: Input should be 2"),
-        ({"command": "guess"}, "command: 'guess' is not one of ours"),
-        ({"command": ["run"]}, "command: ['run'] is not one of ours"),
+        ({"command": "guess"}, "command: 'guess' is no experiment that is installed here"),
+        ({"command": ["run"]}, "command: ['run'] is no experiment that is installed here"),
         ({"values": {"a": "0.5"}}, "values.a: Input should be a valid number"),
         ({"values": {"a": "b", "c": "d"}}, "(and 1 more)"),
         ({"extra": 1}, "extra: Extra inputs are not permitted"),

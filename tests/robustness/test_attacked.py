@@ -11,8 +11,9 @@ import yaml
 from PIL import Image
 
 import simulator
-from simulator import cli
-from simulator.cli.robustness import show
+from simulator import cli, robustness
+from simulator.cli.experiment import show
+from simulator.command.experiment import EXPERIMENTS
 from simulator.conditions.condition import under
 from simulator.contract.encoded import inspect
 from simulator.contract.recipe import Context
@@ -21,7 +22,6 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.report import page
 from simulator.robustness.document import builtin_suites, load_suite
-from simulator.robustness.run import robustness
 
 torch = pytest.importorskip("torch")
 ATTACKS = {
@@ -151,7 +151,7 @@ def test_a_budget_below_one_level_is_in_no_figure(erased, capsys):
         both = [one.ar["pgd"][at].value for at in ("1", "2")]
         assert stack.nr["pgd"].value == pytest.approx(np.mean(both))
     assert len(attacks.model["fgsm"].exact) == 2
-    assert show([erased], False) == 0
+    assert show(EXPERIMENTS.of("robustness"), [erased], False) == 0
     assert "fgsm:0.9/255: cannot be carried by 8 bits" in " ".join(capsys.readouterr().out.split())
     assert "cannot be carried by 8 bits" in page.write(erased.folder).read_text()
 
@@ -243,10 +243,10 @@ def test_the_models_own_answers_are_those_of_a_stack_like_the_reference(attacked
 
 
 def test_the_screen_and_the_tables_have_wcar(attacked, capsys):
-    assert show([attacked], False) == 0
+    assert show(EXPERIMENTS.of("robustness"), [attacked], False) == 0
     out = capsys.readouterr().out
     assert "WCAR attacks 1" in out and "fgsm:40/255" in out and "gradient of model.pt2" in out
-    assert show([attacked], False, "markdown") == 0
+    assert show(EXPERIMENTS.of("robustness"), [attacked], False, "markdown") == 0
     title, _, first, second = capsys.readouterr().out.splitlines()
     assert "WCAR attacks 3" in title
     assert len(first.split("|")) == len(second.split("|")) == len(title.split("|"))

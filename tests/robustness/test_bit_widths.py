@@ -13,13 +13,12 @@ import yaml
 from PIL import Image
 
 import simulator
-from simulator import cli
+from simulator import cli, robustness
 from simulator.analysis import robustness as figures
+from simulator.command.options import Progress
 from simulator.errors import ProfileError
-from simulator.experiments.session import Silent
 from simulator.robustness import robustmq, tables
 from simulator.robustness.document import load_suite
-from simulator.robustness.run import robustness
 
 SUITE = {
     "schema": 1, "name": "mine", "summary": "a link, a pan, and other resizers",
@@ -129,7 +128,7 @@ def test_noise_leaves_the_figures_of_conditions_as_they_were(card, tied, tmp_pat
         assert plain.summary[field] == noisy.summary[field]
 
 
-class StopsAt(Silent):
+class StopsAt(Progress):
     def advance(self, done, total):
         if done == 3:
             raise KeyboardInterrupt

@@ -10,11 +10,10 @@ import tiny_tasks
 import yaml
 from races import killed_and_resumed
 
-from simulator import cli
+from simulator import cli, robustness
 from simulator.errors import UserError
 from simulator.experiments.race import Worst
 from simulator.robustness import tables
-from simulator.robustness.run import robustness
 from simulator.tasks.task import TASKS, Network
 
 SUITE = {

@@ -12,10 +12,8 @@ import yaml
 from onnx import numpy_helper
 from stopping import StopsAt
 
-from simulator import cli
+from simulator import cli, robustness, sweep
 from simulator.errors import ModelError, RunError, UserError
-from simulator.experiments.sweep import sweep
-from simulator.robustness.run import robustness
 
 LEVELS = ["jpeg:60", "jpeg:5", "jpeg:1"]
 SUITE = {
@@ -189,9 +187,10 @@ def test_a_rule_judges_the_models_that_are_compared(asked, cards, home):
 
 
 def test_the_screen_says_what_the_reference_is(both, capsys):
-    from simulator.cli.robustness import show
+    from simulator.cli.experiment import show
+    from simulator.command.experiment import EXPERIMENTS
 
-    assert show(both, False) == 0
+    assert show(EXPERIMENTS.of("robustness"), both, False) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "mCE is relative to float on pillow_fp32" in out
     assert "less that of float on the same stack, points" in out

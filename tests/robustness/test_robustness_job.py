@@ -14,11 +14,11 @@ from ending import ended
 from stopping import StopsAt
 
 import simulator
-from simulator import cli
-from simulator.cli.robustness import show
+from simulator import cli, robustness
+from simulator.cli.experiment import show
+from simulator.command.experiment import EXPERIMENTS
 from simulator.errors import ProfileError, UserError
 from simulator.robustness import document
-from simulator.robustness.run import robustness
 
 SUITE = {
     "schema": 1,
@@ -178,7 +178,7 @@ def test_a_killed_run_loses_nothing(suite, card, tmp_path, capsys):
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "csv"])
 def test_tables_have_the_figures_of_the_summary(measured, capsys, form):
-    assert show([measured], False, form) == 1  # its gate fails
+    assert show(EXPERIMENTS.of("robustness"), [measured], False, form) == 1  # its gate fails
     out = capsys.readouterr().out
     nr = measured.summary["stacks"]["deploy"]["NR"]["jpeg"]["value"]
     if form == "csv":
@@ -260,7 +260,7 @@ def test_an_unknown_suite_names_the_nearest():
 
 
 def test_a_condition_of_its_own_is_refused(suite, card, data, tmp_path):
-    with pytest.raises(UserError, match="under: the conditions of a robustness run are those"):
+    with pytest.raises(TypeError, match="unknown option 'under'"):
         robustness(suite, **PAIR, models=[card], data=data, under="jpeg:5", out=tmp_path / "o")
 
 

@@ -14,12 +14,12 @@ from PIL import Image
 from stopping import StopsAt
 
 import simulator
-from simulator import cli
-from simulator.cli.robustness import show
+from simulator import cli, robustness
+from simulator.cli.experiment import show
+from simulator.command.experiment import EXPERIMENTS
 from simulator.errors import ProfileError, UserError
 from simulator.report import page
 from simulator.robustness import document
-from simulator.robustness.run import robustness
 
 SUITE = {
     "schema": 1,
@@ -221,7 +221,7 @@ def test_a_stopped_run_goes_on_with_equal_figures(card, undecided, tmp_path, cap
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "csv"])
 def test_tables_have_the_flip_probabilities(moving, capsys, form):
-    show([moving], False, form)
+    show(EXPERIMENTS.of("robustness"), [moving], False, form)
     out = capsys.readouterr().out
     found = json.loads((moving.folder / "summary.json").read_text())["sequences"]["stacks"][
         "deploy"
@@ -243,7 +243,7 @@ def test_tables_have_the_flip_probabilities(moving, capsys, form):
 
 def test_screen_and_report_show_them(moving, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert show([moving], False) == 1  # two rules fail
+    assert show(EXPERIMENTS.of("robustness"), [moving], False) == 1  # two rules fail
     out = capsys.readouterr().out
     whole = str(moving.folder)
     wide = [line for line in out.splitlines()[1:] if len(line) > 80 and whole not in line]

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from simulator.command.experiment import EXPERIMENTS, Experiment
 from simulator.report.command import Asked
 from simulator.report.reading import Run
 from simulator.report.rules import got
 from simulator.report.sections.section import Badge
 from simulator.report.verdict import WORDS, verdict
-from simulator.report.words import condition, named, points, share, title
+from simulator.report.words import condition, points, share, title
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Gate, Summary
 
 if TYPE_CHECKING:
-    from simulator.results.audits import AuditGate, AuditSummary
-    from simulator.results.faults import FaultsSummary
-    from simulator.results.identify import IdentifySummary
-    from simulator.results.repair import RepairSummary
-    from simulator.results.robustness import RobustnessSummary
-    from simulator.results.suites import ExplainSummary, SweepSummary, WorstSummary
-    from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
+    from simulator.results.audits import AuditGate
 
 _KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided", "not judged": "bad"}
-_GATELESS = ("explain", "sweep", "worst", "identify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +62,12 @@ class Head:
 
 def head(run: Run) -> Head:
     """Return the first lines of a run's page."""
-    name, question = _COMMANDS[run.command](run.summary)
+    experiment = EXPERIMENTS.of(run.command)
+    name, question = experiment.question(run.summary)
     request = run.manifest.request
     told = verdict(run.summary, Asked(request.arguments, run.folder) if request else None)
     answers = [*told.lost, *filter(None, [told.cause]), *_next(told.next)]
-    rules = _gate(run.command, run.summary.gate)
+    rules = _gate(experiment, run.summary.gate)
     badge = Badge(WORDS[told.decision], _KINDS[told.decision]) if told.decision else None
     figures = _figures(run.summary) if isinstance(run.summary, PairSummary) else []
     return Head(name, f"{question}{_condition(run.summary)}", answers, figures, badge, rules)
@@ -122,118 +117,15 @@ def _condition(summary: Summary) -> str:
     return f" Every stack is under {condition(summary.under)}."
 
 
-def _pair(summary: PairSummary) -> tuple[str, str]:
-    model, train, deploy = summary.model, named(summary.train), named(summary.deploy)
-    return (
-        f"{model}: {train} → {deploy}",
-        f"What does {model} lose when it moves from {train} to {deploy}?",
-    )
-
-
-def _explain(summary: ExplainSummary) -> tuple[str, str]:
-    model, train, deploy = summary.model, named(summary.train), named(summary.deploy)
-    return (
-        f"{model}: {train} → {deploy}, axis by axis",
-        f"Which of the {len(summary.axes)} differences between {train} and {deploy} costs what?",
-    )
-
-
-def _sweep(summary: SweepSummary) -> tuple[str, str]:
-    return (
-        f"{summary.model}: suite {summary.suite}",
-        f"What does each option of {summary.suite} cost {summary.model}?",
-    )
-
-
-def _worst(summary: WorstSummary) -> tuple[str, str]:
-    return (
-        f"{summary.model}: worst case of {summary.suite}",
-        f"How much can {summary.suite} cost {summary.model} when its options come together?",
-    )
-
-
-def _repair(summary: RepairSummary) -> tuple[str, str]:
-    train, deploy = named(summary.train), named(summary.deploy)
-    return (
-        f"{summary.model}: repair {deploy}",
-        f"What must change in {deploy}, at the least cost, for {' and '.join(summary.rules)} "
-        f"against {train}?",
-    )
-
-
-def _robustness(summary: RobustnessSummary) -> tuple[str, str]:
-    first, *others = summary.stacks
-    than = f"Do {' and '.join(others)} lose more than {first}" if others else f"Does {first} lose"
-    return (
-        f"{summary.model} under {summary.suite}",
-        f"{than} of {summary.model}'s quality under the conditions of {summary.suite}?",
-    )
-
-
-def _faults(summary: FaultsSummary) -> tuple[str, str]:
-    names = " and ".join(summary.stacks)
-    return (
-        f"{summary.model} with {summary.campaign}",
-        f"What do faults in the hardware do to the answers of {names}?",
-    )
-
-
-def _identify(summary: IdentifySummary) -> tuple[str, str]:
-    return (
-        f"{summary.model}: who made {summary.recording}?",
-        f"Which stack gives what {summary.device} gave for {summary.model}?",
-    )
-
-
-def _latency(summary: LatencySummary | LoadSummary) -> tuple[str, str]:
-    names = " and ".join(summary.stacks)
-    return (
-        f"Latency: {summary.model}",
-        f"How long {'do' if len(summary.stacks) > 1 else 'does'} {names} take for an answer of "
-        f"{summary.model} ({summary.scenario})?",
-    )
-
-
-def _tail(summary: TailSummary) -> tuple[str, str]:
-    names = " and ".join(summary.stacks)
-    return (
-        f"Quality at the tail: {summary.model}",
-        f"How good {'are' if len(summary.stacks) > 1 else 'is'} {names} when an answer that "
-        "comes too late is a wrong one?",
-    )
-
-
-def _audit(summary: AuditSummary) -> tuple[str, str]:
-    question = summary.summary or (
-        f"May the stacks of {summary.name} be shipped in place of {summary.train}?"
-    )
-    return f"Audit {summary.name}", question
-
-
-_COMMANDS: dict[str, Callable[[Any], tuple[str, str]]] = {
-    "run": _pair,
-    "explain": _explain,
-    "sweep": _sweep,
-    "worst": _worst,
-    "repair": _repair,
-    "robustness": _robustness,
-    "faults": _faults,
-    "identify": _identify,
-    "latency": _latency,
-    "tail": _tail,
-    "audit": _audit,
-}
-
-
-def _gate(command: str, gate: Gate | AuditGate) -> list[str]:
+def _gate(experiment: Experiment[Any], gate: Gate | AuditGate) -> list[str]:
     """A sentence for each rule; why there is none."""
     if not gate.rules:
-        if command == "audit":
+        if experiment.name == "audit":
             return ["The document has no rules."]
-        if command in _GATELESS:
-            return [f"simulate {command} measures, and judges nothing."]
+        if not experiment.gate:
+            return [f"simulate {experiment.name} measures, and judges nothing."]
         return ["No rule was given: --fail-on makes a gate of this run."]
-    if command == "audit":
+    if experiment.name == "audit":
         failed = sum(rule.failed for rule in gate.rules)
         return [f"{len(gate.rules) - failed:,} of {len(gate.rules):,} rules hold."]
     return outcomes(gate)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from simulator.command.experiment import EXPERIMENTS
 from simulator.entry_points import Table as OpenTable
 from simulator.errors import UserError, unknown
 from simulator.report.charts import Figure
 from simulator.report.reading import Run
-from simulator.results.summaries import SUMMARIES
 
 _LONG = 16
 """Characters of a column's name for which a phone has no room beside others."""
@@ -210,10 +210,6 @@ PARTS: OpenTable[Part] = OpenTable(
 )
 
 
-COMMANDS = frozenset(SUMMARIES) - {"load", "step", "replay"}
-"""The commands with pages; that of ``load`` is of ``latency``."""
-
-
 def parts_of(command: str) -> list[Part]:
     """Import the sections of a command's pages, in their order.
 
@@ -223,11 +219,11 @@ def parts_of(command: str) -> list[Part]:
     wanted = []
     for name, point in PARTS.points.items():
         of = name.rpartition(".")[0]
-        if of and of not in COMMANDS:
+        if of and not (of in EXPERIMENTS and EXPERIMENTS[of].reported):
             raise UserError(
                 f"the report section {name!r} ({point.value}) is on no page, as it is called "
-                f"COMMAND.NAME: {unknown('command', of, COMMANDS)}; fix or uninstall the package "
-                "that brings it"
+                f"COMMAND.NAME: {unknown('experiment', of, EXPERIMENTS.names)}; fix or uninstall "
+                "the package that brings it"
             )
         if of in ("", command):
             wanted.append(PARTS[name])

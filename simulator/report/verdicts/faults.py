@@ -31,7 +31,7 @@ def faults(summary: FaultsSummary) -> Told:
     fault = first.worst[0].fault
 
     def again(asked: Asked) -> str:
-        return f"simulate faults replay {shlex.quote(str(asked.folder))} --fault {fault}"
+        return f"simulate replay-fault {shlex.quote(str(asked.folder))} --fault {fault}"
 
     if summary.allocation != "proportional":  # numbers as drawn say nothing of bits
         return Told(lost, next=again)

@@ -11,9 +11,9 @@ import yaml
 from onnx import helper
 from shared_data import shared
 
+from simulator import sweep
 from simulator.contract import Evidence
 from simulator.contract.passes import PASSES, GraphPass
-from simulator.experiments.sweep import sweep
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card

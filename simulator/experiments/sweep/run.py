@@ -7,9 +7,11 @@ import statistics as st
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from simulator.analysis.gate import Rule
+from simulator.command.experiment import Experiment
+from simulator.command.options import Progress
 from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.common import (
     COMBINED,
@@ -22,12 +24,12 @@ from simulator.experiments.common import (
 )
 from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
-from simulator.experiments.job import Job, Options, Result, borne_as_asked, safe_name
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result, safe_name
 from simulator.experiments.race import QUESTIONS, Race, race, rules_of
 from simulator.experiments.racing import Raced, ended, lanes_of, per_option, run_race
-from simulator.experiments.session import Answers, Session, Silent, Variant, answers
+from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.experiments.several import checked
+from simulator.experiments.sweep.experiment import SweepOptions
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.profile import axes
@@ -45,96 +47,47 @@ Key = tuple[str, str]
 """Column and option of a suite."""
 
 
-@explicit()
-def sweep(
-    suite: str,
-    *,
-    train: str | None = None,
-    overrides: Sequence[str] = (),
-    models: Sequence[str | Path | None] = (None,),
-    fail_on: Sequence[str] = (),
-    undecided: str = "fail",
-    allow_failed: str | None = None,
-    until_decided: str | None = None,
-    **options: Unpack[Options],
-) -> list[Result[SweepSummary]]:
+def sweep(experiment: Experiment[Any], asked: SweepOptions) -> list[Result[SweepSummary]]:
     """Run a suite for one or more models, each in one pass over the images.
-
-    Args:
-        suite: a suite's path, or a built-in name.
-        train: the training stack; the suite's own by default.
-        overrides: ``train.KEY=VALUE``, of the training stack and so of every option; options that
-            cannot be run with them are left out.
-        models: model cards; None is the built-in model.
-        fail_on: rules that each option is judged by, where *until_decided* is ``gate``.
-        undecided: ``pass`` or ``fail``, for a rule that the samples do not decide.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
-        until_decided: the question that is asked, by which options are dropped early: ``gate``,
-            ``worst-flips`` or ``worst-drop``, see :mod:`simulator.experiments.race`; None: every
-            option is run on every sample.
-        options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
-            folder per model, but with *resume* it is the run of one model.
-
-    Returns:
-        One result per model.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
 
     Examples:
         >>> (result,) = sweep("robustmq-s", limit=2)
         >>> list(result.summary.columns)
         ['resize', 'decode']
     """
-    rules = _rules(fail_on, until_decided, allow_failed)
-    loaded = load_suite(suite)
-    against = train or loaded.spec.train
-    base = stacks_of({TRAIN: against}, overrides)[TRAIN]
+    rules = _rules(asked)
+    loaded = load_suite(asked.suite)
+    against = asked.train or loaded.spec.train
+    base = stacks_of({TRAIN: against}, asked.overrides)[TRAIN]
     axes.refuse_recorded(base[0])
-    tried, refused = _tried(loaded, against, overrides)
+    tried, refused = _tried(loaded, against, asked.overrides)
     refuse_missing([base, *tried.values()])
     results: list[Result[SweepSummary]] = []
-    show = options.get("progress") or Silent()
-    checked("sweep", models, options, {"train": base, "deploy": base})
+    show, sides = asked.progress or Progress(), {"train": base, "deploy": base}
+    models = asked.models or [None]
+    checked(experiment, asked, models, sides)
     for number, model in enumerate(models, 1):
         show.stage(number, len(models), Path(model).stem if model else "built-in model")
-        job = Job("sweep", model, options)
+        job = Job(experiment, asked, model)
         with job.session() as session:
             name = session.card.spec.name
-            label, sides = f"{loaded.spec.name}-{name}", {"train": base, "deploy": base}
-            folder = job.folder(label, sides, below=safe_name(name))
+            folder = job.folder(f"{loaded.spec.name}-{name}", sides, below=safe_name(name))
             job.refuse_taken(folder)
             session.require_truth()
-            asked = job.request(
-                suite=str(loaded.path.resolve()), train=train, overrides=list(overrides),
-                **_asking(fail_on, undecided, allow_failed, until_decided),
-            )  # fmt: skip
-            one = _Sweep(
-                job, session, loaded, base, tried, refused, asked, until_decided, rules, undecided
-            )
+            request = job.request(suite=str(loaded.path.resolve()))
+            one = _Sweep(job, session, loaded, base, tried, refused, request, rules)
             results.append(one.run(folder))
     return results
 
 
-def _rules(fail_on: Sequence[str], question: str | None, allow_failed: str | None) -> list[Rule]:
+def _rules(asked: SweepOptions) -> list[Rule]:
     """The rules of each option; refused before anything is loaded where nobody asks for them."""
-    if fail_on and question is None:
+    if asked.fail_on and asked.until_decided is None:
         raise UserError(
             "--fail-on judges each option of a sweep with --until-decided; or judge the finished "
             "run: simulate gate RUN --fail-on RULE"
         )
-    return rules_of(fail_on, question, allow_failed)
-
-
-def _asking(
-    fail_on: Sequence[str], undecided: str, allow_failed: str | None, question: str | None
-) -> dict[str, Any]:
-    """The arguments of a question, as a run is asked for again."""
-    if question is None:
-        return {}
-    asked = {"fail_on": list(fail_on), "undecided": undecided, "until_decided": question}
-    return asked | borne_as_asked(allow_failed)
+    return rules_of(asked.fail_on, asked.until_decided, asked.allow_failed)
 
 
 def _tried(
@@ -169,10 +122,14 @@ class _Sweep:
     base: Chosen
     options: Mapping[Key, Chosen]
     refused: Mapping[Key, str]
-    asked: dict[str, Any]
-    question: str | None
+    request: dict[str, Any]
     rules: Sequence[Rule]
-    undecided: str
+
+    @property
+    def question(self) -> str | None:
+        """By which options are dropped early."""
+        question: str | None = self.job.asked.until_decided
+        return question
 
     def run(self, folder: Path) -> Result[SweepSummary]:
         left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
@@ -196,7 +153,7 @@ class _Sweep:
         task, show = self.session.card.task, self.session.show
         one_race = self._race(stacks[1:])
         whole = self.session.plan(stacks)
-        start = manifest(stacks, self.session, []) | {"request": self.asked}
+        start = manifest(stacks, self.session, []) | {"request": self.request}
         with self.job.writer(folder, start, self.session) as run:
             lanes = lanes_of(self.session, stacks)
             raced = run_race(self.session, run, lanes, one_race) if one_race else None
@@ -218,7 +175,7 @@ class _Sweep:
                 notices += doubt(self.session, found.score(TRAIN))
             figures |= {"unit": self.session.card.unit}
             samples = len(self.session.dataset.items)
-            told = ended(one_race, samples, self.undecided, notices) if one_race else {}
+            told = ended(one_race, samples, self.job.asked.undecided, notices) if one_race else {}
             summary = SweepSummary(
                 **figures,
                 suite=self.suite.spec.name,
@@ -233,7 +190,7 @@ class _Sweep:
                 sample_unit=self.session.card.modality.unit,
                 **told,
             )
-            summary = concluded(summary, Asked(self.asked["arguments"], folder))
+            summary = concluded(summary, Asked(self.request["arguments"], folder))
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)

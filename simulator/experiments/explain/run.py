@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import eq
-from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
+from simulator.command.experiment import Experiment
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.alone import TOGETHER
 from simulator.experiments.common import (
-    Pixels,
     manifest,
     pair_of,
     refuse_missing,
     run_and_keep,
     unasked_notices,
 )
+from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.experiments.guessing import doubt
-from simulator.experiments.job import Job, Options, Result
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Answers, Variant, answers
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
@@ -52,33 +51,8 @@ BLAME = "blame.parquet"
 Told = Callable[[Floats, Bounds], dict[str, Any]]
 
 
-@explicit()
-def explain(
-    train: str,
-    deploy: str,
-    *,
-    model: str | Path | None = None,
-    pixels: Pixels = "own",
-    overrides: Sequence[str] = (),
-    **options: Unpack[Options],
-) -> Result[ExplainSummary]:
+def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[ExplainSummary]:
     """Say what each axis of a pair costs: alone, repaired, in order, and as a Shapley value.
-
-    Args:
-        train: the training stack: a profile's path, or a built-in name.
-        deploy: the deployment stack, likewise.
-        model: a model card; the built-in model by default.
-        pixels: ``train``: the deployment stack takes the pixel part (decoder, color, resize,
-            geometry, normalize) of the training stack; only the rest is that of *deploy*.
-        overrides: ``STACK.KEY=VALUE``, with STACK ``train`` or ``deploy``.
-        options: see :class:`simulator.Options`.
-
-    Returns:
-        The summary, and where the run was written; its ``blame.parquet`` lists for each flipped
-        sample the axes that flip it alone.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
 
     Examples:
         >>> box = ["deploy.resize=pil-box"]
@@ -88,8 +62,8 @@ def explain(
         >>> list(result.summary.blame["flip_rate"].shapley)
         ['color', 'resize']
     """
-    job = Job("explain", model, options)
-    pair = pair_of(train, deploy, overrides, pixels)
+    job = Job(experiment, asked)
+    pair = pair_of(asked.train, asked.deploy, asked.overrides, asked.pixels)
     refuse_missing(pair.values())
     names, mixtures = _mixtures(pair)
     folder = job.folder("explain", pair)
@@ -99,9 +73,7 @@ def explain(
         variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
         stacks = session.stacks(variants)
         whole = session.plan(stacks)
-        start = manifest(stacks, session, overrides) | {
-            "request": job.request(train=train, deploy=deploy, pixels=pixels, overrides=overrides)
-        }
+        start = manifest(stacks, session, asked.overrides) | {"request": job.request()}
         with job.writer(folder, start, session) as run:
             labels = [variant.name for variant in variants]
             done = run_and_keep(session, whole, run, timed=False)

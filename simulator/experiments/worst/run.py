@@ -8,20 +8,21 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
+from simulator.command.experiment import Experiment
 from simulator.errors import RunError, UserError
 from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing, run_and_keep
 from simulator.experiments.decision import ALPHA
 from simulator.experiments.failures import LISTED
 from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
-from simulator.experiments.job import Job, Options, Result
-from simulator.experiments.keywords import explicit
+from simulator.experiments.job import Job, Result
 from simulator.experiments.race import Worst
 from simulator.experiments.racing import STOPPED, lanes_of, run_race
 from simulator.experiments.session import Answers, Session, Variant, answers
-from simulator.experiments.sweep import option_figures
+from simulator.experiments.sweep.run import option_figures
+from simulator.experiments.worst.experiment import WorstOptions
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.profile import axes
@@ -45,43 +46,17 @@ Picks = tuple[tuple[str, str], ...]
 """(column, option) in the order in which they were combined."""
 
 
-@explicit()
-def worst(
-    suite: str,
-    *,
-    train: str | None = None,
-    model: str | Path | None = None,
-    until_decided: bool = False,
-    **options: Unpack[Options],
-) -> Result[WorstSummary]:
+def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSummary]:
     """Combine a suite's options step by step, each time the one that loses most.
-
-    Args:
-        suite: a suite's path, or a built-in name.
-        train: the training stack; the suite's own by default.
-        model: a model card; the built-in model by default.
-        until_decided: drop a combination as soon as it can no longer be the worst of its step, see
-            :mod:`simulator.experiments.race`.
-        options: see :class:`simulator.Options`; *data* must be labelled, and *out* gets a run
-            folder per step.
-
-    Returns:
-        The summary, and where the run was written. Its ``path`` has the option added at each step,
-        with the headline metric after it and the drop from the training stack; ``exhaustive`` is
-        the worst of all combinations, where there are at most 64, else None. The run's records
-        are those of the first step: the training stack, and every option alone.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
 
     Examples:
         >>> result = worst("robustmq-s", limit=2)
         >>> result.summary.path[0].added    # nothing loses more, on two images
         'resize/pil-bilinear'
     """
-    job = Job("worst", model, options)
-    loaded = load_suite(suite)
-    base = train or loaded.spec.train
+    job = Job(experiment, asked)
+    loaded = load_suite(asked.suite)
+    base = asked.train or loaded.spec.train
     columns: dict[str, dict[str, list[str]]] = {}
     for column, option, changes in loaded.options():
         columns.setdefault(column, {})[option] = changes
@@ -89,17 +64,16 @@ def worst(
         with job.session() as session:
             first = _combined(base, columns, ())
             folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
-            early = {"until_decided": True} if until_decided else {}
-            asked = job.request(suite=str(loaded.path.resolve()), train=train, **early)
+            request = job.request(suite=str(loaded.path.resolve()))
             job.refuse_taken(folder)
             held.enter_context(locked(folder, session.show.note))
-            mark(folder, {"request": asked}, "running")
+            mark(folder, {"request": request}, "running")
             session.require_truth()
             left_out = _drop_inapplicable(session, base, columns)
             count = math.prod(len(of) + 1 for of in columns.values())
             passes = len(columns) + (count <= EXHAUSTIVE)
-            search = _Search(job, session, base, columns, folder, passes, until_decided)
-            if until_decided:
+            search = _Search(job, session, base, columns, folder, passes, asked.until_decided)
+            if asked.until_decided:
                 session.shuffle()
             path = search.greedy()
             best = search.exhaustive() if count <= EXHAUSTIVE else None
@@ -132,7 +106,7 @@ def worst(
         )
         summary = concluded(summary)
         alone = folder / "step-1"
-        whole = RunManifest.model_validate(read_manifest(alone) | {"request": asked})
+        whole = RunManifest.model_validate(read_manifest(alone) | {"request": request})
         mark(folder, plain(whole), "reporting", summary, alone / RECORDS)
         if job.report:
             job.report(folder)

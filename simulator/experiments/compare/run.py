@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from simulator.analysis import gate, outcomes
+from simulator.command.experiment import Experiment
 from simulator.errors import UserError
 from simulator.experiments import controls
 from simulator.experiments.common import (
-    Pixels,
     manifest,
     pair_of,
     refuse_missing,
@@ -19,11 +18,11 @@ from simulator.experiments.common import (
     unasked_notices,
     variants,
 )
+from simulator.experiments.compare.experiment import CompareOptions
 from simulator.experiments.decision import METHOD, Decision
 from simulator.experiments.guessing import doubt
-from simulator.experiments.job import Job, Options, Result, borne_as_asked, judged
+from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.kept import Kept
-from simulator.experiments.keywords import explicit
 from simulator.experiments.session import Session
 from simulator.experiments.summary import summarize, vocabulary
 from simulator.experiments.watch import PairWatch, pair_watch
@@ -39,47 +38,8 @@ from simulator.results.store import RunWriter
 from simulator.spent import Work, spending
 
 
-@explicit()
-def compare(
-    train: str,
-    deploy: str,
-    *,
-    model: str | Path | None = None,
-    pixels: Pixels = "own",
-    overrides: Sequence[str] = (),
-    fail_on: Sequence[str] = (),
-    undecided: str = "fail",
-    allow_failed: str | None = None,
-    strict: bool = False,
-    quick: bool = False,
-    until_decided: bool = False,
-    **options: Unpack[Options],
-) -> Result[PairSummary]:
-    """Run the same model on the same images through two stacks, and compare.
-
-    Args:
-        train: the training stack: a profile's path, or a built-in name.
-        deploy: the deployment stack, likewise.
-        model: a model card; the built-in model by default.
-        pixels: ``train``: the deployment stack takes the pixel part (decoder, color, resize,
-            geometry, normalize) of the training stack; only the rest is that of *deploy*.
-        overrides: ``STACK.KEY=VALUE``, for example ``deploy.resize.backend=opencv``.
-        fail_on: gate rules; a rule that holds fails the gate.
-        undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
-        allow_failed: the share of samples on which the deployment alone may fail, ``0.1%``; none
-            by default, so that one such sample fails the gate.
-        strict: a difference between the profile and the settings in force is an error, and a
-            training stack that is no better than guessing fails the gate without a rule, too.
-        quick: do not run each axis alone on every sample; the summary's ``alone`` stays empty.
-        until_decided: take the samples in a random order, and stop when the gate is decided; see
-            :mod:`simulator.experiments.decision`.
-        options: see :class:`simulator.Options`.
-
-    Returns:
-        The summary, and where the run was written.
-
-    Raises:
-        UserError: anything that the caller can fix; the message says how.
+def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSummary]:
+    """Run the same model on the same samples through two stacks, and compare.
 
     Examples:
         >>> result = compare("pillow_fp32", "opencv_fp32", limit=4)
@@ -90,9 +50,9 @@ def compare(
         >>> result.report.name
         'report.html'
     """
-    job = Job("run", model, options)
-    rules = gate.read(fail_on, allow_failed)
-    sides = pair_of(train, deploy, overrides, pixels)
+    job = Job(experiment, asked)
+    rules = gate.read(asked.fail_on, asked.allow_failed)
+    sides = pair_of(asked.train, asked.deploy, asked.overrides, asked.pixels)
     refuse_missing(sides.values())
     folder = job.folder("", sides)
     job.refuse_taken(folder)
@@ -100,28 +60,18 @@ def compare(
         session.notes += unasked_notices(sides)
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
-        decision = Decision(rules, task) if until_decided else None
+        decision = Decision(rules, task) if asked.until_decided else None
         if decision:
             session.shuffle()
         stacks = session.stacks(variants(sides).values())
-        if strict:
+        if asked.strict:
             _refuse_differences(stacks)
-        watch = pair_watch(session, stacks, differing(stacks), quick=quick, folder=folder)
+        watch = pair_watch(session, stacks, differing(stacks), quick=asked.quick, folder=folder)
         merged = session.plan(stacks, watch.asides())
-        start = manifest(stacks, session, overrides) | {
+        request = job.request()
+        start = manifest(stacks, session, asked.overrides) | {
             "shared_stages": merged.shared(),
-            "request": job.request(
-                train=train,
-                deploy=deploy,
-                pixels=pixels,
-                overrides=overrides,
-                fail_on=fail_on,
-                strict=strict,
-                quick=quick,
-                undecided=undecided,
-                until_decided=until_decided,
-                **borne_as_asked(allow_failed),
-            ),
+            "request": request,
         }
         with watch.opened, job.writer(folder, start, session) as run:
             done = run_and_keep(session, merged, run, True, [watch], decision)
@@ -132,9 +82,9 @@ def compare(
             last: dict[str, Any] = took | {"under": session.condition}
             if decision:
                 last["decided"] = decision.decided(len(session.dataset.items))
-            asked = Asked(start["request"]["arguments"], folder)
-            summary = judged(found, rules, last, undecided, decision, asked)
-            if strict and outcomes.at_chance(summary.warnings):
+            of = Asked(request["arguments"], folder)
+            summary = judged(found, rules, last, asked.undecided, decision, of)
+            if asked.strict and outcomes.at_chance(summary.warnings):
                 failed = summary.gate.model_copy(update={"passed": False})
                 summary = summary.model_copy(update={"gate": failed})
             run.finish(summary, took | session.ran())

@@ -1,0 +1,183 @@
+"""The command of an experiment: its arguments follow from its options."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import MISSING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from simulator.cli import common
+from simulator.cli.exits import GATE_FAILED, PASS
+from simulator.command.experiment import Experiment, place
+from simulator.command.options import Declared, Samples, declared
+from simulator.errors import UserError
+
+if TYPE_CHECKING:
+    from simulator.experiments.job import Result
+
+
+def arguments(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> None:
+    """Declare the options of an experiment, and those of every command."""
+    every = declared(experiment.Options)
+    for one in every.values():
+        if one.about.shell:
+            _add(parser, one, every)
+    if experiment.formats:
+        parser.add_argument(
+            "--format", choices=("text", *experiment.formats), default="text",
+            help="format of the table",
+        )  # fmt: skip
+    if experiment.tables:
+        parser.add_argument(
+            "--table", choices=experiment.tables, default=experiment.tables[0],
+            help="which table, with --format",
+        )  # fmt: skip
+    if issubclass(experiment.Options, Samples) and {"model", "models"} & set(every):
+        parser.add_argument(
+            "--example", metavar="NAME",
+            help="a built-in model and its samples, in place of --model: image (the default), "
+            "text, audio",
+        )  # fmt: skip
+    if experiment.signed:
+        common.signer(parser)
+    common.timeout(parser)
+    parser.add_argument("--explain-plan", action="store_true", help="print the plan before it runs")
+    parser.add_argument(
+        "--explain-time", action="store_true", help="print at the end where the time went"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the summary as JSON, and nothing else"
+    )
+
+
+def _add(parser: argparse.ArgumentParser, one: Declared, every: dict[str, Declared]) -> None:
+    about, group = one.about, parser
+    said: dict[str, Any] = {"help": about.help.replace("%", "%%")}
+    if about.positional:
+        parser.add_argument(one.name, metavar=about.metavar, **said)
+        return
+    excluded = next((o for o in every.values() if o.about.excludes == one.name), None)
+    if about.excludes or (about.instead and not excluded):
+        group = parser.add_mutually_exclusive_group(required=one.required)  # type: ignore[assignment]
+    elif excluded:
+        return  # it is added with the other
+    if one.required and group is parser:
+        said["required"] = True
+    group.add_argument(one.flag, dest=one.name, **said, **_taken(one))
+    if about.instead:
+        flag, words, _ = about.instead
+        group.add_argument(f"--{flag}", metavar=about.metavar, help=words.replace("%", "%%"))
+    if about.excludes:
+        other = every[about.excludes]
+        text = other.about.help.replace("%", "%%")
+        group.add_argument(other.flag, dest=other.name, help=text, **_taken(other))
+
+
+def _taken(one: Declared) -> dict[str, Any]:
+    """How argparse reads an option: its values, its default, what it is called."""
+    about, kind = one.about, one.one
+    default = None if one.default is MISSING else one.default
+    if kind is bool:
+        return {"action": "store_true"}
+    found: dict[str, Any] = {"default": list(default or ()) if one.several else default}
+    if one.several:
+        found["action"] = "extend" if about.parse else "append"
+    if about.parse:
+        found["type"] = about.parse
+    elif get_origin(kind) is Literal:
+        found["choices"] = get_args(kind)
+    elif kind is not str:
+        found["type"] = kind
+    if about.alone:
+        found |= {"nargs": "?", "const": about.alone}
+    if about.metavar:
+        found["metavar"] = about.metavar
+    return found
+
+
+def run(experiment: Experiment[Any], given: argparse.Namespace) -> int:
+    """Run an experiment and print its result; the exit code is that of its gate."""
+    from simulator.cli.progress import Bar
+
+    every = declared(experiment.Options)
+    values = {name: getattr(given, name) for name, one in every.items() if one.about.shell}
+    for one in every.values():
+        if one.about.instead:
+            flag, _, also = one.about.instead
+            if (other := getattr(given, flag.replace("-", "_"))) is not None:
+                values |= {one.name: other, **also}
+    sign = common.signing(getattr(given, "sign", None))
+    with Bar(given.explain_plan) as bar:
+        report = experiment.report if experiment.reported else None
+        asked = experiment.Options(**values, report=report, progress=bar)
+        found = experiment.run(asked)
+    results = found if isinstance(found, list) else [found]
+    for one in results:
+        sign(one.folder)
+    form, table = getattr(given, "format", "text"), getattr(given, "table", None)
+    code = show(experiment, results, given.json, form, table)
+    if experiment.compared and len(results) > 1 and given.out:
+        quiet = given.json or form != "text"
+        code = max(code, _compare(experiment, results, asked, quiet))
+    return code
+
+
+def _compare(
+    experiment: Experiment[Any], results: Sequence[Result[Any]], asked: Any, quiet: bool
+) -> int:
+    """Compare the models; those that cannot be compared have their own reports all the same."""
+    folders = [one.folder for one in results]
+    try:
+        code: int = place(experiment.compared)(
+            folders, Path(asked.out), allow_failed=asked.allow_failed, quiet=quiet
+        )
+    except UserError as error:
+        print(f"note: the models are not compared: {error}", file=sys.stderr)
+        return PASS
+    return code
+
+
+def show(
+    experiment: Experiment[Any],
+    found: Sequence[Result[Any]],
+    as_json: bool,
+    form: str = "text",
+    table: str | None = None,
+) -> int:
+    """Print the runs of a call; the exit code is the worst of their gates'.
+
+    Args:
+        experiment: whose runs they are.
+        found: one; of several models one for each.
+        as_json: print the summaries as JSON, and nothing else.
+        form: ``text``, or one of the experiment's formats.
+        table: of those that it has to choose from.
+    """
+    summaries = [one.summary for one in found]
+    if as_json:
+        common.print_json(summaries if experiment.several else summaries[0])
+    elif form != "text":
+        print(experiment.printed(summaries, form, table), end="")
+    elif experiment.together:
+        _screen(experiment, found, len(found) > 1)
+    else:
+        for one in found:
+            _screen(experiment, [one], several=False)
+    if form != "text" and not as_json:
+        for one in found:
+            lines = [f"run: {one.folder}", f"report: {common.report_of(one.folder)}"]
+            print("\n".join([*experiment.notes(one.summary), *lines]), file=sys.stderr)
+    passed = all(experiment.passed(summary) for summary in summaries)
+    return PASS if passed else GATE_FAILED
+
+
+def _screen(experiment: Experiment[Any], found: Sequence[Result[Any]], several: bool) -> None:
+    for one in found:
+        common.lead(one.summary, one.summary.model if several else "")
+    experiment.show(found, common.console())
+    if experiment.reported:
+        for one in found:
+            print(f"report: {common.report_of(one.folder)}")

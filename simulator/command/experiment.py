@@ -1,0 +1,220 @@
+"""Experiments: the jobs of this program, each one class that an entry point names.
+
+From its options follow the command ``simulate NAME``, its help and completion, the function
+``simulator.NAME`` with its signature, the request by which an interrupted run goes on, and what a
+cluster may run of it. The module of the class is imported for ``--help`` and must be light: what
+runs the experiment is imported by :meth:`Experiment.run`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from simulator.command import options as groups
+from simulator.command.options import Declared, declared
+from simulator.entry_points import Table
+from simulator.errors import unknown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+O = TypeVar("O", bound=groups.Options)  # noqa: E741
+
+
+class Experiment(Generic[O]):
+    """A job: its options, and what runs it. Its docstring is the help of its command.
+
+    Attributes:
+        name: of its command; ``run`` is ``simulate`` itself.
+        about: what it does, in a few words, for the list of commands.
+        function: the name of its Python function.
+        Options: what it takes.
+        runs: ``module:function`` that runs it, given the experiment and its options.
+        returns: what its function returns.
+        summary: ``module:Class`` of its ``summary.json``; empty where it leaves none.
+        screen: ``module:function`` that prints a summary, given also the run's folder and a
+            console.
+        verdict: ``module:function`` that gives what a summary says, see
+            :class:`simulator.report.verdicts.told.Told`.
+        gate: whether rules can judge its runs.
+        printer: ``module:function`` that gives a table, of summaries, a format and a table's name.
+        formats: in which its table is printed in place of the screen.
+        tables: which it has to choose from; the first is the usual one.
+        together: whether the runs of several models are shown on one screen.
+        compared: ``module:function`` that compares the runs of several models, given their folders,
+            the folder that they are in, ``allow_failed`` and ``quiet``; it gives an exit code.
+        reported: whether its runs have a page.
+        signed: whether its runs can be signed.
+        in_process: why its samples run in this process only; empty: any executor may run them.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    function: ClassVar[str] = ""
+    Options: type[O]
+    runs: ClassVar[str]
+    returns: ClassVar[str] = "The summary, and where the run was written."
+    summary: ClassVar[str] = ""
+    screen: ClassVar[str] = ""
+    verdict: ClassVar[str] = ""
+    gate: ClassVar[bool] = True
+    printer: ClassVar[str] = ""
+    formats: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[tuple[str, ...]] = ()
+    together: ClassVar[bool] = False
+    compared: ClassVar[str] = ""
+    reported: ClassVar[bool] = True
+    signed: ClassVar[bool] = False
+    in_process: ClassVar[str] = ""
+
+    def question(self, summary: Any) -> tuple[str, str]:
+        """Return the title of a run's page, and the question that it answers."""
+        return f"{summary.model}: {self.name}", f"{self.about}?"
+
+    def run(self, asked: O) -> Any:
+        """Run it.
+
+        Returns:
+            A :class:`simulator.Result`; of several models a list with one for each.
+
+        Raises:
+            UserError: anything that the caller can fix; the message says how.
+        """
+        return place(self.runs)(self, asked)
+
+    def show(self, found: Sequence[Any], console: Console) -> None:
+        """Print a run, or those of several models where they are shown together.
+
+        Args:
+            found: each a :class:`simulator.Result`.
+            console: where they go.
+        """
+        for one in found:
+            place(self.screen)(one.summary, str(one.folder), console)
+
+    def printed(self, summaries: Sequence[Any], form: str, table: str | None) -> str:
+        """Return the table of runs in one of the formats."""
+        usual = self.tables[0] if self.tables else None
+        return str(place(self.printer)(summaries, form, table or usual))
+
+    def notes(self, summary: Any) -> list[str]:
+        """Return what the screen says besides the table, for the other formats."""
+        return []
+
+    def report(self, folder: Path) -> None:
+        """Write the page of a run."""
+        place("simulator.report.page:write")(folder)
+
+    def passed(self, summary: Any) -> bool:
+        """Whether a finished run ends with exit code 0."""
+        return bool(summary.gate.passed)
+
+    @property
+    def several(self) -> bool:
+        """Whether it takes several models, and leaves a run for each."""
+        return issubclass(self.Options, groups.Models)
+
+    def positional(self) -> list[str]:
+        """Return the options that Python takes without their names."""
+        every = declared(self.Options).values()
+        return [one.name for one in every if one.about.in_python or one.about.positional]
+
+    def again(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a request, which anyone may have edited.
+
+        Raises:
+            TypeError: one is missing or unknown.
+            ValueError: one is of another type.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        found = dict(arguments)
+        if self.several:
+            found["models"] = [found.pop("model")]
+        known = {name: one for name, one in declared(self.Options).items() if one.about.asked}
+        for name, value in found.items():
+            if name not in known:
+                raise TypeError(unknown("argument", name, known))
+            try:
+                TypeAdapter(known[name].type).validate_python(value, strict=True)
+            except ValidationError as error:
+                raise ValueError(f"{name}: {error.errors()[0]['msg']}") from error
+        self.Options(**found)
+        return found
+
+
+def place(reference: str) -> Any:
+    """Import what ``module:name`` says."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+class _Experiments(Table[type[Experiment[Any]]]):
+    """Every experiment, by the name of its command."""
+
+    def of(self, name: str) -> Experiment[Any]:
+        """Return one, ready to run."""
+        return self[name]()
+
+
+EXPERIMENTS = _Experiments(
+    "simulator.experiments",
+    "experiment",
+    lambda found: isinstance(found, type) and issubclass(found, Experiment),
+)
+
+
+def function(name: str) -> Callable[..., Any]:
+    """Return the Python function of an experiment, with its signature and its documentation."""
+    experiment = EXPERIMENTS.of(name)
+    every = declared(experiment.Options)
+    first = experiment.positional()
+
+    def call(*values: Any, **named: Any) -> Any:
+        called = experiment.function or name
+        if len(values) > len(first):
+            raise TypeError(f"{called}() takes {len(first)} values without names at most")
+        for one in named:
+            if one not in every:
+                raise TypeError(unknown("option", one, every))
+        taken = dict(zip(first, values, strict=False))
+        if twice := taken.keys() & named:
+            raise TypeError(f"{called}() got {min(twice)!r} twice")
+        return experiment.run(experiment.Options(**taken, **named))
+
+    call.__name__ = call.__qualname__ = experiment.function or name
+    call.__module__ = "simulator"
+    call.__doc__ = _documented(experiment, every)
+    call.__signature__ = _signature(every, first)  # type: ignore[attr-defined]
+    return call
+
+
+def _signature(every: Mapping[str, Declared], first: Sequence[str]) -> inspect.Signature:
+    def parameter(one: Declared) -> inspect.Parameter:
+        kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        default = inspect.Parameter.empty if one.required else one.default
+        return inspect.Parameter(
+            one.name, kinds[one.name in first], default=default, annotation=one.type
+        )
+
+    found = [parameter(every[name]) for name in first]
+    rest = [one for one in every.values() if one.name not in first]
+    return inspect.Signature([*found, *map(parameter, sorted(rest, key=lambda o: not o.required))])
+
+
+def _documented(experiment: Experiment[Any], every: Mapping[str, Declared]) -> str:
+    lines = [f"    {one.name}: {one.about.help}." for one in every.values()]
+    examples = (inspect.getdoc(place(experiment.runs)) or "").partition("\nExamples:\n")
+    return "\n".join(
+        [
+            inspect.cleandoc(experiment.__doc__ or ""),
+            "", "Args:", *lines,
+            "", "Returns:", f"    {experiment.returns}",
+            "", "Raises:", "    UserError: anything that the caller can fix; it says how.",
+            *(["", "Examples:", examples[2]] if examples[2] else []),
+        ]
+    )  # fmt: skip

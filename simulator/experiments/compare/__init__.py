@@ -1,0 +1,1 @@
+"""``simulate``: what a model loses between two stacks."""

@@ -1,0 +1,1 @@
+"""``simulate explain``: what each axis on which two stacks differ costs."""

@@ -1,0 +1,54 @@
+"""The experiment ``explain``: every mixture of two stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from simulator.command.experiment import Experiment
+from simulator.command.options import OneModel, Pair, Under
+
+if TYPE_CHECKING:
+    from simulator.results.suites import ExplainSummary
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(Pair, OneModel, Under):
+    """What ``simulate explain`` takes."""
+
+
+class Explain(Experiment[ExplainOptions]):
+    r"""What does each axis on which two stacks differ cost?
+
+    Every mixture of the two stacks runs over the same images, in one plan:
+
+      simulate explain --train dali_fp32 --deploy ascend_nv12_int8 --data val/
+
+    alone: the training stack with this axis of the deployment stack; repaired: what the deployment
+    stack gains if this axis is repaired; in order: axes swapped one after the other; Shapley: the
+    axis's fair share of the difference.
+    """
+
+    name = "explain"
+    about = "say what each axis on which two stacks differ costs"
+    Options = ExplainOptions
+    runs = "simulator.experiments.explain.run:explain"
+    returns = (
+        "The summary, and where the run was written; its ``blame.parquet`` lists for each flipped "
+        "sample the axes that flip it alone."
+    )
+    summary = "simulator.results.suites:ExplainSummary"
+    screen = "simulator.report.blame:explain"
+    verdict = "simulator.report.verdicts.pairs:explain"
+    gate = False
+
+    def question(self, summary: ExplainSummary) -> tuple[str, str]:
+        """Return the title of a run's page, and the question that it answers."""
+        from simulator.report.words import named
+
+        model, train, deploy = summary.model, named(summary.train), named(summary.deploy)
+        return (
+            f"{model}: {train} → {deploy}, axis by axis",
+            f"Which of the {len(summary.axes)} differences between {train} and {deploy} costs "
+            "what?",
+        )

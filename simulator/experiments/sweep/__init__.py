@@ -1,0 +1,1 @@
+"""``simulate sweep``: every option of a suite."""

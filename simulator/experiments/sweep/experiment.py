@@ -1,0 +1,70 @@
+"""The experiment ``sweep``: every option of a suite against the training stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from simulator.command.experiment import Experiment
+from simulator.command.options import Gate, Models, Option, Question, Suite, Under
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from simulator.experiments.job import Result
+    from simulator.results.suites import SweepSummary
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(Suite, Models, Under, Gate, Question):
+    """What ``simulate sweep`` takes."""
+
+    overrides: Annotated[Sequence[str], Option(
+        "override one field of the training stack, and so of every option", "train.KEY=VALUE",
+        flag="set",
+    )] = ()  # fmt: skip
+
+
+class Sweep(Experiment[SweepOptions]):
+    """Try every option of a suite against the training stack, for one model or several.
+
+      simulate sweep --suite sysnoise --model a.yaml --model b.yaml --data val/ --out runs/two
+
+    Several models are then compared, by the recipe that their cards name (docs/checkpoints.md).
+    A suite is a YAML file (docs/suites.md); sysnoise and robustmq-s are built in.
+    """
+
+    name = "sweep"
+    about = "try every option of a suite, for one model or several"
+    Options = SweepOptions
+    runs = "simulator.experiments.sweep.run:sweep"
+    returns = "One result per model; *out* has a run folder for each."
+    summary = "simulator.results.suites:SweepSummary"
+    formats = ("markdown", "latex", "csv", "options")
+    together = True
+    printer = "simulator.report.sweep:printed"
+    compared = "simulator.cli.report:compare"
+
+    def show(self, found: Sequence[Result[SweepSummary]], console: Console) -> None:
+        """Print one table of all models."""
+        from simulator.report.sweep import render
+
+        render([one.summary for one in found], console)
+        for one in found:
+            console.print(f"run: {one.folder}", soft_wrap=True, markup=False)
+
+    def notes(self, summary: SweepSummary) -> list[str]:
+        """Return what was left out, and the warnings."""
+        left_out = (f"{option}: {why}" for option, why in summary.left_out.items())
+        return [f"note {summary.model}: {note}" for note in (*left_out, *summary.warnings)]
+
+    verdict = "simulator.report.verdicts.suites:sweep"
+    gate = False
+
+    def question(self, summary: SweepSummary) -> tuple[str, str]:
+        """Return the title of a run's page, and the question that it answers."""
+        return (
+            f"{summary.model}: suite {summary.suite}",
+            f"What does each option of {summary.suite} cost {summary.model}?",
+        )

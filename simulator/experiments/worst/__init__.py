@@ -1,0 +1,1 @@
+"""``simulate worst``: the combination of a suite's options that loses most."""

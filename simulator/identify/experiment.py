@@ -1,0 +1,71 @@
+"""The experiment ``identify``: the stack that made a recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from simulator.command.experiment import Experiment
+from simulator.command.options import OneModel, Option
+
+if TYPE_CHECKING:
+    from simulator.results.identify import IdentifySummary
+
+BASE = "pillow_fp32"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyOptions(OneModel):
+    """What ``simulate identify`` takes."""
+
+    recording: Annotated[str | Path, Option(
+        "the manifest of the recording; it may have a part of the images only", "FILE", "file",
+        in_python=True,
+    )]  # fmt: skip
+    base: Annotated[str, Option(
+        "the profile whose options are changed: a path or a name; default: pillow_fp32", "PROFILE",
+        "profile", excludes="space",
+    )] = BASE  # fmt: skip
+    space: Annotated[str | Path | None, Option(
+        "the options to try, in the form of a suite; default: all that run here", "FILE", "file"
+    )] = None  # fmt: skip
+    minutes: Annotated[float | None, Option(
+        "end the search after so long, with the nearest stack so far; default: when nothing gets "
+        "nearer, which may take many minutes", "M",
+    )] = None  # fmt: skip
+
+
+class Identify(Experiment[IdentifyOptions]):
+    """Find the stack that made a recording.
+
+      simulate identify --recording board/recording.yaml --model model.yaml --data val/
+
+    A recording (docs/recordings.md) has the network's inputs or outputs, predictions, or frames of
+    some of the images. The profile that reproduces it is identified.yaml in the run's folder.
+    """
+
+    name = "identify"
+    about = "find the stack that made a recording"
+    Options = IdentifyOptions
+    runs = "simulator.identify.run:identify"
+    returns = (
+        "The summary, and where the run was written; the profile is ``identified.yaml`` there. Its "
+        "records are the answers of this profile for the recorded images."
+    )
+    summary = "simulator.results.identify:IdentifySummary"
+    screen = "simulator.identify.screen:show"
+    verdict = "simulator.report.verdicts.identified:identify"
+    gate = False
+    in_process = "searches what runs in its own process"
+
+    def passed(self, summary: IdentifySummary) -> bool:
+        """Whether a stack gives what was recorded."""
+        return summary.exact
+
+    def question(self, summary: IdentifySummary) -> tuple[str, str]:
+        """Return the title of a run's page, and the question that it answers."""
+        return (
+            f"{summary.model}: who made {summary.recording}?",
+            f"Which stack gives what {summary.device} gave for {summary.model}?",
+        )

@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from simulator.audit.document import AuditSpec
 from simulator.data.label_kind import LABELS
-from simulator.data.source import FOLDER, SOURCES
+from simulator.data.source import SOURCES, labelled_sources
 from simulator.faults.campaign import CampaignSpec
 from simulator.modalities.card import card_schema
 from simulator.modalities.modality import MODALITIES
@@ -72,7 +72,7 @@ def _kind(name: str) -> Schema:
 def _data_card() -> Schema:
     """The card of each format; some are of one task only."""
     known = {name: LABELS[name].Spec for name in LABELS.names}
-    known |= {name: SOURCES[name].Spec for name in SOURCES.names if name != FOLDER}
+    known |= {name: SOURCES[name].Spec for name in labelled_sources()}
     places, definitions = _together(list(dict.fromkeys(known.values())))
     words = [name.rpartition(".")[2] for name in known]
     return {

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from simulator.data.address import Root, bare
 from simulator.data.format import DataCard, DataFormat
 from simulator.data.label_kind import LABELS
-from simulator.data.source import FOLDER, SOURCES
+from simulator.data.source import SOURCES, labelled_sources
 from simulator.entry_points import of_group
 from simulator.errors import DataError, ProfileError, unknown
 from simulator.profile import messages
@@ -56,7 +56,7 @@ def read_card(path: Path) -> DataCard:
 def _formats_of(task: str) -> tuple[str, ...]:
     """Return the words that cards of a task may have as their ``format``."""
     kinds = [name.removeprefix(f"{task}.") for name in LABELS.names]
-    return tuple({*(one for one in kinds if "." not in one), *SOURCES.names} - {FOLDER})
+    return tuple({*(one for one in kinds if "." not in one), *labelled_sources()})
 
 
 def _format_of(task: str, word: str) -> DataFormat:

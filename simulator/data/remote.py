@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -19,9 +20,11 @@ from simulator.data.address import Address, Root, bare, below, in_full, safe, wi
 from simulator.data.asking import asked, is_web, manners
 from simulator.errors import DataError, MissingLibrary, one_line
 from simulator.limits import FOLDERS, LISTED
-from simulator.places import InMemory, Place, Unreachable, Where, too_large
+from simulator.places import InMemory, Place, Unreachable, Where, state_of, too_large
 
 T = TypeVar("T")
+ARCHIVES = 16
+"""Archives that stay open."""
 AT_ONCE = 16
 """Small files that are fetched at once."""
 _PIECE = 2**20
@@ -46,7 +49,7 @@ class Url(Place):
     @property
     def suffix(self) -> str:
         """The ending of the URL."""
-        return PurePosixPath(bare(self.url)).suffix
+        return PurePosixPath(_in_archive(self.url)[1] or bare(self.url)).suffix
 
     def read(self, most: int) -> bytes:
         """Return the bytes; one request."""
@@ -118,6 +121,9 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         import fsspec
 
+        kind, path, archive = _in_archive(in_full(url))
+        if archive:
+            return _opened_archive(kind, archive, state_of(Path(archive))), path
         found: tuple[Any, str] = fsspec.core.url_to_fs(in_full(url), **manners(url))
     except ImportError as error:
         extra = "s3" if url.startswith("s3") else "remote"
@@ -127,6 +133,22 @@ def filesystem(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise DataError(f"{url}: {without_keys(one_line(error))}") from error
     return found
+
+
+def _in_archive(url: str) -> tuple[str, str, str]:
+    """Return protocol, path and archive of ``zip://a/b.jpg::/data/val.zip``; else empty texts."""
+    inside, _, archive = url.partition("::")
+    kind, mark, path = inside.partition("://")
+    return (kind, path, archive) if mark and archive else ("", "", "")
+
+
+@lru_cache(maxsize=ARCHIVES)
+def _opened_archive(kind: str, archive: str, state: tuple[int, ...]) -> Any:
+    """Open an archive once as long as it stays the same: its table of contents is read then."""
+    import fsspec
+
+    options = {archive.partition(":")[0]: manners(archive)} if is_web(archive) else {}
+    return fsspec.core.url_to_fs(f"{kind}://::{archive}", **options)[0]
 
 
 def size_and_time(url: str) -> tuple[int, int]:
@@ -212,10 +234,14 @@ def listed(url: str) -> dict[str, Url]:
     def listing(files: Any, root: str) -> dict[str, Url]:
         root = root.rstrip("/")
         found = _walked(files, root) if is_web(url) else files.find(root, detail=True)
+        top, (kind, _, archive) = f"{root}/" if root else "", _in_archive(url)
         return {
-            _plain(url, path[len(root) + 1 :]): Url(files.unstrip_protocol(path), one.get("size"))
+            _plain(url, path.removeprefix(top)): Url(
+                f"{kind}://{path}::{archive}" if archive else files.unstrip_protocol(path),
+                one.get("size"),
+            )
             for path, one in sorted(found.items())
-            if path.startswith(f"{root}/") and one.get("type", "file") == "file"
+            if path.startswith(top) and one.get("type", "file") == "file"
             and not (is_web(url) and "?" in path)  # how a listing may be sorted
         }  # fmt: skip
 

@@ -14,7 +14,7 @@ from simulator.data import remote
 from simulator.data.address import Address, Root, bare
 from simulator.data.folder import Dataset, Files, read_truths, with_truths
 from simulator.data.folder_labels import label_of
-from simulator.data.format import DataCard, DataFormat
+from simulator.data.format import DataCard, DataFormat, DataSpec
 from simulator.data.labels import Labels
 from simulator.entry_points import Table
 
@@ -64,8 +64,8 @@ def names_in(root: Root) -> list[str]:
 class Source(DataFormat):
     """Where samples are. Its labels, if it has some, are texts.
 
-    An instance is found by entry point, group ``simulator.sources``; by its name there a card
-    chooses it, for any task.
+    An instance is found by entry point, group ``simulator.sources``. One with labels has a
+    :attr:`Spec` of its own: a card of any task chooses it by the name of its entry point.
 
     Attributes:
         classes: what stands for the card by which its own labels are classes, where there is none.
@@ -111,6 +111,11 @@ SOURCES: Table[Source] = Table(
 )
 FOLDER = "folder"
 """The source of what no other one takes."""
+
+
+def labelled_sources() -> list[str]:
+    """Return the names of the sources that a card may choose."""
+    return [name for name in SOURCES.names if SOURCES[name].Spec is not DataSpec]
 
 
 def source_of(root: Root, files: Files) -> Source:

@@ -1,14 +1,15 @@
-"""The sources that are files of their own: a folder of samples, and a table that names some."""
+"""Sources of plain files: a folder of samples, a ZIP archive of one, a table that names some."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from simulator.data import remote
-from simulator.data.address import Root, bare, beside, safe
+from simulator.data.address import Root, bare, beside, in_full, root_of, safe
 from simulator.data.folder import Dataset, Files, Item, load_folder, samples_in
 from simulator.data.folder_labels import from_table, rows_of
 from simulator.data.format import DataCard, DataSpec
@@ -29,6 +30,29 @@ class Folder(Source):
     def load_classes(self, root: Root, files: Files, labels: Labels | None) -> Dataset:
         """Find the samples and their classes; see :func:`load_folder`."""
         return load_folder(root, labels, files)
+
+
+class Zip(Folder):
+    """A ZIP archive, or its URL, as the folder that was packed; read in place, by fsspec."""
+
+    def takes(self, given: Given) -> bool:
+        """Whether this is the path of a ZIP archive, or its URL."""
+        return given.ends_with(".zip") and "::" not in str(given.root)
+
+    def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
+        """Find the samples, which have no texts."""
+        return replace(super().open(_packed(root), files), root=root)
+
+    def load_classes(self, root: Root, files: Files, labels: Labels | None) -> Dataset:
+        """Find the samples and their classes; see :func:`load_folder`."""
+        return replace(super().load_classes(_packed(root), files, labels), root=root)
+
+
+def _packed(root: Root) -> Root:
+    """Return the URL of what is in a ZIP archive."""
+    if isinstance(root, Path):
+        return f"zip://::{root.resolve()}"
+    return root_of(f"zip://::{in_full(root)}")
 
 
 class TableSpec(DataSpec):
@@ -90,4 +114,4 @@ def load_table(root: Root, table: Where, files: Files) -> Dataset:
     return Dataset(root, items, notes)
 
 
-FOLDER, TABLE = Folder(), Table()
+FOLDER, TABLE, ZIP = Folder(), Table(), Zip()

@@ -2,17 +2,23 @@
 
 import io
 import json
+import pickle
 import tarfile
+import zipfile
 
 import datacards
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from web_server import rclone, serving
 
+from simulator.data.address import root_of
 from simulator.data.card import read_card
 from simulator.data.folder import IMAGES
+from simulator.data.labels import Labels
 from simulator.errors import DataError
 from simulator.places import read
+from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.task import Detection
 from simulator.tasks.task import Network
 
@@ -83,3 +89,60 @@ def test_a_text_is_no_truth_of_boxes(folder):
         Detection(None, Network()).load(folder, IMAGES)
     found = Detection(None, Network()).load(folder / "a.tar", IMAGES)
     assert [item.truth for item in found.items] == [None, None]
+
+
+@pytest.fixture
+def packed(tmp_path):
+    path = tmp_path / "val.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("dog/a b.jpg", "cat/#1.jpg", "cat/.hidden.jpg", "notes.md"):
+            archive.writestr(name, name)
+    return path
+
+
+def test_a_zip_archive_is_the_folder_that_was_packed(packed):
+    task = Classification(None, Network(Labels(("cat", "dog"))))
+    found = task.load(packed, IMAGES)
+
+    content = [(item.name, read(item.path, 99), item.truth) for item in found.items]
+    assert content == [("cat/#1.jpg", b"cat/#1.jpg", 0), ("dog/a b.jpg", b"dog/a b.jpg", 1)]
+    assert found.items[0].path.suffix == ".jpg"
+    assert read(pickle.loads(pickle.dumps(found.items[1].path)), 99) == b"dog/a b.jpg"
+    assert "ignored 1 hidden file" in found.notes
+    with zipfile.ZipFile(packed, "w") as archive:  # an archive that is written anew is opened anew
+        archive.writestr("dog/a b.jpg", b"changed")
+    assert [read(item.path, 99) for item in task.load(packed, IMAGES).items] == [b"changed"]
+    inside = task.load(root_of(f"zip://dog::{packed}"), IMAGES)
+    assert [(item.name, read(item.path, 99)) for item in inside.items] == [("a b.jpg", b"changed")]
+
+
+def test_a_zip_archive_behind_a_url(packed):
+    task = Detection(None, Network())
+    with serving(packed.parent) as web, pytest.raises(DataError, match="range requests"):
+        task.load(root_of(f"{web.url}/val.zip"), IMAGES)
+    with rclone("http", packed.parent) as (url, _):
+        found = task.load(root_of(f"{url}/val.zip"), IMAGES)
+        assert [read(item.path, 99) for item in found.items] == [b"cat/#1.jpg", b"dog/a b.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"no archive", "is no|not a zip"), (b"", "is no|not a zip")]
+)
+def test_what_is_no_zip_archive_is_one_line(tmp_path, content, why):
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataError, match=why) as raised:
+        Detection(None, Network()).load(tmp_path / "a.zip", IMAGES)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_zip_archive_that_would_fill_the_memory_or_leads_out_of_itself(tmp_path):
+    """A bomb of 30 MB in 30 KB is read to its bound; a name that leads out is refused."""
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.jpg", bytes(30_000_000))
+    (item,) = Detection(None, Network()).load(tmp_path / "a.zip", IMAGES).items
+    with pytest.raises(OSError, match="at most 1,000 are read"):
+        read(item.path, 1000)
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.writestr("../b.jpg", b"b")
+    with pytest.raises(DataError, match="leads out of the folder"):
+        Detection(None, Network()).load(tmp_path / "b.zip", IMAGES)

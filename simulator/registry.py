@@ -250,6 +250,12 @@ def compile_identity(backend: Backend, offer: Offer) -> Any:
     return _worker(place).call("compile_identity", offer.stage, number)
 
 
+def takers(format: str) -> list[str]:
+    """Return the backends whose runtimes take a format of model files."""
+    return [one.name for one in backends()
+            if any(offer.make.takes == format for offer in one.of(Stage.RUNTIME))]  # fmt: skip
+
+
 def hire(backend: Backend) -> Worker:
     """Return a new worker in this Python, for samples that may kill the backend.
 

@@ -167,7 +167,7 @@ def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> 
 
 
 def _missing(card: Card, format: ModelFormat, weights: str) -> str:
-    """Say that a card names no file of a format, and which exporters make one of what it names."""
+    """Say that a card names no file of a format; what makes one, and what runs the card's own."""
     of = f" of {weights}" if format.by_weights else ""
     written = format.written.replace("fp32", weights)
     made = [
@@ -176,8 +176,11 @@ def _missing(card: Card, format: ModelFormat, weights: str) -> str:
         for offer in backend.of(Stage.EXPORT)
         if offer.make.gives == format.name and card.file(offer.make.takes)
     ]
-    export = f", or let one be made: runtime.exporter: {' or '.join(made)}" if made else ""
-    return f"{format.about}, and {card.path} names none{of}; add {written}{export}"
+    more = f", or let one be made: runtime.exporter: {' or '.join(made)}" if made else ""
+    if card.format.name not in (ONNX, format.name):
+        more += f", or use a runtime that takes {card.format.about}: "
+        more += ", ".join(registry.takers(card.format.name))
+    return f"{format.about}, and {card.path} names none{of}; add {written}{more}"
 
 
 def takes(choices: Choices) -> str:

@@ -362,7 +362,7 @@ def test_a_card_of_tflite_files_alone_runs(only_tflite, tmp_path, cache, data):
         (
             "pillow_fp32",
             [],
-            "runtime onnxruntime takes an ONNX file, and .* names none; add model: FILE.onnx",
+            r"takes an ONNX file, and .* names none; .*FILE\.onnx, .*\.tflite file: litert",
         ),
         ("litert_fp32", [], "takes a torch.export program, and .* names none"),
         (OWN, ["train.precision.storage=fp16"], "names none of fp16"),

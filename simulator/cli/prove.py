@@ -40,6 +40,8 @@ _SUITES = {
     "task": "tasks",
     "graph_pass": "graph_passes",
     "executor": "executors",
+    "importer": "importers",
+    "model_format": "model_formats",
 }
 
 
@@ -113,14 +115,6 @@ def _lines(verdicts: Iterable[Verdict]) -> Iterator[Line]:
 def _verdicts(kind: str, name: str, model: str | None) -> list[Verdict]:
     if kind == "data_format":
         return _data_format(Path(name), model)
-    if kind == "importer":
-        from simulator.testing.importers import prove_importer
-
-        return prove_importer(Path(name))
-    if kind == "model_format":
-        from simulator.testing.model_formats import prove_model_format
-
-        return prove_model_format(Path(name))
     from simulator.contract.stage import named
 
     prove = named(f"simulator.testing.{_SUITES[kind]}:prove_{kind}")

@@ -169,7 +169,7 @@ IMPORTER_CHECKS: tuple[ImporterCheck, ...] = (
 )
 
 
-def prove_importer(file: Path, importer: Importer | None = None) -> list[Verdict]:
+def prove_importer(file: str | Path, importer: Importer | None = None) -> list[Verdict]:
     """Run every check on an importer.
 
     Args:
@@ -179,7 +179,8 @@ def prove_importer(file: Path, importer: Importer | None = None) -> list[Verdict
     Raises:
         ProfileError: none recognises it.
     """
+    path = Path(file)
     with tempfile.TemporaryDirectory() as folder:
-        found = importer or importer_of(ConfigFile(file))
-        subject = ImporterSubject(found, file, Path(folder))
+        found = importer or importer_of(ConfigFile(path))
+        subject = ImporterSubject(found, path, Path(folder))
         return [verdict(check, subject) for check in IMPORTER_CHECKS]

@@ -120,7 +120,7 @@ FORMAT_CHECKS: tuple[FormatCheck, ...] = (
 )
 
 
-def prove_model_format(model: Path, format: ModelFormat | None = None) -> list[Verdict]:
+def prove_model_format(model: str | Path, format: ModelFormat | None = None) -> list[Verdict]:
     """Run every check on a format of model files.
 
     Args:
@@ -132,9 +132,10 @@ def prove_model_format(model: Path, format: ModelFormat | None = None) -> list[V
     """
     if not os.path.exists(model):
         raise UserError(f"{model}: there is no such file or folder")
-    found = format or format_of(model)
+    path = Path(model)
+    found = format or format_of(path)
     if found is None:
         raise UserError(f"{model}: no installed model format recognises it by its name")
     with tempfile.TemporaryDirectory() as folder:
-        subject = FormatSubject(found, model, Path(folder))
+        subject = FormatSubject(found, path, Path(folder))
         return [verdict(check, subject) for check in FORMAT_CHECKS]

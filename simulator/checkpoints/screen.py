@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from simulator.checkpoints import tables
 from simulator.checkpoints.words import limits
-from simulator.report.fitted import Fitted
+from simulator.report.table import screen
 from simulator.report.terminal import gate, heading
 from simulator.report.verdict import NOT_OK
 from simulator.report.words import failures, title
@@ -26,18 +26,9 @@ def show(found: Checkpoints, console: Console) -> None:
         f"answers flipped; {found.samples:,} {found.sample_unit}s",
         console,
     )
-    _print(tables.recipes(found), 1, console)
-    for of, words in tables.FIGURES.items() if found.comparisons else ():
-        heading(f"{words.capitalize()}, less that of {found.first}", console)
-        _print(tables.comparisons(found, of), 2, console)
+    console.print(screen(tables.recipes(found), " / "), highlight=False)
+    for of in tables.FIGURES if found.comparisons else ():
+        console.print(screen(tables.comparisons(found, of)), highlight=False)
     for line in limits(found):
         console.print(f"[yellow]note[/] {escape(line)}", highlight=False)
     gate(found, console)
-
-
-def _print(content: tuple[list[str], list[list[str]]], right: int, console: Console) -> None:
-    head, rows = content
-    shown = Fitted(*map(escape, head), right=right)
-    for row in rows:
-        shown.add_row(*(escape(cell).replace(" / ", "\n") for cell in row))
-    console.print(shown, highlight=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +19,7 @@ from simulator.report.charts import Figure, Trace
 from simulator.report.colors import FAINT
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table
 from simulator.report.sections.style import Look, error_bars, figure, looks, text
-from simulator.report.words import PAGE, SIGNIFICANT, title, turned
+from simulator.report.words import PAGE, title, turned
 from simulator.results.checkpoints import Checkpoint, Checkpoints
 from simulator.results.shared import Profile
 
@@ -81,7 +82,6 @@ def _most(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
 
 def _noise(found: Checkpoints) -> Section:
     metric = title(found.task, found.metric)
-    head, rows = tables.recipes(found)
     caption = "Mean over options ± half of its 95 % interval (the worst option) / answers flipped"
     return Section(
         "noise",
@@ -93,14 +93,14 @@ def _noise(found: Checkpoints) -> Section:
             "open: the worst option.",
             *limits(found),
         ],
-        tables=[Table(head, rows, caption, 1)],
+        tables=[Table.of(tables.recipes(found, caption))],
     )
 
 
 def _differences(found: Checkpoints) -> list[Section]:
     if not found.comparisons:
         return []
-    shown = [_compared(found, of, words) for of, words in tables.FIGURES.items()]
+    shown = [Table.of(tables.comparisons(found, of)) for of in tables.FIGURES]
     section = Section(
         "differences",
         f"Differences: less {found.first}, points",
@@ -115,23 +115,15 @@ def _differences(found: Checkpoints) -> list[Section]:
     return [section]
 
 
-def _compared(found: Checkpoints, of: str, words: str) -> Table:
-    head, rows = tables.comparisons(found, of)
-    tested = [row for row in found.comparisons if row.figure == of]
-    clear = frozenset(at for at, row in enumerate(tested) if row.p_holm < SIGNIFICANT)
-    return Table(head, rows, f"{words.capitalize()}, less that of {found.first}", 2, clear)
-
-
 def _models(found: Checkpoints, beside: Path) -> Section:
-    head, rows = tables.checkpoints(found)
-    cells: list[list[Cell]] = [
-        [_link(one, beside), *row[1:]] for one, row in zip(found.checkpoints, rows, strict=True)
-    ]
+    made = Table.of(tables.checkpoints(found, "Every model; its name leads to its own report"))
+    links = [_link(one, beside) for one in found.checkpoints]
+    cells = [[link, *row[1:]] for link, row in zip(links, made.rows, strict=True)]
     return Section(
         "models",
         "Models: each by itself",
         "What does each checkpoint lose?",
-        tables=[Table(head, cells, "Every model; its name leads to its own report", 2)],
+        tables=[replace(made, rows=cells)],
     )
 
 

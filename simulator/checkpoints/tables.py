@@ -4,53 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.report.words import ends, moved, share, title, turned
+from simulator.report.table import Cell, Column, Table
+from simulator.report.words import SIGNIFICANT, moved, share, title, turned
 from simulator.results.checkpoints import Checkpoint, CheckpointColumn, Checkpoints, Recipe, Share
+from simulator.typed import Unit
 
 FIGURES = {"drop": "change, points", "flip_rate": "answers flipped, points"}
 """What is compared, in words."""
 
 
-def recipes(found: Checkpoints) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows: the accuracy of each recipe, then each column's mean and maximum."""
-    rows = [[name, str(one.checkpoints), *_cells(found, one)]
-            for name, one in found.recipes.items()]  # fmt: skip
-    return ["recipe", "checkpoints", *_head(found)], rows
+def recipes(found: Checkpoints, title: str = "") -> Table:
+    """Return the accuracy of each recipe, then each column's mean and maximum."""
+    rows: list[Sequence[Cell]] = [
+        [name, one.checkpoints, *_cells(found, one)] for name, one in found.recipes.items()
+    ]
+    return Table([Column("recipe"), Column("checkpoints", Unit.COUNT), *_head(found)], rows, title)
 
 
-def checkpoints(found: Checkpoints) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows: the same of each model."""
+def checkpoints(found: Checkpoints, title: str) -> Table:
+    """Return the same of each model."""
     rows = [[one.model, one.recipe, *_cells(found, one)] for one in found.checkpoints]
-    return ["model", "recipe", *_head(found)], rows
+    return Table([Column("model"), Column("recipe"), *_head(found)], rows, title)
 
 
-def comparisons(found: Checkpoints, of: str) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows: how far each recipe lies from the first one, and both tests.
+def comparisons(found: Checkpoints, of: str) -> Table:
+    """Return how far each recipe lies from the first one, and both tests.
 
     Args:
         found: the figures.
         of: which one, of :data:`FIGURES`.
     """
-    head = [
-        "recipe", "column", f"less {found.first}", "95 % interval", "Holm p",
-        "other trainings", "their Holm p",
-    ]  # fmt: skip
+    points, p = Unit.POINTS, Unit.PROBABILITY
     way = 1 if of == "drop" else -1
-    rows = [
+    tested = [row for row in found.comparisons if row.figure == of]
+    return Table(
+        [Column("recipe"), Column("column"), Column(f"less {found.first}", points),
+         Column("95 % interval", points), Column("Holm p", p), Column("other trainings", points),
+         Column("their Holm p", p)],
         [
-            row.recipe, row.column, moved(way * row.value), _between(row.ci95, way), _p(row.p_holm),
-            _between(row.any_ci95, way), _p(row.any_p_holm),
-        ]
-        for row in found.comparisons
-        if row.figure == of
-    ]  # fmt: skip
-    return head, rows
+            [row.recipe, row.column, 0 - way * row.value, _turned(row.ci95, way), row.p_holm,
+             _turned(row.any_ci95, way), row.any_p_holm]
+            for row in tested
+        ],
+        f"{FIGURES[of].capitalize()}, less that of {found.first}",
+        frozenset(at for at, row in enumerate(tested) if row.p_holm < SIGNIFICANT),
+    )  # fmt: skip
 
 
-def _head(found: Checkpoints) -> list[str]:
+def _head(found: Checkpoints) -> list[Column]:
     many = {name for name, options in found.options.items() if len(options) > 1}
     columns = [f"{name} mean (worst)" if name in many else name for name in found.options]
-    return [title(found.task, found.metric), *columns]
+    first = Column(title(found.task, found.metric), Unit.SHARE)
+    return [first, *(Column(name, Unit.POINTS) for name in columns)]
 
 
 def _cells(found: Checkpoints, one: Checkpoint | Recipe) -> Sequence[str]:
@@ -71,10 +76,6 @@ def _half(figure: Share) -> str:
     return f"{50 * (high - low):.2f}"
 
 
-def _between(ci95: Sequence[float | None] | None, way: int) -> str:
-    """An interval in points; turned where it is that of a drop."""
-    return ends(turned(ci95) if way > 0 else ci95)
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2g}"
+def _turned(ci95: Sequence[float | None] | None, way: int) -> Sequence[float | None] | None:
+    """An interval; turned where it is that of a drop."""
+    return turned(ci95) if way > 0 else ci95

@@ -17,7 +17,7 @@ from simulator.analysis.figures import by_name, figures
 from simulator.analysis.gate import Borne, Rule, borne, resolved
 from simulator.errors import UserError
 from simulator.pipeline.executor import Done
-from simulator.results.repair import judged
+from simulator.results.pair import pair_summary
 from simulator.results.shared import Bound, Decided, Gate, RuleOutcome
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.score import Record
@@ -126,7 +126,7 @@ class Decision:
             )
         share = next((rule for rule in rules if isinstance(rule, Borne)), borne(None))
         self._failing = _Failing(share.of("deploy"), None, Evidence(_RATE))
-        known = by_name(figures(judged(task.Flips), {"delta": task.metrics}))
+        known = by_name(figures(pair_summary(task.Flips), {"delta": task.metrics}))
         self._tested = [_tested(rule, task) for rule in resolved(own, known)]
         self._tested += [self._failing] if self._failing.waits else []
         self._alpha, self._looks = alpha / len(self._tested), looks

@@ -11,7 +11,6 @@ from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS
 from simulator.report.sections.section import Panel, Section, Table, fitting, part
 from simulator.report.sections.style import error_bars, figure, looks, text
-from simulator.report.table import page
 from simulator.report.words import count
 from simulator.results.faults import FaultEvent, FaultGroup, FaultsSummary, Rate
 
@@ -40,7 +39,7 @@ def rates(run: Run) -> Section | None:
             *methods,
             *paired,
         ],
-        tables=[page(whole(summary, title="Rates and severities, with intervals"))],
+        tables=[Table.of(whole(summary, title="Rates and severities, with intervals"))],
     )
 
 

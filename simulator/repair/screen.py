@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Console
 from rich.markup import escape
 
 from simulator.report import repairs
-from simulator.report.fitted import Fitted
+from simulator.report.table import screen
 from simulator.report.words import dropped, run_on
 from simulator.results.repair import RepairSummary
 
@@ -29,16 +27,14 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
         if summary.early
         else f"Finalists, the cheapest first; {run_on(summary)} to confirm"
     )
-    _table(title, repairs.head(summary), repairs.rows(summary), console)
-    if given := repairs.changed(summary):
-        title = "What each change gives back, points (share: fair, they add up)"
-        _table(title, repairs.CHANGED, given, console)
+    tables = [repairs.finalists(summary, title)]
+    title = "What each change gives back, points (share: fair, they add up)"
+    tables.append(repairs.changed(summary, title))
     if summary.changes:
-        differs = [
-            [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
-        ]
-        head = ("axis", "key", "as it is", "repaired")
-        _table(f"The change of {summary.deploy.profile}", head, differs, console)
+        tables.append(repairs.difference(summary, f"The change of {summary.deploy.profile}"))
+    for table in tables:
+        if table.rows:
+            console.print(screen(table), highlight=False)
     out = dropped(summary.early, summary.sample_unit)
     rest = [f"and {len(out) - TOLD:,} more, in the report"] if len(out) > TOLD else []
     for line in [*repairs.work(summary), *repairs.how(summary), *out[:TOLD], *rest]:
@@ -51,12 +47,3 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
     print(f"run: {folder}")
     print(f"in it: {summary.profile}, the answer as a profile; options.yaml, the document")
-
-
-def _table(
-    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], console: Console
-) -> None:
-    found = Fitted(*map(escape, head), title=escape(title))
-    for row in rows:
-        found.add_row(*map(escape, row))
-    console.print(found, highlight=False)

@@ -59,16 +59,11 @@ def changes(run: Run) -> Section | None:
     if not isinstance(summary, RepairSummary):
         return None
     title = "What is left" if summary.early else "Finalists, on unseen samples"
-    tables = [Table(repairs.head(summary), repairs.rows(summary), title, 2)]
-    given = repairs.changed(summary)
-    if given:
-        tables.append(Table(repairs.CHANGED, given, "What each change gives back, points", 3))
+    made = [repairs.finalists(summary, title)]
+    made.append(repairs.changed(summary, "What each change gives back, points"))
     if summary.changes:
-        differs = [
-            [one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference
-        ]
-        head = ["axis", "key", "deploy", "repaired"]
-        tables.append(Table(head, differs, "The change"))
+        made.append(repairs.difference(summary, "The change"))
+    tables = [Table.of(one) for one in made if one.rows]
     return Section(
         "repair",
         "The repair: what to change",
@@ -76,7 +71,7 @@ def changes(run: Run) -> Section | None:
         [
             *(
                 ["alone: in the deployment as it is; last: where all other changes are made."]
-                if given
+                if summary.changes
                 else []
             ),
             *repairs.work(summary),

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from simulator.report.fitted import Fitted
-from simulator.report.terminal import NOTHING
+from simulator.report.table import Column, Table, screen
 from simulator.report.words import (
     chance,
     ends,
@@ -19,6 +19,15 @@ from simulator.report.words import (
     turned,
 )
 from simulator.results.suites import Blame, ExplainSummary, WorstSummary
+from simulator.typed import Unit
+
+BLOCKS = {
+    "swap_in": "alone",
+    "swap_out": "repaired",
+    "waterfall": "in order",
+    "shapley": "Shapley",
+}
+"""The parts of a blame, in words."""
 
 
 def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
@@ -44,19 +53,7 @@ def explain(summary: ExplainSummary, folder: str, console: Console) -> None:
 
 
 def _metric(name: str, blame: Blame, summary: ExplainSummary, console: Console) -> None:
-    total = blame.total
-    title = f"{name}, points: {points(total)} in all (95 % interval {ends(total.ci95)})"
-    columns = ("axis", "alone", "repaired", "in order", "Shapley", "95 % interval", "Holm p")
-    table = Fitted(*columns, title=escape(title), right=1)
-    for axis in summary.axes:
-        share = blame.shapley[axis]
-        cells = [points(blame[block][axis]) for block in _BLOCKS]
-        label = f"{axis} (null)" if axis in summary.null else axis
-        claim = NOTHING if share.p_holm is None else f"{share.p_holm:.3g}"
-        if is_significant(share):
-            claim = f"[bold]{claim}[/]"
-        table.add_row(escape(label), *cells, ends(share.ci95), claim)
-    console.print(table, highlight=False)
+    console.print(screen(table(summary, name, blame)), highlight=False)
     named = [pair for pair in blame.interactions if is_significant(pair)]
     for pair in named:
         console.print(
@@ -72,24 +69,46 @@ def _metric(name: str, blame: Blame, summary: ExplainSummary, console: Console) 
     )
 
 
-_BLOCKS = ("swap_in", "swap_out", "waterfall", "shapley")
+def table(summary: ExplainSummary, name: str, blame: Blame) -> Table:
+    """Return what each axis costs: alone, repaired, in order, and its fair share.
+
+    Args:
+        summary: of ``simulate explain``.
+        name: of the figure that is split.
+        blame: its parts.
+    """
+    total, rows = blame.total, []
+    for axis in summary.axes:
+        share = blame.shapley[axis]
+        label = f"{axis} (null)" if axis in summary.null else axis
+        parts = [blame[block][axis].value for block in BLOCKS]
+        rows.append([label, *parts, share.ci95, share.p_holm])
+    return Table(
+        [Column("axis"), *(Column(words, Unit.POINTS) for words in BLOCKS.values()),
+         Column("95 % interval", Unit.POINTS), Column("Holm p", Unit.PROBABILITY)],
+        rows,
+        f"{name}, points: {points(total)} in all (95 % interval {ends(total.ci95)})",
+        frozenset(
+            at for at, axis in enumerate(summary.axes) if is_significant(blame.shapley[axis])
+        ),
+    )  # fmt: skip
 
 
 def worst(summary: WorstSummary, folder: str, console: Console) -> None:
     """Print the path of ``simulate worst``."""
     heading, metric = f"Worst case of {summary.suite} for {summary.model}", summary.metric
     columns = ("step", "added", title(summary.task, metric), "change, points", "n")
-    table = Fitted(*columns, title=escape(f"{heading}, {run_on(summary)}"), right=2)
+    shown = Fitted(*columns, title=escape(f"{heading}, {run_on(summary)}"), right=2)
     trained = f"{summary[metric]:.2%}"
-    table.add_row("0", "the trained stack", trained, moved(0), f"{summary.samples:,}")
+    shown.add_row("0", "the trained stack", trained, moved(0), f"{summary.samples:,}")
     deepest = max(summary.path, key=lambda step: step.drop)
     for number, step in enumerate(summary.path, start=1):
         cells = (
             escape(step.added), f"{step[metric]:.2%}", moved(step.drop),
             f"{step.samples or summary.samples:,}",
         )  # fmt: skip
-        table.add_row(str(number), *(f"[bold]{c}[/]" if step is deepest else c for c in cells))
-    console.print(table, highlight=False)
+        shown.add_row(str(number), *(f"[bold]{c}[/]" if step is deepest else c for c in cells))
+    console.print(shown, highlight=False)
     best = summary.exhaustive
     if best:
         console.print(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from simulator.report.command import PAIR, Asked
+from simulator.report.table import Cell, Column, Table
 from simulator.report.verdicts.told import Told
 from simulator.report.words import (
     SIGNIFICANT,
@@ -19,6 +20,7 @@ from simulator.report.words import (
     share,
     title,
 )
+from simulator.typed import Unit
 
 if TYPE_CHECKING:
     from simulator.results.repair import Change, Confirmation, Cost, Judged, RepairSummary, Tried
@@ -206,22 +208,25 @@ def how(summary: RepairSummary) -> list[str]:
     return [first, family, *skipped, order, *latency]
 
 
-def head(summary: RepairSummary) -> tuple[str, ...]:
-    """Return the head of :func:`rows`."""
-    found = ("stack", "cost", "ms here")
-    if summary.early:
-        return (*found, "n", "flips", "interval", "delta", "gate")
-    return (*found, "flips, search", "confirmed", "interval", "delta", "p", "gate")
+def finalists(summary: RepairSummary, title_of: str) -> Table:
+    """Return a row for the deployment as it is, and for every finalist.
 
-
-def rows(summary: RepairSummary) -> list[list[str]]:
-    """Return a row for the deployment as it is, and for every finalist; see :func:`head`."""
+    Args:
+        summary: of a run.
+        title_of: the table.
+    """
+    names = ["stack", "cost", "ms here"]
+    names += (
+        ["n", "flips", "interval", "delta", "gate"]
+        if summary.early
+        else ["flips, search", "confirmed", "interval", "delta", "p", "gate"]
+    )
     by = {one.name: one for one in summary.tried}
     found = [(one, one.confirmed) for one in summary.finalists]
     if NAME not in {one.name for one in summary.finalists} and NAME in by:
         found.insert(0, (by[NAME], summary.before))  # type: ignore[arg-type]
     metric = summary.metric
-    lines = []
+    lines: list[Sequence[Cell]] = []
     for one, confirmed in found:
         delta = confirmed.delta.get(metric)
         moved = "–" if delta is None or delta.value is None else f"{100 * delta.value:+.2f}"
@@ -233,15 +238,12 @@ def rows(summary: RepairSummary) -> list[list[str]]:
                 share(confirmed.flips.rate, 2),
                 between(confirmed.flips.ci95).strip(" ()").removeprefix("95 % interval ") or "–",
                 f"{title(summary.task, metric)} {moved}",
-                *([] if summary.early else [_p(confirmed.p_holm)]),
+                *([] if summary.early else [confirmed.p_holm]),
                 _verdict(confirmed) if summary.early else _passes(confirmed),
             ]
         )  # fmt: skip
-    return lines
-
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2g}"
+    units = {"p": Unit.PROBABILITY}
+    return Table([Column(name, units.get(name)) for name in names], lines, title_of)
 
 
 def _verdict(confirmed: Confirmation) -> str:
@@ -254,16 +256,24 @@ def _passes(confirmed: Confirmation) -> str:
     return "passes" if confirmed.passes else "fails"
 
 
-def changed(summary: RepairSummary) -> list[list[str]]:
+def changed(summary: RepairSummary, title_of: str) -> Table:
     """Return a row for every change: its cost, what it gives alone, last, and its share."""
-    return [
+    given = [Column(name, Unit.POINTS) for name in ("alone", "last", "share")]
+    rows = [
         [
             f"{change.axis}: {change.option}", price(change.cost), title(summary.task, name),
-            *(points(value) for value in (one.alone, one.last, one.share)),
+            *(value.value if value else None for value in (one.alone, one.last, one.share)),
         ]
         for change in summary.changes
         for name, one in change.repaired.items()
     ]  # fmt: skip
+    return Table([*map(Column, ("change", "cost", "of")), *given], rows, title_of)
+
+
+def difference(summary: RepairSummary, title_of: str) -> Table:
+    """Return the fields of the profile that the answer changes."""
+    rows = [[one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference]
+    return Table([*map(Column, ("axis", "key", "as it is", "repaired"))], rows, title_of)
 
 
 def work(summary: RepairSummary) -> list[str]:
@@ -273,9 +283,6 @@ def work(summary: RepairSummary) -> list[str]:
         for change in summary.changes
         if change.cost.work or change.why
     ]
-
-
-CHANGED = ("change", "cost", "of", "alone", "last", "share")
 
 
 def front(summary: RepairSummary) -> Sequence[Tried]:

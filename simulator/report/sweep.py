@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from rich.console import Console
 from rich.markup import escape
@@ -74,9 +73,7 @@ def render(summaries: Sequence[SweepSummary], console: Console) -> None:
         summaries: one summary of ``simulate sweep`` per model, of the same suite.
         console: where it goes.
     """
-    table = _columns_of(summaries)
-    below = [[cell.replace(" / ", "\n") for cell in line] for line in table.lines()]
-    console.print(screen(replace(table, rows=below)), highlight=False)
+    console.print(screen(_columns_of(summaries), " / "), highlight=False)
     for summary in summaries:
         systematic, name = summary.systematic, escape(summary.model)
         sni = NOTHING if systematic.sni is None else f"{systematic.sni:.4f}"

@@ -10,16 +10,16 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from rich.markup import escape
 
 from simulator.report import cells
 from simulator.report.fitted import Fitted
-from simulator.report.sections.section import Table as PageTable
 from simulator.report.words import ends
 from simulator.typed import Unit
 
-NOTHING = "-"
+NOTHING = "–"
 """In place of a figure that is not defined."""
 Cell = str | float | Sequence[float | None] | None
 """A figure, both ends of an interval of points, words, or nothing."""
@@ -55,11 +55,18 @@ class Table:
         columns: the first one names the row.
         rows: a cell for each column.
         title: what it is a table of.
+        marked: numbers of the rows that are to be seen first.
     """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
+    marked: frozenset[int] = frozenset()
+
+    @property
+    def right(self) -> int:
+        """The first column of figures, which stand to the right with all that follow."""
+        return next((at for at, one in enumerate(self.columns) if one.unit is not None), 99)
 
     @property
     def titles(self) -> list[str]:
@@ -77,7 +84,7 @@ class Table:
 def _written(cell: Cell, column: Column) -> str:
     if isinstance(cell, str):
         return cell
-    if cell is None:
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return NOTHING
     if isinstance(cell, int | float):
         return _FORMS[column.unit or Unit.NUMBER](cell)
@@ -111,19 +118,18 @@ def as_csv(table: Table) -> str:
     return out.getvalue()
 
 
-def screen(table: Table) -> Fitted:
-    """Return a table for the terminal."""
-    right = next((at for at, one in enumerate(table.columns) if one.unit is not None), 99)
-    found = Fitted(*map(escape, table.titles), title=escape(table.title), right=right)
-    for line in table.lines():
-        found.add_row(*map(escape, line))
+def screen(table: Table, split: str = "") -> Fitted:
+    """Return a table for the terminal.
+
+    Args:
+        table: the cells.
+        split: what parts a cell into lines; empty: nothing does.
+    """
+    found = Fitted(*map(escape, table.titles), title=escape(table.title), right=table.right)
+    for at, line in enumerate(table.lines()):
+        cells_of = (escape(cell.replace(split, "\n") if split else cell) for cell in line)
+        found.add_row(*cells_of, style="bold" if at in table.marked else None)
     return found
-
-
-def page(table: Table, folded: bool = False) -> PageTable:
-    """Return a table for a page."""
-    right = next((at for at, one in enumerate(table.columns) if one.unit is not None), 99)
-    return PageTable(table.titles, table.lines(), table.title, right, folded=folded)
 
 
 FORMS: Mapping[str, Callable[[Table], str]] = {

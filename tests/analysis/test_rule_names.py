@@ -9,7 +9,7 @@ from simulator.analysis.figures import by_name, figures
 from simulator.results.faults import FaultsSummary
 from simulator.results.pair import pair_summary
 from simulator.results.robustness import RobustnessSummary
-from simulator.results.summaries import SUMMARIES
+from simulator.results.summaries import commands, shape_of
 from simulator.results.timed import LoadSummary, TailSummary
 from simulator.tasks.classification.figures import ClassificationFlips
 from simulator.typed import Unit
@@ -128,9 +128,9 @@ def test_no_two_figures_are_listed_under_one_name(of):
     assert len(listed) == len({*listed})
 
 
-@pytest.mark.parametrize("command", SUMMARIES)
+@pytest.mark.parametrize("command", commands())
 def test_an_interval_says_its_unit(command):
     """Only the distance of two lists has none."""
-    ends = [one for one in figures(SUMMARIES[command], KEYS) if ".ci95." in one.path]
+    ends = [one for one in figures(shape_of(command), KEYS) if ".ci95." in one.path]
 
     assert all("T5D" in one.path for one in ends if one.about.unit is Unit.NUMBER)

@@ -100,7 +100,7 @@ def test_a_model_that_is_always_wrong_has_no_sni(suite, card, data, cache, tmp_p
     assert result.summary["systematic"]["SNI"] is None
     console = Console(file=io.StringIO())
     tables.render([result.summary], console)
-    assert "SNI -" in console.file.getvalue()
+    assert "SNI –" in console.file.getvalue()
 
 
 def test_two_cards_of_one_name_are_refused(suite, card, data, cache, tmp_path):

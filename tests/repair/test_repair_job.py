@@ -157,7 +157,7 @@ def test_a_change_that_is_possible_only_with_another_has_no_figure_alone(run):
     assert found["order"].last.value > 0.3
     assert found["kernel"].alone is not None
     assert found["order"].share is found["kernel"].share is None
-    row = next(row for row in changed(result.summary) if row[0] == "order: rgb")
+    row = next(row for row in changed(result.summary, "").lines() if row[0] == "order: rgb")
     assert row[3] == row[5] == "–" != row[4]
     assert "with the others repairs" in result.summary.verdict.cause
 

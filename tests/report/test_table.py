@@ -4,7 +4,8 @@ import io
 
 from rich.console import Console
 
-from simulator.report.table import Column, Table, as_csv, latex, markdown, page, screen
+from simulator.report.sections.section import Table as Page
+from simulator.report.table import Column, Table, as_csv, latex, markdown, screen
 from simulator.typed import Unit
 
 TABLE = Table(
@@ -17,7 +18,7 @@ TABLE = Table(
 )  # fmt: skip
 READ = [
     ["=cmd|a_b", "12.35", "+0.00", "-1.00 to +2.50", "0.035", "12,345"],
-    ["none", "-", "+1.50", "-", "-", "-"],
+    ["none", "–", "+1.50", "–", "–", "–"],
     ["words", "NC", "-", "", "", ""],
 ]
 
@@ -50,7 +51,7 @@ def test_csv_has_figures_as_they_are_and_no_formula():
 def test_the_screen_and_the_page_have_the_same_cells():
     console = Console(file=io.StringIO(), width=120)
     console.print(screen(TABLE))
-    shown, made = console.file.getvalue(), page(TABLE)
+    shown, made = console.file.getvalue(), Page.of(TABLE)
 
     assert [*made.rows] == READ and made.numbers == 1 and made.caption == "What is shown"
     assert all(cell in shown for row in READ for cell in row)

@@ -248,7 +248,7 @@ def test_the_table_has_the_figures_of_the_summaries(three):
         noise.mean_sr, noise.sni, noise.std,
     ]  # fmt: skip
     assert rows[3][3:] == [f"{100 * one.value:.2f}" for one in found]
-    assert rows[4][3:] == rows[5][3:] == ["NC", *["-"] * 6]
+    assert rows[4][3:] == rows[5][3:] == ["NC", *["–"] * 6]
 
 
 def test_means_over_models_leave_out_what_did_not_converge(three):

@@ -9,23 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.report import charts
+from simulator.report.blame import table
 from simulator.report.charts import Figure
 from simulator.report.colors import BACK, BAD, FAINT, GOOD, GRID, TEXT, judged
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import figure, text
-from simulator.report.words import better, ends, heading, is_significant, points, title
+from simulator.report.words import better, heading, is_significant, points, title
 from simulator.results.suites import Blame, Effect, ExplainSummary
 
 _FOR_WORDS = 0.35
 """Of a waterfall's width, beside it, for the numbers at its bars."""
 _FROM_BAD_TO_GOOD = ((0, BAD), (0.5, BACK), (1, GOOD))
-_BLOCKS = {
-    "swap_in": "alone",
-    "swap_out": "repaired",
-    "waterfall": "in order",
-    "shapley": "Shapley",
-}
 
 
 @part(order=80)
@@ -59,7 +54,10 @@ def shapley(run: Run) -> Section | None:
     )
     if found is None or not isinstance(summary, ExplainSummary):
         return None
-    tables = [_table(summary, metric, blame) for metric, blame in summary.blame.items()]
+    tables = [
+        Table.of(table(summary, heading(summary.task, metric), blame))
+        for metric, blame in summary.blame.items()
+    ]
     return Section(
         found.key, found.title, found.question, _together(summary), found.panels, found.notes,
         tables=tables,
@@ -173,26 +171,6 @@ def _matrix(names: Sequence[str], blame: Blame, turn: int) -> Figure:
 def _in_points(effects: Sequence[Effect]) -> NDArray[np.float64]:
     """Their values; NaN where one is not known."""
     return 100 * np.array([effect.value for effect in effects], np.float64)
-
-
-def _table(summary: ExplainSummary, metric: str, blame: Blame) -> Table:
-    rows = []
-    for name in summary.axes:
-        share = blame.shapley[name]
-        rows.append([
-            f"{name} (changes nothing)" if name in summary.null else name,
-            *(points(blame[block][name]) for block in _BLOCKS),
-            ends(share.ci95),
-            "–" if share.p_holm is None else f"{share.p_holm:.3g}",
-        ])  # fmt: skip
-    clear = [is_significant(blame.shapley[name]) for name in summary.axes]
-    return Table(
-        ["axis", *_BLOCKS.values(), "95 % interval", "Holm p"],
-        rows,
-        f"{heading(summary.task, metric)}, points: {points(blame['total'])} in all",
-        1,
-        frozenset(at for at, one in enumerate(clear) if one),
-    )
 
 
 def _together(summary: ExplainSummary) -> list[str]:

@@ -12,6 +12,7 @@ from simulator.entry_points import Table as OpenTable
 from simulator.errors import UserError, unknown
 from simulator.report.charts import Figure
 from simulator.report.reading import Run
+from simulator.report.table import Table as Figures
 
 _LONG = 16
 """Characters of a column's name for which a phone has no room beside others."""
@@ -89,6 +90,13 @@ class Table:
     numbers: int = 99
     marked: frozenset[int] = frozenset()
     folded: bool = False
+
+    @classmethod
+    def of(cls, table: Figures, folded: bool = False) -> Table:
+        """Return a table of figures as a page shows it."""
+        return cls(
+            table.titles, table.lines(), table.title, table.right, table.marked, folded=folded
+        )
 
     @property
     def narrow(self) -> str:

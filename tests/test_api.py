@@ -65,6 +65,7 @@ def test_a_folder_of_the_same_name_does_not_hide_a_function():
     assert (done.stdout, done.stderr) == ("audit latency tail simulator.latency.screen\n", "")
 
 
+@pytest.mark.prove
 def test_a_type_checker_knows_the_functions(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

@@ -33,6 +33,7 @@ WRONG = {
 }
 
 
+@pytest.mark.prove
 def test_a_renamed_argument_is_found_without_the_device(tmp_path):
     """One run of mypy on all of the backends, each with one call that its library does not take."""
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache")]

@@ -19,6 +19,8 @@ from failing import TURBO, mixed
 
 from simulator import cli, compare
 
+pytestmark = pytest.mark.prove
+
 PAIR = ("pillow_fp32", "opencv_fp32")
 BOXES = ["train.runtime.resources={train_box: 1}", "deploy.runtime.resources={deploy_box: 1}"]
 
@@ -173,7 +175,6 @@ def test_a_resource_that_no_node_has_is_refused(boxes, card, data, tmp_path):
     assert "train_box 1" in line and "deploy_box 1" in line
 
 
-@pytest.mark.prove
 def test_nodes_are_lost(boxes, tmp_path):
     """One of two: the other goes on. The last one: what was done stays, and a third one finishes.
 

@@ -1,6 +1,5 @@
 """The executor ``ray`` with a cluster of its own: what comes out, whatever dies."""
 
-import json
 import os
 import random
 import signal
@@ -18,7 +17,6 @@ import pytest
 import ray  # noqa: F401 - before any cluster is started, as a user's program may
 import steps
 import tiny
-import yaml
 from failing import TURBO, mixed
 from steps_that_kill import Deadly, Here, Late, Named, Slow
 from web_server import serving
@@ -28,8 +26,6 @@ from simulator.cluster import connection
 from simulator.cluster.connection import leave
 from simulator.cluster.executor import RayExecutor
 from simulator.cluster.temporary import clean
-from simulator.contract.installing import install
-from simulator.contract.library import Library
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
@@ -37,12 +33,10 @@ from simulator.modalities.image.modality import IMAGE
 from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.runtimes import RuntimePool
 
+pytestmark = pytest.mark.prove
+
 PAIR = ("pillow_fp32", "opencv_fp32")
 STACKS = ("--train", PAIR[0], "--deploy", PAIR[1])
-RECORDING = {
-    "schema": 1, "name": "board", "device": "a board", "kind": "predictions", "file": "board.csv",
-    "match": "name", "model": "0" * 64,
-}  # fmt: skip
 KILLS = 20
 AGENTS = ("DashboardAgent", "RuntimeEnvAgent", "dashboard/agent.py", "runtime_env/agent/main.py")
 
@@ -78,30 +72,6 @@ def records(folder):
     return pq.read_table(Path(folder) / "records.parquet").drop_columns(["ns"])
 
 
-def test_a_pair_is_what_it_is_in_one_process(card, data, tmp_path):
-    (data / "red" / "broken.jpg").write_bytes(b"no JPEG")
-    here = compare(*PAIR, model=card, data=data, out=tmp_path / "here", under="jpeg:20")
-    there = compare(
-        *PAIR, model=card, data=data, out=tmp_path / "there", under="jpeg:20", executor="ray",
-        workers=2,
-    )  # fmt: skip
-
-    assert records(there.folder).equals(records(here.folder))
-    changing = {"seconds", "latency_ms", "workers"}
-    one, two = ({k: v for k, v in r.summary.model_dump().items() if k not in changing}
-                for r in (here, there))  # fmt: skip
-    assert two == one
-    for picture in sorted(here.folder.rglob("*.png")):
-        copy = there.folder / picture.relative_to(here.folder)
-        assert copy.read_bytes() == picture.read_bytes()
-    manifest = json.loads((there.folder / "manifest.json").read_text())
-    assert "elsewhere" in {row["work"] for row in manifest["time"]["spent"]}
-    told = manifest["executor"]
-    assert (told["name"], told["place"], set(told["nodes"])) == ("ray", "", {"train", "deploy"})
-    assert told["nodes"]["train"][0]["host"] == os.uname().nodename
-
-
-@pytest.mark.prove
 def test_workers_are_killed_at_random_moments(items, tmp_path):
     """Nothing is lost, nothing comes twice, and the order stays."""
     pids = tmp_path / "pids"
@@ -208,7 +178,6 @@ def short():
         yield Path(folder)
 
 
-@pytest.mark.prove
 def test_a_driver_is_killed_and_resumed(card, tmp_path, short):
     """Records are those of a run that nobody interrupted; its workers end with it.
 
@@ -373,66 +342,6 @@ def test_a_step_that_is_no_data_is_refused(items):
 
     with pytest.raises(UserError, match=r"a step is no plain data.*use --executor local$"):
         ran(plan, items)
-
-
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        ("rai", "unknown executor 'rai'; did you mean 'ray'"),
-        ("local:here:1", "local takes no address"),
-        ("ray:", "takes an address behind the colon"),
-        ("ray:nowhere", "an address HOST:PORT expected"),
-        ("ray:localhost:²", "an address HOST:PORT expected"),
-        ("ray:localhost:1", "nobody answers there"),
-        ("ray:node..local:6379", "nobody answers there"),
-    ],
-)
-def test_a_place_that_is_none(card, data, tmp_path, capsys, written, said):
-    leave()
-    given = [*STACKS, "--model", str(card), "--data", str(data)]
-
-    assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", written]) == 2
-
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-def test_ray_is_not_installed(card, data, tmp_path, capsys, monkeypatch):
-    leave()
-    monkeypatch.setattr(connection, "RAY", Library("ray", distribution="ray", extra="ray"))
-    monkeypatch.setitem(sys.modules, "ray", None)
-    given = [*STACKS, "--model", str(card), "--data", str(data)]
-
-    assert cli.main([*given, "--out", str(tmp_path / "out"), "--executor", "ray"]) == 2
-
-    error = capsys.readouterr().err
-    assert install("ray") in error and error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("latency", *STACKS), ("tail", *STACKS),
-        ("faults", *STACKS, "--campaign", "neurons-transient"),
-        ("identify", "--recording", "recording.yaml"),
-    ],
-)  # fmt: skip
-def test_what_is_done_here_takes_no_other_executor(
-    card, data, tmp_path, capsys, monkeypatch, command
-):
-    monkeypatch.chdir(tmp_path)
-    Path("recording.yaml").write_text(yaml.safe_dump(RECORDING))
-    Path("board.csv").write_text("image,prediction,score,margin\n")
-    given = ["--model", str(card), "--data", str(data), "--out", str(tmp_path / "out")]
-
-    told = cli.main([*command, *given, "--executor", "ray"])
-
-    error = capsys.readouterr().err
-    assert told == 2 and error.count("\n") == 1
-    assert f"{command[0]}: runs its stacks in its own process" in error
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_stack_fails_alone_as_in_one_process(card, tmp_path):

@@ -36,6 +36,7 @@ def images(tmp_path):
     return tiny.data(tmp_path / "few", each=8)
 
 
+@pytest.mark.prove
 def test_many_links_killed_twice_give_the_records_of_one_run(card, images, cache, tmp_path):
     """The tool of docs/scale.md, on a small scale: exit code 0 says that no record differs."""
     command = [sys.executable, "tools/large_run.py", "--images", str(images), "--model", str(card)]

@@ -44,6 +44,7 @@ def test_a_plot_has_both_rates_of_every_bit(place, tmp_path):
     assert [text for text in texts if text in ("31", "28", "0")] == ["31", "28", "0"]
 
 
+@pytest.mark.prove
 def test_hooks_give_the_answers_of_the_rows(place, tmp_path):
     """ONNX Runtime fuses the first convolution with its Relu; PyTorch does not."""
     for name in ("torch", "onnx2torch"):

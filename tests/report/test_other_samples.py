@@ -7,7 +7,6 @@ import re
 import pytest
 
 import simulator
-from simulator.experiments.sweep import sweep
 from simulator.testing import text_specimen
 from simulator.testing.audio_specimen import CARD, sine, wav, write
 
@@ -113,7 +112,7 @@ def test_a_sweep_of_texts_that_drops_options_names_no_images(tmp_path, cache):
         "  length: {four: {feeds.max_length: 4}, thirty: {feeds.max_length: 30}}\n"
     )
     given = texts(tmp_path, "multiple_choice")
-    (found,) = sweep(
+    (found,) = simulator.sweep(
         str(tmp_path / "s.yaml"), models=[given["model"]], data=given["data"], out=tmp_path / "run",
         until_decided="worst-flips",
     )  # fmt: skip

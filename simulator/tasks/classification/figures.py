@@ -22,9 +22,9 @@ class ClassificationFlips(Flips):
     mcnemar_p: Probability | None = Field(description="McNemar's exact test")
     mcnemar_midp: Probability | None = Field(description="McNemar's mid-p test")
     top5_flips: int | None = Field(
-        description="images whose set of five best classes differs; None where it was not recorded"
+        description="samples whose set of five best classes differs; None where it was not recorded"
     )
-    top5_flip_rate: Share | None = Field(description="of the images where it was recorded")
+    top5_flip_rate: Share | None = Field(description="of the samples where it was recorded")
     samples_for_tenth_point: int | None = Field(
-        description="images that a delta of 0.1 points would take; None where it cannot occur"
+        description="samples that a delta of 0.1 points would take; None where it cannot occur"
     )

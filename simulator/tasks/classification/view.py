@@ -33,7 +33,7 @@ class ClassificationView(View):
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return the kinds of flips, McNemar's test, and how many images 0.1 points would need."""
         flips = summary["flips"]
-        top5 = self._top5(flips)
+        top5 = self._top5(flips, summary["unit"])
         if not summary["labelled"]:
             return [("", ""), *top5]
         found = [
@@ -50,11 +50,11 @@ class ClassificationView(View):
             found.append(("power", power))
         return found
 
-    def _top5(self, flips: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def _top5(self, flips: Mapping[str, Any], unit: str) -> list[tuple[str, str]]:
         if flips["top5_flips"] is None:
             return []
         found, rate = flips["top5_flips"], flips["top5_flip_rate"]
-        words = f"another set for {found:,} {self.task.unit}s = {rate:.2%}"
+        words = f"another set for {found:,} {unit}s = {rate:.2%}"
         return [("5 best", words)]
 
     def findings(self, summary: Mapping[str, Any]) -> list[str]:

@@ -470,7 +470,7 @@ def not_writable(folder):
     [
         (lambda folder: None, "not a run"),
         (interrupted, "the run is interrupted, not complete"),
-        (half_a_summary, "command: None is not one of ours"),
+        (half_a_summary, "command: None is no experiment that is installed here"),
         (damaged, "a damaged run"),
         (of_other_samples, "a damaged run"),
         (without_samples, "a damaged run"),

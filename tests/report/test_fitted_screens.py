@@ -1,10 +1,10 @@
 """The widest screens at 80 and 120 columns: no line wider, no word broken, every figure there."""
 
 import functools
-import importlib
 import importlib.util
 import re
 from collections import Counter
+from functools import partial
 
 import pytest
 import tiny
@@ -13,6 +13,8 @@ from rich.console import Console
 
 from simulator import cli
 from simulator.cache import VARIABLE
+from simulator.cli.experiment import show
+from simulator.command.experiment import EXPERIMENTS
 from simulator.experiments.job import Result
 from simulator.report.fitted import Fitted
 from simulator.results.read import read_summary
@@ -128,9 +130,8 @@ def printed(monkeypatch, capsys):
 def test_tables_of_a_job_fit(runs, printed, job, width):
     folder = runs(job)
     result = Result(read_summary(folder)[1], folder)
-    given = [result] if job in ("sweep", "robustness") else result
-    show = importlib.import_module(f"simulator.cli.{job}").show
-    narrow, whole = (printed(lambda: show(given, False), each) for each in (width, WHOLE))
+    shown = partial(show, EXPERIMENTS.of(job), [result], as_json=False)
+    narrow, whole = (printed(shown, each) for each in (width, WHOLE))
 
     check(narrow, whole, width)
     if job in ("faults", "robustness"):

@@ -7,15 +7,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from simulator.latency import tail_screen
+from simulator.latency.percentile_table import percentiles
 from simulator.latency.tail_screen import milliseconds
 from simulator.report.fitted import Fitted
+from simulator.report.table import screen
 from simulator.report.terminal import NOTHING, gate, heading, skipped
 from simulator.report.words import count, run_on
 from simulator.results.shared import Latency, Running
 from simulator.results.timed import (
     LatencySummary,
     LoadSummary,
-    Percentile,
     TailSummary,
     TimedStack,
 )
@@ -38,7 +39,8 @@ def latency(summary: LatencySummary, folder: str, console: Console) -> None:
         console: a terminal, or a file that gets plain text.
     """
     _head(summary, console)
-    _percentiles(summary, console)
+    names = {side: side for side in summary.percentiles}
+    console.print(screen(percentiles(summary, names)))
     _stages(summary, console)
     _facts(summary, console)
     _end(summary, folder, console)
@@ -48,7 +50,8 @@ def tail(summary: TailSummary, folder: str, console: Console) -> None:
     """Print the quality of the stacks when late answers are wrong; see :func:`latency`."""
     _head(summary, console)
     tail_screen.blocks(summary, console)
-    _percentiles(summary, console)
+    names = {side: side for side in summary.percentiles}
+    console.print(screen(percentiles(summary, names)))
     _facts(summary, console)
     _end(summary, folder, console)
 
@@ -111,24 +114,6 @@ def _counts(stack: Running) -> list[str]:
 
 def _facts_table() -> Table:
     return Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-
-
-def _percentiles(summary: LatencySummary, console: Console) -> None:
-    sides = summary.percentiles
-    heading("Latency, ms (95 % interval) ≤ LoadGen's early-stopping estimate", console)
-    shown = Fitted("", *map(escape, sides), right=1)
-    for name in next(iter(sides.values())):
-        shown.add_row(name, *(_percentile(rows[name]) for rows in sides.values()))
-    console.print(shown)
-
-
-def _percentile(row: Percentile) -> str:
-    if row.ms is None:
-        return f"[dim]needs {row.needs:,} more[/]"
-    found = milliseconds(row.ms)
-    if row.ci95:
-        found += f" ({milliseconds(row.ci95[0])}–{milliseconds(row.ci95[1])})"
-    return f"{found} ≤{milliseconds(row.early_stopping_ms)}"
 
 
 def _stages(summary: LatencySummary, console: Console) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.latency.percentile_table import percentiles
 from simulator.latency.reading import TimedRun, of_rounds
 from simulator.latency.sections.boxes import BOX, MS, Floats, boxes
 from simulator.latency.times import NEVER, TOTAL, Times
@@ -82,32 +83,15 @@ def latencies(run: TimedRun) -> Section:
         **_lines(run.summary),
     )  # fmt: skip
     drawn.update_xaxes(**milliseconds(low, high))
+    names = {side: look.name for side, look in known.items()}
     return Section(
         "latency",
         "Latency: how long answers take, ms, and how many take longer",
         "How long do most answers of a stack take, and how long is its tail?",
         panels=[Panel(drawn)] if any(len(trace["x"]) for trace in traces) else [],
         notes=_notes(run, known, ranked, low, most),
-        tables=[_percentiles(run.summary["percentiles"], known)],
+        tables=[Table.of(percentiles(run.summary, names))],
     )
-
-
-def _percentiles(rows: Mapping[str, Any], known: Mapping[str, Look]) -> Table:
-    """The percentiles; where samples are too few, how many more are needed."""
-    names = list(next(iter(rows.values())))
-    cells = [[name, *(_carried(rows[side][name]) for side in known)] for name in names]
-    caption = "Latency in ms, 95 % interval; ≤ LoadGen's early-stopping estimate"
-    return Table(["percentile", *(look.name for look in known.values())], cells, caption, 1)
-
-
-def _carried(row: Mapping[str, Any]) -> str:
-    if row["ms"] is None:
-        return f"needs {row['needs']:,} more" if row["needs"] else "–"
-    words = f"{row['ms']:.2f}"
-    if row["ci95"]:
-        words += " ({:.2f} to {:.2f})".format(*row["ci95"])
-    bound = row["early_stopping_ms"]
-    return words if bound is None else f"{words} ≤{bound:.2f}"
 
 
 def _histogram(ms: Floats, look: Look, edges: Floats) -> Trace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,17 @@ from simulator.command.options import Option, Options, Under
 
 if TYPE_CHECKING:
     from simulator.results.audits import AuditSummary
+
+_SPECIMEN = """\
+schema: 1
+name: specimen
+summary: May it be shipped?
+train: pillow_fp32
+deploy: {opencv: opencv_fp32}
+models: {example: {}}
+limit: 4
+rules: [{fail_on: flip_rate > 90%, because: most answers must stay}]
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +56,12 @@ class Audit(Experiment[AuditOptions]):
     screen = "simulator.audit.screen:audit"
     verdict = "simulator.report.verdicts.audits:audit"
     signed = True
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a document of one pair and one rule, on four built-in images."""
+        place = folder / "audit.yaml"
+        place.write_text(_SPECIMEN, "utf-8")
+        return {"document": str(place)}
 
     def report(self, folder: Path) -> None:
         """Write the page of every run below the audit that has one, and its own."""
@@ -108,3 +125,9 @@ class Replay(Experiment[ReplayOptions]):
     screen = "simulator.audit.screen:replay"
     verdict = "simulator.report.verdicts.audits:replay"
     reported = False
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return the bundle of the specimen of an audit, which is run for it."""
+        audit = Audit()
+        asked = AuditOptions(**audit.specimen(folder), out=folder / "audit")  # type: ignore[arg-type]
+        return {"file": str(audit.run(asked).folder / "bundle.zip")}

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import MISSING
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 from simulator.cli import common
 from simulator.cli.exits import GATE_FAILED, PASS
 from simulator.command.experiment import Experiment, place
-from simulator.command.options import Declared, Samples, declared
+from simulator.command.options import Samples, declared
+from simulator.command.parsing import add_options, values_of
 from simulator.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> None:
     """Declare the options of an experiment, and those of every command."""
-    every = declared(experiment.Options)
-    for one in every.values():
-        if one.about.shell:
-            _add(parser, one, every)
+    add_options(parser, experiment.Options)
     if experiment.formats:
         parser.add_argument(
             "--format", choices=("text", *experiment.formats), default="text",
@@ -35,7 +32,8 @@ def arguments(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> N
             "--table", choices=experiment.tables, default=experiment.tables[0],
             help="which table, with --format",
         )  # fmt: skip
-    if issubclass(experiment.Options, Samples) and {"model", "models"} & set(every):
+    every = set(declared(experiment.Options))
+    if issubclass(experiment.Options, Samples) and {"model", "models"} & every:
         parser.add_argument(
             "--example", metavar="NAME",
             help="a built-in model and its samples, in place of --model: image (the default), "
@@ -53,62 +51,11 @@ def arguments(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> N
     )
 
 
-def _add(parser: argparse.ArgumentParser, one: Declared, every: dict[str, Declared]) -> None:
-    about, group = one.about, parser
-    said: dict[str, Any] = {"help": about.help.replace("%", "%%")}
-    if about.positional:
-        parser.add_argument(one.name, metavar=about.metavar, **said)
-        return
-    excluded = next((o for o in every.values() if o.about.excludes == one.name), None)
-    if about.excludes or (about.instead and not excluded):
-        group = parser.add_mutually_exclusive_group(required=one.required)  # type: ignore[assignment]
-    elif excluded:
-        return  # it is added with the other
-    if one.required and group is parser:
-        said["required"] = True
-    group.add_argument(one.flag, dest=one.name, **said, **_taken(one))
-    if about.instead:
-        flag, words, _ = about.instead
-        group.add_argument(f"--{flag}", metavar=about.metavar, help=words.replace("%", "%%"))
-    if about.excludes:
-        other = every[about.excludes]
-        text = other.about.help.replace("%", "%%")
-        group.add_argument(other.flag, dest=other.name, help=text, **_taken(other))
-
-
-def _taken(one: Declared) -> dict[str, Any]:
-    """How argparse reads an option: its values, its default, what it is called."""
-    about, kind = one.about, one.one
-    default = None if one.default is MISSING else one.default
-    if kind is bool:
-        return {"action": "store_true"}
-    found: dict[str, Any] = {"default": list(default or ()) if one.several else default}
-    if one.several:
-        found["action"] = "extend" if about.parse else "append"
-    if about.parse:
-        found["type"] = about.parse
-    elif get_origin(kind) is Literal:
-        found["choices"] = get_args(kind)
-    elif kind is not str:
-        found["type"] = kind
-    if about.alone:
-        found |= {"nargs": "?", "const": about.alone}
-    if about.metavar:
-        found["metavar"] = about.metavar
-    return found
-
-
 def run(experiment: Experiment[Any], given: argparse.Namespace) -> int:
     """Run an experiment and print its result; the exit code is that of its gate."""
     from simulator.cli.progress import Bar
 
-    every = declared(experiment.Options)
-    values = {name: getattr(given, name) for name, one in every.items() if one.about.shell}
-    for one in every.values():
-        if one.about.instead:
-            flag, _, also = one.about.instead
-            if (other := getattr(given, flag.replace("-", "_"))) is not None:
-                values |= {one.name: other, **also}
+    values = values_of(given, experiment.Options)
     sign = common.signing(getattr(given, "sign", None))
     with Bar(given.explain_plan) as bar:
         report = experiment.report if experiment.reported else None

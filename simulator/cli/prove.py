@@ -9,6 +9,7 @@ simulate prove importer FILE             with a small file of yours
 simulate prove model_format FILE         with a small model of yours
 simulate prove graph_pass NAME           on a small model of each operator family
 simulate prove executor NAME             against the local one
+simulate prove experiment NAME           by a small run that it brings
 
 All that one backend offers: simulate backends prove NAME
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 KINDS = (
     "stage", "condition", "modality", "task", "data_format", "importer", "model_format",
-    "graph_pass", "executor",
+    "graph_pass", "executor", "experiment",
 )  # fmt: skip
 
 _SUITES = {
@@ -42,6 +43,7 @@ _SUITES = {
     "executor": "executors",
     "importer": "importers",
     "model_format": "model_formats",
+    "experiment": "experiments",
 }
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from simulator.command import options as groups
 from simulator.command.options import Declared, declared
 from simulator.entry_points import Table
-from simulator.errors import unknown
+from simulator.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,6 +85,20 @@ class Experiment(Generic[O]):
             UserError: anything that the caller can fix; the message says how.
         """
         return place(self.runs)(self, asked)
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return options of a small run, by which the experiment is tried.
+
+        Args:
+            folder: empty; for the files that the run needs.
+
+        Raises:
+            UserError: it has none, and cannot be tried.
+        """
+        raise UserError(
+            f"the experiment {self.name!r} has no specimen to try it with; write its specimen(), "
+            "see docs/conformance.md"
+        )
 
     def show(self, found: Sequence[Any], console: Console) -> None:
         """Print a run, or those of several models where they are shown together.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from simulator.command.experiment import Experiment
@@ -63,6 +65,11 @@ class Faults(Experiment[FaultsOptions]):
     printer = "simulator.faults.tables:printed"
     formats = ("markdown", "latex", "csv")
     in_process = "puts its faults into what runs in its own process"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return four faults, on three built-in images."""
+        own = {"campaign": "neurons-transient", "number": 4}
+        return {**own, "profiles": ["pillow_fp32"], "limit": 3}
 
     def question(self, summary: FaultsSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""

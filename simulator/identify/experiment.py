@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from simulator.command.experiment import Experiment
+from simulator.command.experiment import Experiment, function
 from simulator.command.options import OneModel, Option
 
 if TYPE_CHECKING:
     from simulator.results.identify import IdentifySummary
 
 BASE = "pillow_fp32"
+_RECORDING = """\
+schema: 1
+name: specimen
+device: OpenCV
+kind: predictions
+file: board.csv
+match: name
+"""
+_SPACE = """\
+schema: 1
+name: specimen
+summary: two ways of resizing
+source: docs/conformance.md
+train: pillow_fp32
+columns:
+  resize:
+    opencv: {resize.backend: opencv, resize.antialias: null}
+    nearest: {resize.interpolation: nearest}
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +79,20 @@ class Identify(Experiment[IdentifyOptions]):
     verdict = "simulator.report.verdicts.identified:identify"
     gate = False
     in_process = "searches what runs in its own process"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return what a stack answers to four built-in images, and a space of two options."""
+        stack = {"train": "pillow_fp32", "deploy": "opencv_fp32"}
+        run = function("run")(**stack, limit=4, quick=True, out=folder / "run")
+        rows = [one for one in run.records().to_pylist() if one["side"] == "deploy"]
+        named = ("prediction", "score", "margin")
+        lines = [",".join([one["sample"], *(repr(one[key]) for key in named)]) for one in rows]
+        table = "\n".join([",".join(["image", *named]), *lines, ""])
+        (folder / "board.csv").write_text(table, "utf-8")
+        model = json.loads((run.folder / "manifest.json").read_text("utf-8"))["model"]["sha256"]
+        (folder / "recording.yaml").write_text(f"{_RECORDING}model: {model}\n", "utf-8")
+        (folder / "space.yaml").write_text(_SPACE, "utf-8")
+        return {"recording": str(folder / "recording.yaml"), "space": str(folder / "space.yaml")}
 
     def passed(self, summary: IdentifySummary) -> bool:
         """Whether a stack gives what was recorded."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from simulator.command.experiment import Experiment
@@ -77,6 +78,10 @@ class Latency(Experiment[LatencyOptions]):
     verdict = "simulator.report.verdicts.timed:latency"
     in_process = HERE
 
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return twenty inferences of three built-in images."""
+        return {"profiles": ["pillow_fp32"], "queries": 20, "limit": 3}
+
     def question(self, summary: LatencySummary | LoadSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""
         names = " and ".join(summary.stacks)
@@ -131,6 +136,10 @@ class Tail(Experiment[TailOptions]):
     screen = "simulator.latency.screen:tail"
     verdict = "simulator.report.verdicts.timed:tail"
     in_process = HERE
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return two rounds over three built-in images."""
+        return {"profiles": ["pillow_fp32"], "rounds": 2, "limit": 3}
 
     def question(self, summary: TailSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment
@@ -11,6 +12,19 @@ from simulator.command.options import Allowed, OneModel, Option, Under
 
 if TYPE_CHECKING:
     from simulator.results.repair import RepairSummary
+
+_SPECIMEN = """\
+schema: 1
+name: specimen
+summary: another way of resizing
+source: docs/conformance.md
+axes:
+  resize:
+    antialiased:
+      set: {resize: pil-bilinear}
+      cost: {hours: 2, work: Pillow in place of OpenCV}
+      why: as training does it
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +81,13 @@ class Repair(Experiment[RepairOptions]):
     summary = "simulator.results.repair:RepairSummary"
     screen = "simulator.repair.screen:show"
     verdict = "simulator.report.repairs:told"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a pair, a change and a rule, on eight built-in images."""
+        place = folder / "options.yaml"
+        place.write_text(_SPECIMEN, "utf-8")
+        pair = {"train": "pillow_fp32", "deploy": "opencv_fp32", "repairs": str(place)}
+        return {**pair, "gate": ["flip_rate < 90%"], "limit": 8}
 
     def question(self, summary: RepairSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""

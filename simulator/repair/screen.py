@@ -45,5 +45,5 @@ def show(summary: RepairSummary, folder: str, console: Console) -> None:
         console.print(f"[yellow]note[/] {escape(more)}", highlight=False)
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
-    print(f"run: {folder}")
-    print(f"in it: {summary.profile}, the answer as a profile; options.yaml, the document")
+    inside = f"in it: {summary.profile}, the answer as a profile; options.yaml, the document"
+    console.print(f"run: {folder}\n{inside}", soft_wrap=True, markup=False, highlight=False)

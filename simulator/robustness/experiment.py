@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,16 @@ from simulator.command.options import Gate, Models, Option, Question, Stacks
 
 if TYPE_CHECKING:
     from simulator.results.robustness import RobustnessSummary
+
+_SPECIMEN = """\
+schema: 1
+name: specimen
+summary: two severities of fog
+source: docs/conformance.md
+conditions:
+  weather:
+    fog: [fog:1, fog:3]
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +60,12 @@ class Robustness(Experiment[RobustnessOptions]):
     verdict = "simulator.report.verdicts.conditions:robustness"
     formats = ("markdown", "latex", "csv")
     tables = ("conditions", "robustmq")
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a suite of one condition, on four built-in images."""
+        place = folder / "suite.yaml"
+        place.write_text(_SPECIMEN, "utf-8")
+        return {"suite": str(place), "profiles": ["pillow_fp32"], "limit": 4}
 
     def question(self, summary: RobustnessSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""

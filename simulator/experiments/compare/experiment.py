@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment
@@ -44,6 +46,10 @@ class Compare(Experiment[CompareOptions]):
     summary = "simulator.results.pair:PairSummary"
     screen = "simulator.report.terminal:render"
     verdict = "simulator.report.verdicts.pairs:run"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a pair on four built-in images."""
+        return {"train": "pillow_fp32", "deploy": "opencv_fp32", "limit": 4}
 
     def question(self, summary: PairSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""

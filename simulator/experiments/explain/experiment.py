@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator.command.experiment import Experiment
@@ -41,6 +43,10 @@ class Explain(Experiment[ExplainOptions]):
     screen = "simulator.report.blame:explain"
     verdict = "simulator.report.verdicts.pairs:explain"
     gate = False
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a pair on four built-in images."""
+        return {"train": "pillow_fp32", "deploy": "opencv_fp32", "limit": 4}
 
     def question(self, summary: ExplainSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""

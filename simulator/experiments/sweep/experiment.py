@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
 
     from simulator.experiments.job import Result
     from simulator.results.suites import SweepSummary
+
+_SUITE = """\
+schema: 1
+name: specimen
+summary: two ways of resizing
+source: docs/conformance.md
+train: pillow_fp32
+columns:
+  resize:
+    opencv: {resize.backend: opencv, resize.antialias: null}
+    nearest: {resize.interpolation: nearest}
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +59,10 @@ class Sweep(Experiment[SweepOptions]):
     printer = "simulator.report.sweep:printed"
     compared = "simulator.cli.report:compare"
 
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a suite of two options, on four built-in images."""
+        return two_options(folder)
+
     def show(self, found: Sequence[Result[SweepSummary]], console: Console) -> None:
         """Print one table of all models."""
         from simulator.report.sweep import render
@@ -68,3 +85,10 @@ class Sweep(Experiment[SweepOptions]):
             f"{summary.model}: suite {summary.suite}",
             f"What does each option of {summary.suite} cost {summary.model}?",
         )
+
+
+def two_options(folder: Path) -> dict[str, object]:
+    """Return the options of a small run of a suite, which is written into a folder."""
+    place = folder / "suite.yaml"
+    place.write_text(_SUITE, "utf-8")
+    return {"suite": str(place), "limit": 4}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment
 from simulator.command.options import OneModel, Option, Suite, Under
+from simulator.experiments.sweep.experiment import two_options
 
 if TYPE_CHECKING:
     from simulator.results.suites import WorstSummary
@@ -43,6 +46,10 @@ class Worst(Experiment[WorstOptions]):
     screen = "simulator.report.blame:worst"
     verdict = "simulator.report.verdicts.suites:worst"
     gate = False
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a suite of two options, on four built-in images."""
+        return two_options(folder)
 
     def question(self, summary: WorstSummary) -> tuple[str, str]:
         """Return the title of a run's page, and the question that it answers."""

@@ -1,0 +1,250 @@
+"""The checks that every experiment must pass, on a small run that it brings."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import io
+import json
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from simulator.command.experiment import EXPERIMENTS, Experiment
+from simulator.command.options import Declared, Progress, declared
+from simulator.command.parsing import add_options, values_of
+from simulator.errors import RunError, UserError
+from simulator.files import TEXT, read_file
+from simulator.report.command import words
+from simulator.report.words import PAGE
+from simulator.results.layout import RECORDS, SUMMARY
+from simulator.results.read import read_manifest, read_summary, read_table
+from simulator.testing.subject import expect, refused
+from simulator.testing.tasks import Verdict, verdict
+from simulator.typed import plain
+
+UNKNOWN = "conformance_knows_this_alone"
+STOP = 2
+"""How often an interrupted run has told its progress."""
+
+
+class _Told(Progress):
+    """Counts what a run tells of its samples.
+
+    Args:
+        stop: interrupt the run when it has told so much; None: never.
+    """
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.times, self._stop = 0, stop
+
+    def advance(self, done: int, total: int) -> None:
+        self.times += 1
+        if self.times == self._stop:
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class ExperimentSubject:
+    """An experiment, and a small run of it.
+
+    Attributes:
+        experiment: the experiment.
+        asked: its specimen: options by their names in Python.
+        scratch: a folder for runs.
+    """
+
+    experiment: Experiment[Any]
+    asked: Mapping[str, object]
+    scratch: Path
+
+    @cached_property
+    def every(self) -> dict[str, Declared]:
+        """Its options by name."""
+        return declared(self.experiment.Options)
+
+    @cached_property
+    def finished(self) -> Any:
+        """The :class:`simulator.Result` of a run that nothing disturbed."""
+        return self.run("finished")
+
+    @cached_property
+    def request(self) -> Mapping[str, object]:
+        """The options that its run says for another one."""
+        found: Mapping[str, object] = read_manifest(self.finished.folder)["request"]["arguments"]
+        return found
+
+    def run(self, name: str, **more: Any) -> Any:
+        """Run it in a folder of the scratch; of several models the first one's result."""
+        asked = {**self.asked, "out": self.scratch / name, **more}
+        found = self.experiment.run(self.experiment.Options(**asked))
+        return found[0] if isinstance(found, list) else found
+
+    def place(self, name: str) -> Path:
+        """Return where a run in another folder of the scratch leaves its manifest."""
+        finished: Path = self.finished.folder
+        return self.scratch / name / finished.relative_to(self.scratch / "finished")
+
+
+def every_option_is_explained(subject: ExperimentSubject) -> None:
+    """What it does is said in a few words, and so is each option, in one line."""
+    expect(subject.experiment.about, "about: a few words expected, got none")
+    expect(subject.experiment.__doc__, "the help of the command (a docstring) expected, got none")
+    for name, one in subject.every.items():
+        text = one.about.help
+        expect(
+            text.strip() and "\n" not in text, f"{name}: one line of help expected, got {text!r}"
+        )
+
+
+def the_command_line_says_the_request(subject: ExperimentSubject) -> None:
+    """The command line of its request, which pages show, is read as the request again."""
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_options(parser, subject.experiment.Options)
+    _, *lines = words(subject.experiment.name, subject.request)
+    line = [word for each in lines for word in each]
+    try:
+        found = values_of(parser.parse_args(line), subject.experiment.Options)
+    except (argparse.ArgumentError, SystemExit) as error:
+        expect(False, f"options of the command expected, got {' '.join(line)}: {error}")
+    for name, value in _of_one_model(subject.experiment, subject.request).items():
+        got = json.loads(json.dumps(found[name], default=str))
+        expect(got == value, f"{name}: {value!r} expected from the command line, got {got!r}")
+
+
+def _of_one_model(
+    experiment: Experiment[Any], request: Mapping[str, object]
+) -> Mapping[str, object]:
+    """A request as options; of several models it is about one, which may be the built-in one."""
+    if not experiment.several:
+        return request
+    model = request["model"]
+    rest = {name: value for name, value in request.items() if name != "model"}
+    return rest | {"models": [] if model is None else [model]}
+
+
+def an_interrupted_run_goes_on(subject: ExperimentSubject) -> str | None:
+    """A run that is interrupted and asked for again by its request has the same records."""
+    told, place = _Told(STOP), subject.place("stopped")
+    try:
+        subject.run("stopped", progress=told)
+        expect(False, f"progress told {STOP} times or more expected, got {told.times}")
+    except KeyboardInterrupt:
+        pass
+    again = subject.experiment.again(read_manifest(place)["request"]["arguments"])
+    subject.experiment.run(subject.experiment.Options(**again, out=place, resume=True))
+    wanted, got = (_records(one) for one in (subject.finished.folder, place))
+    expect(wanted.keys() == got.keys(), f"{sorted(wanted)} expected, got {sorted(got)}")
+    for file, rows in wanted.items():
+        expect(got[file] == rows, f"{file}: equal records expected, got others")
+    return None if wanted else f"it has no {RECORDS}"
+
+
+def _records(folder: Path) -> dict[str, str]:
+    """The records of a run and of the runs below it, without their times."""
+    found = {}
+    for place in sorted(folder.rglob(RECORDS)):
+        names = [name for name in pq.read_schema(place).names if name != "ns"]
+        found[str(place.relative_to(folder))] = repr(read_table(place).select(names).to_pylist())
+    return found
+
+
+def its_summary_is_read_back(subject: ExperimentSubject) -> None:
+    """``summary.json`` is what was returned, and has each field of its schema and no other."""
+    given, folder = subject.finished.summary, subject.finished.folder
+    try:
+        found = read_summary(folder)[1]
+    except RunError as error:
+        expect(False, f"a summary that can be read expected, got {error}")
+    same = plain(found) == plain(given)
+    expect(same, "the summary that was returned expected, got another")
+    written = json.loads(read_file(folder / SUMMARY, TEXT))
+    lacking = set(plain(given)) ^ set(written)
+    expect(not lacking, f"the fields of the schema expected, got a difference in {sorted(lacking)}")
+
+
+def the_verdict_is_shown(subject: ExperimentSubject) -> None:
+    """The summary has a verdict, the screen prints something, and the page has each sentence."""
+    experiment, found = subject.experiment, subject.finished
+    said = found.summary.verdict
+    expect(said and said.lost, "a verdict of a sentence or more expected, got none")
+    screen = io.StringIO()
+    experiment.show([found], Console(file=screen, width=200))
+    expect(screen.getvalue().strip(), "a screen expected, got nothing")
+    if not experiment.reported:
+        return
+    experiment.report(found.folder)
+    page = _text((found.folder / PAGE).read_text("utf-8"))
+    for sentence in said.lost:
+        expect(_text(html.escape(sentence)) in page, f"on the page {sentence!r} expected, got none")
+
+
+def _text(page: str) -> str:
+    """What is read of a page."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", page)).split())
+
+
+def what_is_unknown_is_refused_first(subject: ExperimentSubject) -> None:
+    """An option, a model and a figure that there is not are refused before any sample is run."""
+    try:
+        subject.experiment.again({**subject.request, UNKNOWN: 1})
+        expect(False, f"{UNKNOWN} in a request: a refusal expected, got none")
+    except TypeError:
+        pass
+    wrong: Mapping[str, object] = {
+        "model": f"{UNKNOWN}.yaml",
+        "models": [f"{UNKNOWN}.yaml"],
+        "fail_on": [f"{UNKNOWN} > 1"],
+    }
+    for name in wrong.keys() & subject.every.keys():
+        told = _Told()
+        try:
+            subject.run(f"wrong {name}", progress=told, **{name: wrong[name]})
+            expect(False, f"{name} {UNKNOWN}: a refusal expected, got a run")
+        except UserError:
+            expect(not told.times, f"{name} {UNKNOWN}: a refusal at first expected, got samples")
+
+
+def a_run_is_not_overwritten(subject: ExperimentSubject) -> None:
+    """A folder that holds a run is refused in one line, and the run stays as it is."""
+    folder = subject.finished.folder
+    before = read_manifest(folder)
+    refused("its own folder again", lambda: subject.run("finished"))
+    expect(read_manifest(folder) == before, "the run as it was expected, got another")
+
+
+ExperimentCheck = Callable[[ExperimentSubject], str | None]
+EXPERIMENT_CHECKS: tuple[ExperimentCheck, ...] = (
+    every_option_is_explained,
+    the_command_line_says_the_request,
+    an_interrupted_run_goes_on,
+    its_summary_is_read_back,
+    the_verdict_is_shown,
+    what_is_unknown_is_refused_first,
+    a_run_is_not_overwritten,
+)
+
+
+def prove_experiment(what: str | type[Experiment[Any]]) -> list[Verdict]:
+    """Run every check on an experiment, with its specimen.
+
+    Args:
+        what: the name of an installed experiment, or its class.
+
+    Raises:
+        UserError: there is no such experiment, or it brings no specimen.
+        MissingLibrary: what the specimen needs is not installed.
+    """
+    experiment = EXPERIMENTS.of(what) if isinstance(what, str) else what()
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder) / "specimen"
+        files.mkdir()
+        subject = ExperimentSubject(experiment, experiment.specimen(files), Path(folder))
+        return [verdict(check, subject) for check in EXPERIMENT_CHECKS]

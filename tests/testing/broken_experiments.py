@@ -1,0 +1,116 @@
+"""An experiment that is right, on the tiny classifier, and others, each with one fault."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import tiny
+
+from simulator.command.options import Option
+from simulator.experiments.compare.experiment import Compare, CompareOptions
+
+
+class Correct(Compare):
+    """Compares two stacks."""
+
+    def specimen(self, folder):
+        return {
+            "train": "pillow_fp32", "deploy": "opencv_fp32", "quick": True,
+            "model": str(tiny.card(folder)), "data": str(tiny.data(folder / "data", 1)),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silent(CompareOptions):
+    depth: Annotated[int, Option(" ")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class InPercent(CompareOptions):
+    share: Annotated[float, Option("a share", parse=lambda text: float(text) / 100)] = 0.0
+
+
+class Unexplained(Correct):
+    """An option has no help."""
+
+    Options = Silent
+
+
+class ReadOtherwise(Correct):
+    """The shown command line says a share, the option takes a percentage."""
+
+    Options = InPercent
+
+    def specimen(self, folder):
+        return super().specimen(folder) | {"share": 0.5}
+
+
+class BeginsAnother(Correct):
+    """A run that goes on is one of other samples."""
+
+    def run(self, asked):
+        return super().run(asked.without(limit=2) if asked.resume else asked)
+
+
+class SaysNoProgress(Correct):
+    """Nobody is told of samples."""
+
+    def run(self, asked):
+        return super().run(asked.without(progress=None))
+
+
+class ReturnsAnother(Correct):
+    """What is returned is not what was written."""
+
+    def run(self, asked):
+        found = super().run(asked)
+        return replace(found, summary=found.summary.model_copy(update={"seconds": -1.0}))
+
+
+class EmptyPage(Correct):
+    """The page says nothing."""
+
+    def report(self, folder):
+        (folder / "report.html").write_text("<html></html>")
+
+
+class EmptyScreen(Correct):
+    """The screen says nothing."""
+
+    def show(self, found, console):
+        pass
+
+
+class TakesAnything(Correct):
+    """An unknown option of a request is left out."""
+
+    def again(self, arguments):
+        return {name: value for name, value in arguments.items() if name in self.known()}
+
+    def known(self):
+        return {"train", "deploy", "quick", "model", "data", "limit", "seed"}
+
+
+class KnowsEveryFigure(Correct):
+    """Rules on figures that there are not are left out."""
+
+    def run(self, asked):
+        return super().run(asked.without(fail_on=()))
+
+
+class Overwrites(Correct):
+    """Every run replaces what is there."""
+
+    def run(self, asked):
+        return super().run(asked.without(overwrite=not asked.resume))
+
+
+FAULTS = {
+    "every_option_is_explained": [Unexplained],
+    "the_command_line_says_the_request": [ReadOtherwise],
+    "an_interrupted_run_goes_on": [BeginsAnother, SaysNoProgress],
+    "its_summary_is_read_back": [ReturnsAnother],
+    "the_verdict_is_shown": [EmptyPage, EmptyScreen],
+    "what_is_unknown_is_refused_first": [TakesAnything, KnowsEveryFigure],
+    "a_run_is_not_overwritten": [Overwrites],
+}
+"""Check → experiments that trip it, and no other."""

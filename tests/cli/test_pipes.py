@@ -9,13 +9,15 @@ import zipfile
 import pytest
 import tiny
 
+from simulator import cli
+
 COMMAND = [sys.executable, "-m", "simulator.cli"]
 GONE = ["| true", "| head -n 1 >/dev/null", "2>&1 | true"]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A card, images and a forged bundle."""
+    """A card, images, a forged bundle and a finished run."""
     folder = tmp_path_factory.mktemp("pipes")
     tiny.card(folder / "model")
     tiny.data(folder / "data", each=4)
@@ -24,6 +26,9 @@ def place(tmp_path_factory):
     with zipfile.ZipFile(folder / "forged.zip", "w") as packed:
         for name, content in {**members, "digests.json": json.dumps(listed)}.items():
             packed.writestr(name, content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert cli.main([*RUN, "--out", "done", "--quick"]) == 0
     return folder
 
 
@@ -50,7 +55,6 @@ RUN = ["--train", "pillow_fp32", "--deploy", "pillow_fp32", "--set", "deploy.col
     ],
 )
 def test_the_exit_code_is_that_without_a_pipe(place, words, code, after):
-    assert shell(place, words, ">/dev/null")[0] == code
     found, told = shell(place, words, after)
 
     assert (found, "Error" in told) == (code, False)
@@ -58,13 +62,9 @@ def test_the_exit_code_is_that_without_a_pipe(place, words, code, after):
 
 @pytest.mark.parametrize("words", [["--fail-on", "flip_rate > 1%"], ["--list"]])
 def test_a_gate_that_nobody_reads_is_the_same_gate(place, words):
-    shell(place, [*RUN, "--out", "done", "--quick"], ">/dev/null")
     gate = ["gate", "done", *words]
 
-    whole, _ = shell(place, gate, ">/dev/null")
-
-    assert whole == int("--fail-on" in words)
-    assert {shell(place, gate, after)[0] for after in GONE} == {whole}
+    assert {shell(place, gate, after)[0] for after in GONE} == {int("--fail-on" in words)}
 
 
 def test_a_job_runs_to_its_end_without_a_reader(place):

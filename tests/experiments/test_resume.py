@@ -20,10 +20,29 @@ from simulator.profile.load import shipped_folder
 from simulator.results import store
 
 
-@pytest.fixture
-def many(tmp_path):
-    """90 images, more than two chunks of records."""
-    return tiny.data(tmp_path / "many", each=30)
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a card and 90 images, more than two chunks of records."""
+    folder = tmp_path_factory.mktemp("place")
+    tiny.card(folder / "model")
+    tiny.data(folder / "many", each=30)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def card(place):
+    return place / "model" / "card.yaml"
+
+
+@pytest.fixture(scope="module")
+def many(place):
+    return place / "many"
+
+
+@pytest.fixture(scope="module")
+def whole(place, card, many):
+    """The folder of a run that nothing interrupted."""
+    return run(card, many, place / "whole", workers=2)[0].folder
 
 
 def run(card, many, out, **options):
@@ -31,8 +50,7 @@ def run(card, many, out, **options):
 
 
 @pytest.mark.parametrize("stop", [1, 32, 70])
-def test_resumed_records_are_byte_equal(card, many, cache, tmp_path, capsys, stop):
-    whole = run(card, many, tmp_path / "whole")[0].folder
+def test_resumed_records_are_byte_equal(card, many, whole, cache, tmp_path, stop):
     with pytest.raises(KeyboardInterrupt):
         run(card, many, tmp_path / "stopped", progress=StopsAt(stop))
     folder = tmp_path / "stopped" / "colors"
@@ -46,8 +64,8 @@ def test_resumed_records_are_byte_equal(card, many, cache, tmp_path, capsys, sto
     assert not (folder / "parts").exists()
 
 
-def test_a_complete_run_is_left_alone_and_json_is_json(card, many, cache, tmp_path, capsys):
-    folder = run(card, many, tmp_path / "run")[0].folder
+def test_a_complete_run_is_left_alone_and_json_is_json(whole, capsys):
+    folder = whole
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     capsys.readouterr()
 
@@ -60,23 +78,21 @@ def test_a_complete_run_is_left_alone_and_json_is_json(card, many, cache, tmp_pa
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_records_do_not_depend_on_workers_or_memory(card, many, cache, tmp_path, workers):
-    first = run(card, many, tmp_path / "a", workers=2)[0].folder
+def test_records_do_not_depend_on_workers_or_memory(card, many, whole, cache, tmp_path, workers):
     other = run(card, many, tmp_path / "b", workers=workers, memory=1)[0].folder
 
-    assert (first / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
+    assert (whole / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_records_do_not_depend_on_the_chunk(card, many, cache, tmp_path, monkeypatch, chunk):
-    first = run(card, many, tmp_path / "a")[0].folder
+def test_records_do_not_depend_on_the_chunk(card, many, whole, cache, tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(store, "CHUNK", chunk)
     other = run(card, many, tmp_path / "b")[0].folder
 
-    assert (first / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
+    assert (whole / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
 
 
-def test_answers_do_not_depend_on_the_order_of_the_stacks(card, many, cache, tmp_path):
+def test_answers_do_not_depend_on_the_order_of_the_stacks(card, many, whole, cache, tmp_path):
     """The same suite with its columns and options turned round."""
     spec = yaml.safe_load((shipped_folder("suites") / "robustmq-s.yaml").read_text())
     columns = reversed(spec["columns"].items())
@@ -84,21 +100,18 @@ def test_answers_do_not_depend_on_the_order_of_the_stacks(card, many, cache, tmp
     turned = tmp_path / "turned.yaml"
     turned.write_text(yaml.safe_dump(spec, sort_keys=False))
 
-    def digests(result):
-        table = pq.read_table(result.folder / "records.parquet").to_pylist()
+    def digests(folder):
+        table = pq.read_table(folder / "records.parquet").to_pylist()
         return {(row["sample"], row["side"]): row["digest"] for row in table}
 
-    (there,) = run(card, many, tmp_path / "a")
     (back,) = sweep(str(turned), models=[card], data=many, out=tmp_path / "b")
 
-    assert digests(there) == digests(back)
+    assert digests(whole) == digests(back.folder)
 
 
-def test_kill_9_loses_nothing_that_was_finished(card, cache, tmp_path):
-    data = tiny.data(tmp_path / "data", each=30)
-    whole = run(card, data, tmp_path / "whole")[0].folder
+def test_kill_9_loses_nothing_that_was_finished(card, many, whole, cache, tmp_path):
     folder = tmp_path / "killed" / "colors"
-    arguments = ["sweep", "--suite", "robustmq-s", "--model", card, "--data", data]
+    arguments = ["sweep", "--suite", "robustmq-s", "--model", card, "--data", many]
 
     done = ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *arguments, "--out", folder.parent)
 
@@ -110,7 +123,8 @@ def test_kill_9_loses_nothing_that_was_finished(card, cache, tmp_path):
     assert (folder / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
 
 
-def test_a_run_of_other_images_is_not_resumed(card, many, cache, tmp_path):
+def test_a_run_of_other_images_is_not_resumed(card, cache, tmp_path):
+    many = tiny.data(tmp_path / "many", each=30)
     with pytest.raises(KeyboardInterrupt):
         run(card, many, tmp_path / "out", progress=StopsAt(40))
     folder = tmp_path / "out" / "colors"
@@ -120,7 +134,8 @@ def test_a_run_of_other_images_is_not_resumed(card, many, cache, tmp_path):
         run(card, many, folder, resume=True)
 
 
-def test_a_run_of_other_labels_is_not_resumed(card, many, cache, tmp_path):
+def test_a_run_of_other_labels_is_not_resumed(card, cache, tmp_path):
+    many = tiny.data(tmp_path / "many", each=30)
     with pytest.raises(KeyboardInterrupt):
         run(card, many, tmp_path / "out", progress=StopsAt(40))
     (many / "red").rename(many / "was_red")

@@ -32,7 +32,7 @@ demo: .venv/demo
 # half of what the other has left.
 PYTEST := PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test: install browser
+test: install
 	$(PYTEST)
 
 prove: install browser

@@ -215,6 +215,7 @@ def test_only_nearest_fits_yuv_planes():
     assert not TensorFlowDecoder.gives_planes
 
 
+@pytest.mark.prove
 def test_pytorch_can_compile_behind_it():
     """PyTorch's CUDA builds bring Triton, which ends a process that has TensorFlow already."""
     code = (

@@ -248,6 +248,7 @@ quantize(sys.argv[1], sys.argv[2], sys.argv[3], settings)
 """
 
 
+@pytest.mark.prove
 @needs_onnx2torch
 def test_killed_and_continued_gives_the_same_weights(card):
     folder = card.parent

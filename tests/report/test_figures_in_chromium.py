@@ -7,6 +7,8 @@ from test_figures import DEGENERATE, HOSTILE, hostile, two
 
 from simulator.report import page
 
+pytestmark = pytest.mark.prove
+
 WIDTHS = [400, 1600]
 ODD = [
     "one sample, one round", "nothing takes time", "outliers", "all fail", "recorded", "nulls",

@@ -15,6 +15,8 @@ from test_looks_section import effect, entry, feature, noise, png, run_of
 from simulator.report.colors import css
 from simulator.report.sections.gallery import looks, more_looks
 
+pytestmark = pytest.mark.prove
+
 CANVAS = """(number) => {
     const shown = document.querySelectorAll("canvas")[number];
     const copy = new OffscreenCanvas(shown.width, shown.height).getContext("2d");

@@ -6,6 +6,8 @@ from simulator import compare
 from simulator.report import page
 from simulator.testing.audio_specimen import sine, wav, write
 
+pytestmark = pytest.mark.prove
+
 LENGTHS = """() => Promise.all([...document.querySelectorAll("audio")].map(async (one) => {
     await new Promise((done) => {
         one.addEventListener("loadedmetadata", done);

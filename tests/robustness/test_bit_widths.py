@@ -223,13 +223,15 @@ def test_the_first_stack_at_chance_leaves_nothing_to_compare_with(card, wrong, t
     assert other.ce == {"jpeg": None} and other.nr["jpeg"] is not None
 
 
-@pytest.fixture
-def three(data, wrong, tmp_path, cache):
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
     """Two models that answer, and one card that says NC."""
+    folder = tmp_path_factory.mktemp("three")
     cards = [
-        tiny.card(tmp_path / name, name=name, converged=name != "c") for name in ("a", "b", "c")
+        tiny.card(folder / name, name=name, converged=name != "c") for name in ("a", "b", "c")
     ]
-    done = robustness(suite(tmp_path), STACKS, models=cards, data=data, out=tmp_path / "o")
+    data = tiny.data(folder / "data")
+    done = robustness(suite(folder), STACKS, models=cards, data=data, out=folder / "o")
     return [one.summary for one in done]
 
 

@@ -65,7 +65,7 @@ class _Package(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what the import system does after a folder was imported: hide the function."""
-        if not (name in EXPERIMENT_OF and isinstance(value, ModuleType)):
+        if not (name in __all__ and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

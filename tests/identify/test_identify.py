@@ -227,7 +227,7 @@ def test_a_recording_without_these_images_is_one_line(space, tmp_path, cache):
 def test_no_condition_and_no_time_are_refused(space, tmp_path):
     with pytest.raises(UserError, match="minutes must be above 0, got -1"):
         found("x.yaml", space, tmp_path / "run", minutes=-1)
-    with pytest.raises(UserError, match="under: a recording is not under a condition"):
+    with pytest.raises(TypeError, match="unknown option 'under'"):
         found("x.yaml", space, tmp_path / "run", under="jpeg:40")
 
 

@@ -1,12 +1,13 @@
 """What every command prints: the verdict first, nothing wider than 80 columns, axes in words."""
 
-import importlib
 import re
 
 import pytest
 from command_lines import COMMANDS
 
 from simulator import cli
+from simulator.cli.experiment import show
+from simulator.command.experiment import EXPERIMENTS
 from simulator.experiments.job import Result
 from simulator.report.verdict import line, verdict
 from simulator.results.read import read_summary
@@ -19,15 +20,13 @@ PATHS = ("run: ", "report: ", "next: ", "stated, not verified: ")
 def screen(monkeypatch, capsys):
     """A function from a run folder to its summary, and to what its command prints."""
 
-    def show(folder):
+    def shown(folder):
         monkeypatch.setenv("COLUMNS", "80")
         summary = read_summary(folder)[1]
-        command = importlib.import_module(f"simulator.cli.{summary.command}")
-        found = Result(summary, folder)
-        command.show([found] if summary.command == "sweep" else found, False)
+        show(EXPERIMENTS.of(summary.command), [Result(summary, folder)], as_json=False)
         return summary, capsys.readouterr().out
 
-    return show
+    return shown
 
 
 def words(text):

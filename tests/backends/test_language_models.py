@@ -301,4 +301,4 @@ def test_a_program_needs_no_second_card(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     GgufCheckpoint({}).write(made_gguf.write(tmp_path / "made.gguf"), out, program=True)
-    assert load(out / "model.yaml").torch_export == out / "model.pt2"
+    assert load(out / "model.yaml").named["torch_export"] == {"": out / "model.pt2"}

@@ -54,15 +54,18 @@ def test_every_option_is_in_the_signature_with_its_default(name):
 
 def test_a_folder_of_the_same_name_does_not_hide_a_function():
     code = (
-        "import simulator.latency.tail, simulator.audit.run, simulator\n"
-        "from simulator import audit, latency, tail\n"
+        "import simulator.checkpoints.compare, simulator.latency.tail, simulator.audit.run\n"
+        "from simulator import audit, checkpoints, latency, tail\n"
         "from simulator.latency import screen\n"
-        "print(audit.__name__, latency.__name__, tail.__name__, screen.__name__)"
+        "print(*(one.__name__ for one in (audit, checkpoints, latency, tail, screen)))"
     )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
-    assert (done.stdout, done.stderr) == ("audit latency tail simulator.latency.screen\n", "")
+    assert (done.stdout, done.stderr) == (
+        "audit checkpoints latency tail simulator.latency.screen\n",
+        "",
+    )
 
 
 @pytest.mark.prove

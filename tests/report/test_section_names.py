@@ -11,8 +11,8 @@ from simulator.report import page
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [
-        ("pair.acme", "acme_npu.report:grades", r"on no page.*unknown command 'pair'"),
-        ("acme.grades", "acme_npu.report:grades", r"on no page.*unknown command 'acme'"),
+        ("pair.acme", "acme_npu.report:grades", r"on no page.*unknown experiment 'pair'"),
+        ("acme.grades", "acme_npu.report:grades", r"on no page.*unknown experiment 'acme'"),
         ("run.acme", "acme_npu.gone:grades", r"does not load: No module named 'acme_npu\.gone'"),
         ("run.acme", "acme_npu.report:Section", r"is not a report section of that name"),
     ],

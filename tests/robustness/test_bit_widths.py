@@ -227,9 +227,7 @@ def test_the_first_stack_at_chance_leaves_nothing_to_compare_with(card, wrong, t
 def three(tmp_path_factory):
     """Two models that answer, and one card that says NC."""
     folder = tmp_path_factory.mktemp("three")
-    cards = [
-        tiny.card(folder / name, name=name, converged=name != "c") for name in ("a", "b", "c")
-    ]
+    cards = [tiny.card(folder / name, name=name, converged=name != "c") for name in ("a", "b", "c")]
     data = tiny.data(folder / "data")
     done = robustness(suite(folder), STACKS, models=cards, data=data, out=folder / "o")
     return [one.summary for one in done]

@@ -1,7 +1,7 @@
 """The deployment-pipeline simulator: what a network loses between two stacks.
 
-Every experiment is a function with the options of the command of its name (:func:`compare` is
-``simulate`` itself), and gives a :class:`Result`:
+Every experiment, of another package too, is a function with the options of the command of its name
+(:func:`compare` is ``simulate`` itself), and gives a :class:`Result`:
 
     from simulator import compare
     result = compare("pillow_fp32", "openvino_int8", model="model.yaml", data="val")
@@ -10,6 +10,8 @@ Every experiment is a function with the options of the command of its name (:fun
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -20,36 +22,34 @@ PLACES = {
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),
 }
-EXPERIMENT_OF = {
-    "audit": "audit",
-    "compare": "run",
-    "explain": "explain",
-    "faults": "faults",
-    "identify": "identify",
-    "latency": "latency",
-    "repair": "repair",
-    "replay": "replay",
-    "robustness": "robustness",
-    "sweep": "sweep",
-    "tail": "tail",
-    "worst": "worst",
-}
-"""Functions by their names, and the commands of their experiments."""
-__all__ = [*PLACES, *EXPERIMENT_OF]  # noqa: PLE0604
+FOLDERS = ("audit", "checkpoints", "faults", "identify", "latency", "repair", "robustness")
+"""Folders of this package that have the name of a function."""
+
+
+def experiment_of() -> dict[str, str]:
+    """Return the functions by their names, and the commands of their experiments."""
+    from simulator.command.experiment import EXPERIMENTS, called_in_python
+
+    return dict(sorted((called_in_python(name), name) for name in EXPERIMENTS.names))
 
 
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that ``import simulator`` costs nothing."""
-    if name in EXPERIMENT_OF:
+    if name in PLACES:
+        module, attribute = PLACES[name]
+        return getattr(import_module(module), attribute)
+    if name == "__all__":
+        return __dir__()
+    if not (name.startswith("_") or _is_module(name)) and (command := experiment_of().get(name)):
         from simulator.command.experiment import function
 
-        return _functions.setdefault(name, function(EXPERIMENT_OF[name]))
-    if name not in PLACES:
-        raise AttributeError(f"module 'simulator' has no attribute {name!r}")
-    import importlib
+        return _functions.setdefault(name, function(command))
+    raise AttributeError(f"module 'simulator' has no attribute {name!r}")
 
-    module, attribute = PLACES[name]
-    return getattr(importlib.import_module(module), attribute)
+
+def _is_module(name: str) -> bool:
+    """Whether the import system asks whether a module of ours is imported yet."""
+    return name not in FOLDERS and find_spec(f"simulator.{name}") is not None
 
 
 _functions: dict[str, Any] = {}
@@ -57,7 +57,7 @@ _functions: dict[str, Any] = {}
 
 def __dir__() -> list[str]:
     """Return the public names, for completion."""
-    return sorted(__all__)
+    return sorted([*PLACES, *experiment_of()])
 
 
 class _Package(ModuleType):
@@ -65,7 +65,7 @@ class _Package(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse what the import system does after a folder was imported: hide the function."""
-        if not (name in __all__ and isinstance(value, ModuleType)):
+        if not (name in FOLDERS and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 

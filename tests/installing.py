@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from simulator import registry
+from simulator.command.experiment import EXPERIMENTS
 from simulator.conditions.condition import CONDITIONS
 from simulator.contract.model_format import MODEL_FORMATS
 from simulator.data.label_kind import LABELS
@@ -47,7 +48,7 @@ def forget():
         known.cache_clear()
     modality.forget()
     for table in (
-        CONDITIONS, EXECUTORS, IMPORTERS, LABELS, MODALITIES, MODEL_FORMATS,
+        CONDITIONS, EXECUTORS, EXPERIMENTS, IMPORTERS, LABELS, MODALITIES, MODEL_FORMATS,
         PARTS, SOURCES, TASKS,
     ):  # fmt: skip
         table.forget()

@@ -43,7 +43,7 @@ def test_the_examples_of_the_docstrings(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", JOBS)
 def test_every_option_is_in_the_signature_with_its_default(name):
-    experiment = EXPERIMENTS.of(simulator.EXPERIMENT_OF[name])
+    experiment = EXPERIMENTS.of(simulator.experiment_of()[name])
     shown = inspect.signature(getattr(simulator, name)).parameters
 
     assert set(shown) == {one.name for one in fields(experiment.Options)}
@@ -69,6 +69,12 @@ def test_a_folder_of_the_same_name_does_not_hide_a_function():
 
 
 @pytest.mark.prove
+def test_every_folder_that_a_function_has_the_name_of_is_known():
+    folders = {one.parent.name for one in Path(simulator.__file__).parent.glob("*/__init__.py")}
+
+    assert set(simulator.FOLDERS) == folders & {*simulator.PLACES, *simulator.experiment_of()}
+
+
 def test_a_type_checker_knows_the_functions(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

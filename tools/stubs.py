@@ -16,7 +16,7 @@ from typing import Any
 import generated
 
 import simulator
-from simulator.command.experiment import EXPERIMENTS, Experiment, function, place
+from simulator.command.experiment import EXPERIMENTS, Experiment, called_in_python, function, place
 
 PLACE = Path(simulator.__file__).with_suffix(".pyi")
 HEAD = '''"""The functions of this package; made by tools/stubs.py from the experiments' options."""
@@ -32,7 +32,7 @@ import simulator.command.options
 def written() -> dict[Path, str]:
     """Return the text of the file."""
     imports: set[str] = set()
-    functions = [_function(name, imports) for name in simulator.EXPERIMENT_OF.values()]
+    functions = [_function(name, imports) for name in simulator.experiment_of().values()]
     places = [
         f"from {module} import {attribute} as {name}"
         for name, (module, attribute) in simulator.PLACES.items()
@@ -53,8 +53,7 @@ def _function(name: str, imports: set[str]) -> str:
         lines.append(f"    {one.name}: {_type(one.annotation)}{default},")
     returned = str(inspect.get_annotations(place(experiment.runs))["return"])
     imports |= _imported(experiment, returned)
-    called = experiment.function or name
-    return "\n".join([f"def {called}(", *lines, f") -> {returned}: ...", ""])
+    return "\n".join([f"def {called_in_python(name)}(", *lines, f") -> {returned}: ...", ""])
 
 
 def _type(kind: Any) -> str:

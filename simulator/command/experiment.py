@@ -31,7 +31,6 @@ class Experiment(Generic[O]):
     Attributes:
         name: of its command; ``run`` is ``simulate`` itself.
         about: what it does, in a few words, for the list of commands.
-        function: the name of its Python function.
         Options: what it takes.
         runs: ``module:function`` that runs it, given the experiment and its options.
         returns: what its function returns.
@@ -54,7 +53,6 @@ class Experiment(Generic[O]):
 
     name: ClassVar[str]
     about: ClassVar[str]
-    function: ClassVar[str] = ""
     Options: type[O]
     runs: ClassVar[str]
     returns: ClassVar[str] = "The summary, and where the run was written."
@@ -72,8 +70,9 @@ class Experiment(Generic[O]):
     in_process: ClassVar[str] = ""
 
     def question(self, summary: Any) -> tuple[str, str]:
-        """Return the title of a run's page, and the question that it answers."""
-        return f"{summary.model}: {self.name}", f"{self.about}?"
+        """Return the title of a run's page, and its question: the first line of the help."""
+        help_text = inspect.cleandoc(self.__doc__ or f"{self.about}.")
+        return f"{summary.model}: {self.name}", help_text.partition("\n")[0]
 
     def run(self, asked: O) -> Any:
         """Run it.
@@ -182,14 +181,18 @@ EXPERIMENTS = _Experiments(
 )
 
 
+def called_in_python(name: str) -> str:
+    """Return the name of an experiment's function; ``run`` is ``compare``."""
+    return "compare" if name == "run" else name.replace("-", "_")
+
+
 def function(name: str) -> Callable[..., Any]:
     """Return the Python function of an experiment, with its signature and its documentation."""
     experiment = EXPERIMENTS.of(name)
     every = declared(experiment.Options)
-    first = experiment.positional()
+    first, called = experiment.positional(), called_in_python(name)
 
     def call(*values: Any, **named: Any) -> Any:
-        called = experiment.function or name
         if len(values) > len(first):
             raise TypeError(f"{called}() takes {len(first)} values without names at most")
         for one in named:
@@ -200,7 +203,7 @@ def function(name: str) -> Callable[..., Any]:
             raise TypeError(f"{called}() got {min(twice)!r} twice")
         return experiment.run(experiment.Options(**taken, **named))
 
-    call.__name__ = call.__qualname__ = experiment.function or name
+    call.__name__ = call.__qualname__ = called
     call.__module__ = "simulator"
     call.__doc__ = _documented(experiment, every)
     call.__signature__ = _signature(every, first)  # type: ignore[attr-defined]

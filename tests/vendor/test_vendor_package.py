@@ -6,7 +6,9 @@ It is installed for other processes by its metadata. Nothing of it is named in o
 import json
 import subprocess
 import sys
+import textwrap
 from collections import namedtuple
+from pathlib import Path
 
 import bearings
 import numpy as np
@@ -18,6 +20,7 @@ from installing import with_vendor
 
 pytestmark = pytest.mark.prove
 
+ROOT = Path(__file__).parents[2]
 Site = namedtuple("Site", "folder run vectors images")
 SENSOR = ("--train", "acme/sensor_fp32", "--deploy", "acme/sensor_q7")
 BOARD = ("--train", "acme/board_fp32", "--deploy", "acme/board_denoised")
@@ -305,3 +308,69 @@ def test_their_model_format_runs(site):
         "input 'x' is 1x4, the card short.yaml makes 1x5"
         in site.run(*stacks, *runtime, *short, code=2).stderr
     )
+
+
+AGREE = ("acme_agree", "--profile", "acme/sensor_fp32", "--profile", "acme/sensor_q7")
+
+
+def test_their_job_runs_and_its_figure_is_gated(site):
+    """The two stacks grade one of four bearings otherwise, as worked out on paper."""
+    out = ("--out", "agreed", "--fail-on", "agreement < 80%")
+    done = site.run(*AGREE, *site.vectors, *out, code=1)
+    rows, summary, _, page = read(site.folder / "agreed")
+
+    assert "All stacks agree on 3 of 4 vectors." in done.stdout
+    assert (summary["command"], summary["agreement"]["rate"]) == ("acme_agree", 0.75)
+    assert {row["side"] for row in rows} == {"sensor_fp32", "sensor_q7"}
+    for words in (
+        "All stacks agree on 3 of 4 vectors.", "On how many samples do several stacks agree?",
+        "agreement &lt; 80%: failed", "They differ in scale.", "simulate acme_agree",
+    ):  # fmt: skip
+        assert words in page
+    site.run("gate", "agreed", "--fail-on", "agreement < 70%")
+    site.run("gate", "agreed", "--fail-on", "agreement < 80%", code=1)
+    told = site.run(*AGREE, *site.vectors, "--fail-on", "agreemen < 80%", code=2).stderr
+    assert "did you mean agreement" in told
+
+
+def test_their_job_goes_on_after_an_interruption(site):
+    """The records are those of a run that nothing disturbed."""
+    program = (
+        "import sys\n"
+        "from simulator.command.options import Progress\n"
+        "from simulator import acme_agree\n"
+        "class Told(Progress):\n"
+        "    def advance(self, done, total):\n"
+        "        if done == 2: raise KeyboardInterrupt\n"
+        "stacks = ['acme/sensor_fp32', 'acme/sensor_q7']\n"
+        "card, data = sys.argv[1:]\n"
+        "try: acme_agree(stacks, model=card, data=data, out='stopped', progress=Told())\n"
+        "except KeyboardInterrupt: pass\n"
+    )
+    environment = with_vendor(site.folder / "again")
+    paths = (site.vectors[1], site.vectors[3])
+    subprocess.run(
+        [sys.executable, "-c", program, *map(str, paths)],
+        cwd=site.folder, env=environment, check=True,
+    )  # fmt: skip
+    status = json.loads((site.folder / "stopped" / "manifest.json").read_text())["status"]
+    assert status == "interrupted"
+
+    site.run("resume", "stopped")
+
+    site.run(*AGREE, *site.vectors, "--out", "whole")
+    assert read(site.folder / "stopped")[0] == read(site.folder / "whole")[0]
+
+
+def test_their_job_is_proved(site):
+    assert "7 passed, 0 failed" in site.run("prove", "experiment", "acme_agree").stdout
+
+
+def test_the_guide_shows_the_job_as_it_is():
+    text = (ROOT / "docs" / "writing-a-job.md").read_text()
+    example = (ROOT / "tests" / "vendor_example" / "acme_npu" / "agree.py").read_text()
+    blocks = [block.partition("   ```")[0] for block in text.split("```python\n")[1:]]
+
+    assert len(blocks) == 4
+    for block in blocks:
+        assert textwrap.dedent(block) in example

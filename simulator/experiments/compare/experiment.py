@@ -40,7 +40,6 @@ class Compare(Experiment[CompareOptions]):
 
     name = "run"
     about = "compare two stacks"
-    function = "compare"
     Options = CompareOptions
     runs = "simulator.experiments.compare.run:compare"
     summary = "simulator.results.pair:PairSummary"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from simulator.command.experiment import EXPERIMENTS
+from simulator.command.options import Stacks, Suite
 from simulator.profile.axes import equal
 from simulator.report.axis_words import LEFT, folded, said
 from simulator.report.evidence import known
@@ -97,9 +99,10 @@ _NOTES = (
 
 def _shown(run: Run, side: str) -> bool:
     """Whether a stack has a column: no mixture of a pair, and of a suite the training stack."""
-    if run.command in TIMED:
+    asked = EXPERIMENTS[run.command].Options
+    if issubclass(asked, Stacks):
         return True
-    return side in (SIDES if run.command in ("run", "explain", "repair") else SIDES[:1])
+    return side in (SIDES[:1] if issubclass(asked, Suite) else SIDES)
 
 
 def _assumed(command: str, manifest: RunManifest) -> list[str]:

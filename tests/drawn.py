@@ -1,7 +1,5 @@
 """Figures as plotly's Python package has them, which knows the attributes of plotly.js."""
 
-import plotly.graph_objects as go
-
 
 def drawn(panel):
     """Return a panel's figure.
@@ -9,4 +7,6 @@ def drawn(panel):
     Raises:
         ValueError: it has an attribute or a value that plotly.js does not have.
     """
+    import plotly.graph_objects as go
+
     return go.Figure(panel.figure.data, panel.figure.layout)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import cv2
 import images
-import keras
 import numpy as np
 import openvino as ov
 import pytest
@@ -150,6 +149,8 @@ def with_openvino(path):
 
 
 def with_load_img(path):
+    import keras
+
     image = keras.utils.load_img(path, target_size=(SIZE, SIZE))
     image = keras.utils.img_to_array(image)
     return keras.applications.imagenet_utils.preprocess_input(image, mode="torch").transpose(
@@ -161,6 +162,8 @@ def with_image_dataset(path):
     folder = path.parent / f"only-{path.stem}"
     folder.mkdir(exist_ok=True)
     (folder / path.name).write_bytes(path.read_bytes())
+    import keras
+
     data = keras.utils.image_dataset_from_directory(
         folder, labels=None, image_size=(SIZE, SIZE), batch_size=1, shuffle=False, verbose=False
     )

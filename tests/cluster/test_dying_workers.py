@@ -4,7 +4,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import ray
 import steps
 
 from simulator.cluster import asking
@@ -29,7 +28,9 @@ class Actor:
         self._deadly = deadly
 
     def __getattr__(self, name):
-        found = ray.exceptions.OutOfMemoryError("the node is low on memory")
+        from ray.exceptions import OutOfMemoryError
+
+        found = OutOfMemoryError("the node is low on memory")
         ref = found if name in self._deadly else ANSWERS.get(name)
         return SimpleNamespace(remote=lambda *given: [ref])
 
@@ -37,9 +38,10 @@ class Actor:
 class Ray:
     """Ray as a crew sees it."""
 
-    exceptions = ray.exceptions
-
     def __init__(self, *deadly):
+        from ray import exceptions
+
+        self.exceptions = exceptions
         self._deadly = deadly
 
     def remote(self, **options):
@@ -142,6 +144,8 @@ def test_how_many_workers_share_a_gpu(amount):
     ("needs", "said"), [(("CPU", 1.0), "num_cpus"), (("board", 1e-5), "precision")]
 )
 def test_resources_that_ray_refuses(needs, said):
+    import ray
+
     crew = Crew(Nodes(ray, "somewhere"), "deploy", (needs,), 1, "never")
 
     with pytest.raises(UserError, match=f"deploy needs {{{needs[0]}: .*{said}") as refused:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import ray  # noqa: F401 - before any cluster is started, as a user's program may
 import steps
 import tiny
 from failing import TURBO, mixed
@@ -44,6 +43,8 @@ AGENTS = ("DashboardAgent", "RuntimeEnvAgent", "dashboard/agent.py", "runtime_en
 @pytest.fixture(scope="module", autouse=True)
 def own():
     """One cluster for the module, whose workers find our steps."""
+    import ray  # noqa: F401 - before any cluster is started, as a user's program may
+
     leave()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))

@@ -147,7 +147,6 @@ def stopped(tmp_path, card, data, capsys):
     [
         None, 5, "x", [], {}, {"command": {}, "arguments": {}}, {"command": "run"},
         {"command": "run", "arguments": [1]}, {"command": "run", "arguments": {}},
-        {"command": "__init__", "arguments": {}},
     ],
     ids=str,
 )  # fmt: skip
@@ -156,6 +155,14 @@ def test_a_manifest_without_a_request(refused, stopped, request_):
     place.write_text(json.dumps(manifest | {"request": request_}))
 
     assert "no valid request" in refused("resume", place.parent)
+
+
+def test_a_manifest_of_what_is_no_experiment(refused, stopped):
+    place, manifest = stopped
+    request = {"command": "__init__", "arguments": {}}
+    place.write_text(json.dumps(manifest | {"request": request}))
+
+    assert "unknown experiment '__init__'" in refused("resume", place.parent)
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.prove)])
 def test_a_data_loader_with_workers_gets_what_this_process_makes(card, data, tmp_path, start):
     labels = load_labels(card.parent / "labels.txt")
     here = MixedDataset(load_folder(data, labels), MixedPreprocessing(SUITE, model=card))

@@ -19,7 +19,7 @@ from simulator.errors import ProfileError, RunError
 from simulator.evidence import cite, compare, inputs, record
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
-from simulator.testing import files
+from simulator.testing import Workshop, files
 
 MANIFEST, DIGESTS = "manifest.json", "digests.json"
 
@@ -438,11 +438,11 @@ class Sulking(Constant):
         raise RuntimeError("device lost\nat 0x0")
 
 
-def test_a_library_that_fails_while_it_opens_is_recorded_as_refusing(monkeypatch):
+def test_a_library_that_fails_while_it_opens_is_recorded_as_refusing(monkeypatch, tmp_path):
     """Else ten minutes on somebody's board end in a traceback, without a file."""
     installed(monkeypatch)
     offer = replace(WRONG.offers[0], make=Sulking)
-    subject = compare.first(WRONG, offer, None)
+    subject = compare.first(WRONG, offer, Workshop(tmp_path, []))
 
     found = inputs.attempts(subject, "result")
 
@@ -484,10 +484,10 @@ def test_stages_of_strangers_are_compared_with_nothing(wrong, tmp_path):
     assert (row.nearest, row.same) == (None, None)
 
 
-def test_a_decoder_is_recorded_as_pixels_and_as_planes():
+def test_a_decoder_is_recorded_as_pixels_and_as_planes(tmp_path):
     """FFmpeg gives planes; what a profile reads decides which of the two counts."""
     ffmpeg, pillow = (registry.backend(name).of(Stage.DECODE)[0] for name in ("ffmpeg", "pillow"))
-    subject = compare.first(registry.backend("ffmpeg"), ffmpeg, None)
+    subject = compare.first(registry.backend("ffmpeg"), ffmpeg, Workshop(tmp_path, []))
 
     assert inputs.whats(subject) == ("rgb", "planes")
     assert inputs.whats(replace(subject, offer=pillow)) == ("rgb",)

@@ -11,8 +11,11 @@ from typing import Any
 from simulator.contract import Library
 
 
-class _Silent(Library):
+class TensorFlow(Library):
+    """The library, under whichever name a package brings it."""
+
     def load(self) -> ModuleType:
+        """Import it."""
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault(
             "TF_ENABLE_ONEDNN_OPTS", "0"
@@ -24,7 +27,7 @@ class _Silent(Library):
         return super().load()
 
 
-tensorflow = _Silent("tensorflow", distribution="tensorflow-cpu", extra="tensorflow")
+tensorflow = TensorFlow("tensorflow", distribution="tensorflow-cpu", extra="tensorflow")
 
 
 @cache

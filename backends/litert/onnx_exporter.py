@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from backends.quiet import quiet
+from backends.tensorflow_library import TensorFlow
 from simulator.contract import Backend, Environment, Exporter, Library, Offer, Stage, Unsupported
 
 onnx2tf = Library("onnx2tf", distribution="onnx2tf", extra="litert")
 onnxruntime = Library("onnxruntime", distribution="onnxruntime", extra="litert")
-tensorflow = Library("tensorflow", distribution="tensorflow", extra="litert")
+tensorflow = TensorFlow("tensorflow", distribution="tensorflow", extra="litert")
 
 TOLERANCE = 1e-3
 """Allowed difference between a converted model and ONNX Runtime, relative to the largest output."""

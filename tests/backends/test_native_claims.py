@@ -21,6 +21,7 @@ from nvidia.dali import Pipeline, fn, types
 from PIL import Image
 from shared_data import shared
 
+from backends.tensorflow_library import tensorflow
 from simulator.contract import inspect
 from simulator.modalities.image.front_end import front_end
 from simulator.modalities.image.sections import image_spec
@@ -149,6 +150,7 @@ def with_openvino(path):
 
 
 def with_load_img(path):
+    tensorflow.load()
     import keras
 
     image = keras.utils.load_img(path, target_size=(SIZE, SIZE))
@@ -162,6 +164,7 @@ def with_image_dataset(path):
     folder = path.parent / f"only-{path.stem}"
     folder.mkdir(exist_ok=True)
     (folder / path.name).write_bytes(path.read_bytes())
+    tensorflow.load()
     import keras
 
     data = keras.utils.image_dataset_from_directory(

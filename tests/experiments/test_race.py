@@ -188,7 +188,7 @@ def test_tables_and_the_report_show_how_many_images(raced):
         ({"until_decided": "gate"}, "needs a rule to decide"),
         ({"until_decided": "worst-flips", "fail_on": ["flip_rate > 2%"]}, "leave out --fail-on"),
         ({"until_decided": "worst"}, "unknown question 'worst'"),
-        ({"until_decided": "gate", "fail_on": ["seconds > 2"]}, "no mean over samples"),
+        ({"until_decided": "gate", "fail_on": ["seconds > 2s"]}, "no mean over samples"),
     ],
 )
 def test_what_makes_no_sense_is_refused(suite, card, ninety, cache, tmp_path, options, message):

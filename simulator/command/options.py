@@ -64,6 +64,7 @@ class Option:
         positional: whether Python takes it without its name, and the command line without a flag.
         in_python: whether only Python takes it without its name.
         parse: reads its text; by default that of its type.
+        write: its text, as *parse* reads it.
         alone: its value where the flag has none.
         instead: another flag for the same, what is said of it, and the options that it sets.
         excludes: the option that cannot be given as well.
@@ -78,6 +79,7 @@ class Option:
     positional: bool = False
     in_python: bool = False
     parse: Callable[[str], Any] | None = None
+    write: Callable[[Any], str] = str
     alone: str | None = None
     instead: tuple[str, str, Mapping[str, Any]] | None = None
     excludes: str | None = None

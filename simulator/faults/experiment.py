@@ -36,7 +36,8 @@ class FaultsOptions(Stacks, OneModel, Gate):
         "so many faults instead of the campaign's number", "N", flag="faults"
     )] = None  # fmt: skip
     until: Annotated[float | None, Option(
-        "go on until the interval of SDC is no wider in any stack, e.g. 0.5%", "N%", parse=_width
+        "go on until the interval of SDC is no wider in any stack, e.g. 0.5%", "N%", parse=_width,
+        write=lambda share: f"{100 * share:g}%",
     )] = None  # fmt: skip
     protect: Annotated[Literal["clip", "min_max"] | None, Option(
         "also measure each stack with a range restriction: Clip, or Max and Min, after layers",

@@ -39,11 +39,12 @@ def words(command: str, arguments: Mapping[str, Any]) -> list[list[str]]:
         flag = flags.get(name, "--" + name.replace("_", "-"))
         values = value if isinstance(value, list) else [value]
         placed = name in every and every[name].about.positional
+        write = every[name].about.write if name in every else str
         for one in values:
             if one is True:
                 lines.append([flag])
             elif one is not None and one is not False:
-                lines.append([str(one)] if placed else [flag, str(one)])
+                lines.append([write(one)] if placed else [flag, write(one)])
     return lines
 
 

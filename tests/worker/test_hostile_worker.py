@@ -134,10 +134,13 @@ def wait_until_it_hangs(run):
     last = None
     while run.poll() is None:
         time.sleep(1)
-        (worker,) = workers_of(run.pid) or (None,)
-        if worker is None or b"--fds" not in Path(f"/proc/{worker}/cmdline").read_bytes():
+        try:
+            (worker,) = workers_of(run.pid) or (None,)
+            if worker is None or b"--fds" not in Path(f"/proc/{worker}/cmdline").read_bytes():
+                continue
+            now = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[11:13]
+        except OSError:  # it has just ended: another begins
             continue
-        now = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[11:13]
         if now == last:
             return
         last = now

@@ -64,6 +64,7 @@ docs: install
 	rm -rf build/site build/html
 	mkdir -p build/site
 	cp -r --parents *.md LICENSE Dockerfile action.yml docs profiles tests/vendor_example build/site
+	$(BIN)/python tools/reference.py build/site/docs/reference
 	$(BIN)/zensical build --strict --clean
 
 # Every extra resolves for the oldest Python that we name, and README's first steps run on each.

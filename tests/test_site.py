@@ -9,6 +9,11 @@ from pathlib import Path
 import simulator
 
 ROOT = Path(__file__).parent.parent
+REFERENCE = {
+    "commands": "--until-decided", "documents": "coordinate_transformation_mode",
+    "figures": "flips.top5_flip_rate", "backends": "graph_optimization_level",
+}  # fmt: skip
+"""The generated pages, and a word that is declared in the code alone."""
 
 
 def pages(entry):
@@ -28,9 +33,10 @@ def test_every_extra_is_explained():
 
 def test_every_document_has_one_place_in_the_navigation():
     nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+    generated = [f"docs/reference/{name}.md" for name in REFERENCE]
     here = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "profiles" / "README.md"]
 
-    assert sorted(pages(nav)) == sorted(str(page.relative_to(ROOT)) for page in here)
+    assert sorted(pages(nav)) == sorted([*generated, *(str(one.relative_to(ROOT)) for one in here)])
 
 
 def test_the_site_has_every_name_is_searched_by_its_words_and_asks_nobody():
@@ -45,5 +51,7 @@ def test_the_site_has_every_name_is_searched_by_its_words_and_asks_nobody():
     found = json.loads((site / "search.json").read_text())["items"]
 
     assert [name for name in simulator.__all__ if f'id="simulator.{name}"' not in page] == []
+    for page_of, word in REFERENCE.items():
+        assert word in (site / "docs" / "reference" / page_of / "index.html").read_text()
     assert any("Shapley" in item["text"] for item in found)
     assert "//fonts." not in (site / "index.html").read_text()

@@ -7,15 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator import registry
 from simulator.conditions.condition import Condition, Disturb
-from simulator.contract import Decoder, Encoded, ImageWriter, Stage, inspect
+from simulator.conditions.image_files import decoding, writing
+from simulator.contract import Decoder, Encoded, ImageWriter, inspect
 from simulator.contract.recipe import Boundary
 from simulator.errors import UserError
-from simulator.profile.implementations import Choice, implementation
-
-REFERENCE = "pillow"
-"""The backend that decodes and encodes, so that every stack gets the same bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,23 +49,15 @@ class Jpeg(Condition):
 
     def identity(self) -> Any:
         """Return the quality, and the decoder and writer with their library's version."""
-        return [self.name, self.quality, _decoder().identity(), _writer().identity()]
+        return [self.name, self.quality, decoding().identity(), writing().identity()]
 
     def open(self) -> Disturb:
         """Return a function that decodes and saves an image; the EXIF orientation is kept."""
-        decoder: Decoder = _decoder().make()
-        writer: ImageWriter = _writer().make()
+        decoder: Decoder = decoding().make()
+        writer: ImageWriter = writing().make()
 
         def disturb(image: Encoded, _: np.random.Generator) -> Encoded:
             data = writer.jpeg(decoder.rgb(image).rgb, self.quality, image.orientation)
             return inspect(image.name, data)
 
         return disturb
-
-
-def _decoder() -> Choice:
-    return implementation(Stage.DECODE, registry.backend(REFERENCE), {"exif": "ignore"})
-
-
-def _writer() -> Choice:
-    return implementation(Stage.WRITE, registry.backend(REFERENCE), {})

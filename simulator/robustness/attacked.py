@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.analysis.robustness import impact, worst_case
-from simulator.conditions.attacks.attack import FLOAT, SAVED, Attack
+from simulator.conditions.attacks.attack import Attack
+from simulator.conditions.attacks.options import FLOAT, SAVED
 from simulator.conditions.attacks.record import record_of
 from simulator.conditions.attacks.unattacked import Unattacked
 from simulator.conditions.condition import Under

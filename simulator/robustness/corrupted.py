@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from simulator import registry
 from simulator.conditions.condition import Under
-from simulator.contract import Decoder, ImageWriter, Stage
+from simulator.conditions.image_files import decoding, writing
+from simulator.contract import Decoder, ImageWriter
 from simulator.contract.recipe import Boundary, Context
 from simulator.data import example
 from simulator.data.address import absolute, root_of
@@ -29,10 +29,7 @@ from simulator.errors import DataError, SampleError, UserError, one_line
 from simulator.files import write_whole
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
-from simulator.profile.implementations import implementation
 
-REFERENCE = "pillow"
-"""The backend that decodes and writes, for conditions on the frame."""
 LABELS = "labels.csv"
 _PLACES = ("annotations", "classes", "split")
 """Paths of a data card besides its images."""
@@ -129,9 +126,8 @@ class _Writer:
 
     def __init__(self, card: Card, data_card: Path | None) -> None:
         self._card, self._data_card = card, data_card
-        backend = registry.backend(REFERENCE)
-        self._decoder: Decoder = implementation(Stage.DECODE, backend, {"exif": "ignore"}).make()
-        self._png: ImageWriter = implementation(Stage.WRITE, backend, {}).make()
+        self._decoder: Decoder = decoding().make()
+        self._png: ImageWriter = writing().make()
 
     def write(self, under: Under, items: Sequence[Item], home: Path, workers: int) -> Written:
         condition = under.condition

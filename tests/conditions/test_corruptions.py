@@ -13,9 +13,9 @@ from PIL import Image
 
 from simulator import compare, registry
 from simulator.conditions.condition import CONDITIONS, Disturbance, under
-from simulator.conditions.corruptions.camera import CameraNoise
+from simulator.conditions.corruptions.camera import camera_noise
 from simulator.conditions.corruptions.corruption import Corruption
-from simulator.conditions.corruptions.elastic import ElasticTransform, _affine, smooth
+from simulator.conditions.corruptions.elastic import _affine, elastic_transform, smooth
 from simulator.conditions.corruptions.frost import frosted
 from simulator.conditions.corruptions.glass import copied
 from simulator.contract import Matrix, PixelFormat, Range, Stage, inspect, rgb_frame, yuv_frame
@@ -153,7 +153,7 @@ class Bounds:
 @pytest.mark.parametrize(("side", "jitter"), [(448, 24.4), (224, 24.4), (56, 6.1)])
 def test_below_224_pixels_the_image_is_bent_less(side, jitter):
     bounds = Bounds()
-    ElasticTransform(1).apply(files.picture(side, side + 9), bounds)
+    elastic_transform(1).apply(files.picture(side, side + 9), bounds)
 
     assert bounds.asked[0] == pytest.approx(jitter)
 
@@ -170,7 +170,7 @@ def test_ice_has_the_colors_of_the_published_files():
 def test_the_darker_the_noisier():
     def spread(level):
         flat = np.full((80, 80, 3), level, np.uint8)
-        return CameraNoise(2).apply(flat, np.random.default_rng(0)).std()
+        return camera_noise(2).apply(flat, np.random.default_rng(0)).std()
 
     found = [spread(level) for level in (32, 96, 160, 224)]
 

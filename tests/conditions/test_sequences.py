@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from simulator.conditions.condition import CONDITIONS, Disturbance, Under
-from simulator.conditions.sequences.sequence import SequenceFrame, Window
+from simulator.conditions.image_condition import Window
+from simulator.conditions.sequences.sequence import SequenceFrame
 from simulator.contract import Matrix, PixelFormat, Range, inspect, rgb_frame, yuv_frame
 from simulator.contract.recipe import Chain, Context
 from simulator.errors import UserError
@@ -35,7 +36,7 @@ def shown(whole):
 
 
 def frame(name, number, image, seed=0, window=WINDOW):
-    return CONDITIONS[name](number).apply(image, window, np.random.default_rng(seed))
+    return CONDITIONS[name](number).shown(image, window, np.random.default_rng(seed))
 
 
 def torchvision(image, angle=0, translate=(0, 0), scale=1.0, how=Image.Resampling.BILINEAR):
@@ -126,7 +127,7 @@ def test_stronger_noise_has_the_strength_of_the_released_sets(difficulty, sigma,
     for name in ("p_gaussian_noise", "p_shot_noise"):
         one = CONDITIONS[name].parse(f"5,difficulty={difficulty},crop224")
         assert (one.text, one.place) == (f"{name}:5,difficulty={difficulty},crop224", "crop224")
-        found = one.apply(gray, Window.of(gray), np.random.default_rng(1)) / 255
+        found = one.shown(gray, Window.of(gray), np.random.default_rng(1)) / 255
         spread.append(found.std())
     assert spread == pytest.approx([sigma, math.sqrt(photons * 128 / 255) / photons], rel=0.02)
 
@@ -251,7 +252,7 @@ def test_any_size_will_do(name, height, width, data):
     image = np.random.default_rng(width).integers(0, 256, (height, width, 3), np.uint8)
     before = image.copy()
     with np.errstate(all="raise", under="ignore"):
-        found = one.apply(image, Window.of(image), np.random.default_rng(1))
+        found = one.shown(image, Window.of(image), np.random.default_rng(1))
     assert (found.shape, found.dtype) == (image.shape, np.uint8)
     assert np.array_equal(image, before)
 

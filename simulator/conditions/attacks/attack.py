@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -14,53 +13,32 @@ from numpy.typing import NDArray
 from simulator import registry
 from simulator.conditions.attacks import view
 from simulator.conditions.attacks.asked import Asked, OpenedAsked
+from simulator.conditions.attacks.options import (
+    COMMON,
+    FLOAT,
+    SAVED,
+    Budget,
+    Option,
+    expected,
+    read,
+)
 from simulator.conditions.attacks.record import Attacked, with_record
-from simulator.conditions.attacks.steps import LINF, NORMS, length
+from simulator.conditions.attacks.steps import length
 from simulator.conditions.attacks.target import Opened, Target, target_of
 from simulator.conditions.condition import Condition
-from simulator.contract import U8, Decoder, Encoded, ImageWriter, Pull, Stage, Victim, inspect
+from simulator.conditions.image_files import decoding, resizing, writing
+from simulator.contract import U8, Decoder, Encoded, ImageWriter, Pull, Victim, inspect
 from simulator.contract.recipe import Apply, Boundary, Context, Runtimes, generator
 from simulator.errors import SampleError, UserError
 from simulator.modalities.image.geometry import Geometry
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
-from simulator.profile.implementations import Choice, implementation
+from simulator.profile.implementations import Choice
 
 F32 = NDArray[np.float32]
-SAVED = ("png", "jpeg100", "float")
-FLOAT = SAVED[-1]
-COMMON = ("resize", "saved")
-"""The options of every attack."""
-COMMON_WORDS = f"resize= {' or '.join(view.FILTERS)}, saved= {' or '.join(SAVED)}"
 LEVELS = 255
 NEAR = 1e-5
 """A budget of one level may be written with so much less."""
-_BUDGET = re.compile(r"(\d+(?:\.\d+)?)(?:/(\d+(?:\.\d+)?))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How far an attack may move an image.
-
-    Attributes:
-        norm: ``linf``, ``l2`` or ``l1``, over all pixels and channels in [0, 1].
-        text: as it was written, for example ``8/255``.
-        size: its value.
-    """
-
-    norm: str
-    text: str
-    size: float
-
-    @classmethod
-    def read(cls, norm: str, text: str) -> Budget | None:
-        """Return a budget; None where it is no positive number, or above 1 for ``linf``."""
-        found = _BUDGET.fullmatch(text)
-        if norm not in NORMS or found is None or not float(found[2] or 1):
-            return None
-        size = float(found[1]) / float(found[2] or 1)
-        fits = 0 < size <= 1 if norm == LINF else 0 < size < np.inf
-        return cls(norm, text, size) if fits else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +60,8 @@ class Attack(Condition):
             and 4:4:4, for stacks that take the planes of a JPEG; its rounding is not bounded. With
             ``float`` every stack gets the card's float32 tensor in place of its own input.
         bound_to: the attacked model; None until :meth:`bound`.
+        norms: whether the norm is written before the budget; else it is ``linf``.
+        options: its own, besides the common ones; each is also a field.
     """
 
     budget: Budget
@@ -90,6 +70,45 @@ class Attack(Condition):
     bound_to: Bound | None = None
     modality: ClassVar[str | None] = "image"
     moves: ClassVar[bool] = True
+    norms: ClassVar[bool] = True
+    options: ClassVar[Mapping[str, Option]] = {}
+
+    @classmethod
+    def parse(cls, parameters: str) -> Self:
+        """Read the budget and the options.
+
+        Raises:
+            UserError: the norm, the budget or an option is wrong.
+        """
+        known = {**cls.options, **COMMON}
+        try:
+            budget, named = read(parameters, known, norms=cls.norms)
+            return cls(budget, **named)
+        except ValueError:
+            raise UserError(
+                f"--under {cls.name}:{parameters}: {expected(cls.name, known, norms=cls.norms)}"
+            ) from None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the budget and all options."""
+        norm = {"norm": self.budget.norm} if self.norms else {}
+        options = {name: getattr(self, name) for name in (*self.options, *COMMON)}
+        return {**norm, "budget": self.budget.text, **options}
+
+    @property
+    def text(self) -> str:
+        """The condition as written for ``--under``; of the options only what is not the usual."""
+        norm = f"{self.budget.norm}," if self.norms else ""
+        return f"{self.name}:{norm}{self.budget.text}{self.chosen}"
+
+    @property
+    def chosen(self) -> str:
+        """The end of its text: the options that are not the usual ones."""
+        values = {**self.options, **COMMON}.items()
+        own = {
+            name: getattr(self, name) for name, one in values if getattr(self, name) != one.usual
+        }
+        return "".join(f",{name}={value}" for name, value in own.items())
 
     @property
     def acts_on(self) -> Boundary:  # type: ignore[override]
@@ -138,7 +157,10 @@ class Attack(Condition):
         """Return the parameters, the model, and what decodes, resizes and writes."""
         if self.bound_to is None:
             return [self.name, self.parameters()]
-        geometry, parts = self.bound_to.geometry.identity(), [*view.choices(self.resize), _writer()]
+        geometry, parts = (
+            self.bound_to.geometry.identity(),
+            [decoding(), resizing(self.resize), writing()],
+        )
         model = [self.bound_to.target.identity(), geometry]
         parts += self.searches()
         return [self.name, self.parameters(), model, [choice.identity() for choice in parts]]
@@ -158,8 +180,8 @@ class Attack(Condition):
         if self.bound_to is None:
             raise UserError(f"--under {self.text}: an attack needs a model; give --model")
         look = view.viewer(self.bound_to.geometry, self.resize)
-        writer: ImageWriter = _writer().make()
-        decoder: Decoder = view.choices(self.resize)[0].make()
+        writer: ImageWriter = writing().make()
+        decoder: Decoder = decoding().make()
         model = self.bound_to.target.open(runtimes)
         feed = self.bound_to.target.feed
 
@@ -198,17 +220,6 @@ class Attack(Condition):
     def draws(self) -> str:
         """What its draws depend on: a tensor is drawn as the picture of the same attack."""
         return replace(self, saved=SAVED[0]).text if self.saved == FLOAT else self.text
-
-    @property
-    def common(self) -> dict[str, str]:
-        """The options of every attack."""
-        return {name: getattr(self, name) for name in COMMON}
-
-    @property
-    def _ending(self) -> str:
-        """The end of its text: those of the options that are not the usual ones."""
-        usual = {"resize": view.FILTERS[0], "saved": SAVED[0]}
-        return "".join(f",{name}={one}" for name, one in self.common.items() if one != usual[name])
 
     def memory(self, source: Encoded) -> int:
         """Return roughly what a small network keeps for its gradient, spread over a suite."""
@@ -257,25 +268,3 @@ class Seen:
     def victim(self) -> Victim:
         """Return it for an adversary; with the way back where there is one."""
         return Victim(self.logits, self.at if isinstance(self.model, Opened) else None)
-
-
-def are_common(given: Mapping[str, str]) -> bool:
-    """Whether the options that every attack has are valid."""
-    saved = given.get("saved", SAVED[0]) in SAVED
-    return saved and given.get("resize", view.FILTERS[0]) in view.FILTERS
-
-
-def read(
-    parameters: str, positions: int, known: Sequence[str]
-) -> tuple[list[str], dict[str, Any]] | None:
-    """Split ``A,B,name=value``; None where a name is unknown or comes twice."""
-    parts = parameters.split(",")
-    first, rest = parts[:positions], [part.partition("=") for part in parts[positions:]]
-    named = {name: value for name, _, value in rest}
-    if len(first) < positions or len(named) < len(rest) or not set(named) <= set(known):
-        return None
-    return first, named
-
-
-def _writer() -> Choice:
-    return implementation(Stage.WRITE, registry.backend(view.REFERENCE), {})

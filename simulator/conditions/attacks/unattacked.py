@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.conditions.attacks.attack import Attack, Budget, Seen
+from simulator.conditions.attacks.attack import Attack, Seen
+from simulator.conditions.attacks.options import COMMON, Budget
 from simulator.conditions.attacks.steps import LINF
 from simulator.errors import UserError
 
@@ -41,12 +42,12 @@ class Unattacked(Attack):
 
     def parameters(self) -> dict[str, Any]:
         """Return the options that attacks have in common."""
-        return self.common
+        return {name: getattr(self, name) for name in COMMON}
 
     @property
     def text(self) -> str:
         """Its name in records."""
-        return f"{self.name}{self._ending.replace(',', ':', 1)}"
+        return f"{self.name}{self.chosen.replace(',', ':', 1)}"
 
     def attacked(self, clean: F32, truth: int, model: Seen, rng: np.random.Generator) -> F32:
         """Return the clean pixels."""

@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator import registry
 from simulator.conditions.attacks.steps import within
-from simulator.contract import U8, Decoder, Encoded, Resizer, Stage
+from simulator.conditions.image_files import decoding, resizing
+from simulator.contract import U8, Decoder, Encoded, Resizer
 from simulator.modalities.image.geometry import Geometry
-from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
-REFERENCE = "pillow"
 _HALF = 1e-3
 """So many levels from the middle between two still count as the middle, for float32."""
 FILTERS = ("bilinear", "bicubic", "box", "hamming", "lanczos")
@@ -72,16 +70,6 @@ class View:
         return found
 
 
-def choices(filter: str) -> list[Choice]:
-    """Return the decoder and the resizer."""
-    backend = registry.backend(REFERENCE)
-    resize = {"interpolation": filter, "antialias": True}
-    return [
-        implementation(Stage.DECODE, backend, {"exif": "ignore"}),
-        implementation(Stage.RESIZE, backend, resize),
-    ]
-
-
 def geometry_of(card: Any) -> Geometry:
     """Return the geometry that a model card has."""
     own, size = card.geometry, card.input
@@ -96,9 +84,8 @@ def viewer(geometry: Geometry, filter: str) -> Callable[[Encoded], View]:
 
     It raises SampleError where the image cannot be decoded, or is too small for the crop.
     """
-    decoding, resizing = choices(filter)
-    decoder: Decoder = decoding.make()
-    resizer: Resizer = resizing.make()
+    decoder: Decoder = decoding().make()
+    resizer: Resizer = resizing(filter).make()
 
     def view(image: Encoded) -> View:
         whole = decoder.rgb(image).rgb

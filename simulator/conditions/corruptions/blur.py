@@ -9,94 +9,81 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from simulator.conditions.corruptions.corruption import Corruption, cut, unit
+from simulator.conditions.corruptions.corruption import corruption
 from simulator.conditions.corruptions.filters import gaussian, motion, zooms
+from simulator.conditions.image_condition import cut, unit
 from simulator.contract import U8
 
 F32 = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianBlur(Corruption):
-    """Convolves with a Gaussian; a level is its sigma."""
-
-    name = "gaussian_blur"
-    summary = "a Gaussian blur"
-    levels: ClassVar[tuple[Any, ...]] = (1, 2, 3, 4, 6)
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Blur."""
-        return cut(gaussian(unit(rgb), self.level))
+@corruption("a Gaussian blur", (1, 2, 3, 4, 6))
+def gaussian_blur(rgb: U8, sigma: float, rng: np.random.Generator) -> U8:
+    """Convolve with a Gaussian; a level is its sigma."""
+    return cut(gaussian(unit(rgb), sigma))
 
 
-@dataclass(frozen=True, eq=False)
-class DefocusBlur(Corruption):
-    """Convolves with a disk; a level is its radius and the sigma that softens its edge."""
+@corruption(
+    "the lens is out of focus: every point is a disk",
+    ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)),
+)
+def defocus_blur(rgb: U8, level: tuple[int, float], rng: np.random.Generator) -> U8:
+    """Convolve with a disk; a level is its radius and the sigma that softens its edge.
 
-    name = "defocus_blur"
-    summary = "the lens is out of focus: every point is a disk"
-    levels: ClassVar[tuple[Any, ...]] = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Convolve by Fourier transforms; the image is mirrored at its edges."""
-        disk = _disk(*self.level)
-        edge = len(disk) // 2
-        padded = np.pad(unit(rgb), ((edge, edge), (edge, edge), (0, 0)), mode="reflect")
-        size = [fft.next_fast_len(side, real=True) for side in padded.shape[:2]]
-        spectrum = fft.rfft2(padded.transpose(2, 0, 1), size)
-        spectrum *= fft.rfft2(disk.astype(np.float64), size)
-        whole = fft.irfft2(spectrum, size, overwrite_x=True)
-        height, width = rgb.shape[:2]
-        found = whole[:, 2 * edge : 2 * edge + height, 2 * edge : 2 * edge + width]
-        return cut(np.ascontiguousarray(found.transpose(1, 2, 0)))
-
-
-@dataclass(frozen=True, eq=False)
-class MotionBlur(Corruption):
-    """Blurs along a line of a drawn angle; a level is half the path and the sigma along it."""
-
-    name = "motion_blur"
-    summary = "the camera moves while the shutter is open"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15))
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Draw the angle, from -45 to 45 degrees."""
-        radius, sigma = self.level
-        moved = motion(rgb, radius, sigma, rng.uniform(-45, 45))
-        return np.clip(moved, 0, 255, out=moved).astype(np.uint8)
+    By Fourier transforms; the image is mirrored at its edges.
+    """
+    disk = _disk(*level)
+    edge = len(disk) // 2
+    padded = np.pad(unit(rgb), ((edge, edge), (edge, edge), (0, 0)), mode="reflect")
+    size = [fft.next_fast_len(side, real=True) for side in padded.shape[:2]]
+    spectrum = fft.rfft2(padded.transpose(2, 0, 1), size)
+    spectrum *= fft.rfft2(disk.astype(np.float64), size)
+    whole = fft.irfft2(spectrum, size, overwrite_x=True)
+    height, width = rgb.shape[:2]
+    found = whole[:, 2 * edge : 2 * edge + height, 2 * edge : 2 * edge + width]
+    return cut(np.ascontiguousarray(found.transpose(1, 2, 0)))
 
 
-@dataclass(frozen=True, eq=False)
-class ZoomBlur(Corruption):
-    """Averages the image and enlargements of its middle; a level is their end and step."""
+@corruption(
+    "the camera moves while the shutter is open",
+    ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)),
+    has_chance=True,
+)
+def motion_blur(rgb: U8, level: tuple[int, float], rng: np.random.Generator) -> U8:
+    """Blur along a line whose angle is drawn from -45 to 45 degrees.
 
-    name = "zoom_blur"
-    summary = "the camera moves toward the scene while the shutter is open"
-    levels: ClassVar[tuple[Any, ...]] = (
-        (1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03),
-    )  # fmt: skip
+    A level is half the path and the sigma along it.
+    """
+    radius, sigma = level
+    moved = motion(rgb, radius, sigma, rng.uniform(-45, 45))
+    return np.clip(moved, 0, 255, out=moved).astype(np.uint8)
 
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Average; what an enlargement lacks by rounding counts as black, as in the original."""
-        image = unit(rgb).astype(np.float32)
-        height, width, channels = image.shape
-        total = np.zeros((height, channels, width), np.float32)
-        factors = np.arange(1, *self.level)
-        for layer in zooms(image, factors):
-            part = layer[:height, :, :width]
-            total[: part.shape[0], :, : part.shape[2]] += part
-        image += total.transpose(0, 2, 1)
-        image /= len(factors) + 1
-        return cut(image)
+
+@corruption(
+    "the camera moves toward the scene while the shutter is open",
+    ((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
+)
+def zoom_blur(rgb: U8, end_and_step: tuple[float, float], rng: np.random.Generator) -> U8:
+    """Average the image and enlargements of its middle; a level is their end and step.
+
+    What an enlargement lacks by rounding counts as black, as in the original.
+    """
+    image = unit(rgb).astype(np.float32)
+    height, width, channels = image.shape
+    total = np.zeros((height, channels, width), np.float32)
+    factors = np.arange(1, *end_and_step)
+    for layer in zooms(image, factors):
+        part = layer[:height, :, :width]
+        total[: part.shape[0], :, : part.shape[2]] += part
+    image += total.transpose(0, 2, 1)
+    image /= len(factors) + 1
+    return cut(image)
 
 
 @cache

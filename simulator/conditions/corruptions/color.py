@@ -7,61 +7,44 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 
-from simulator.conditions.corruptions.corruption import F64, Corruption, cut, unit
+from simulator.conditions.corruptions.corruption import corruption
+from simulator.conditions.image_condition import F64, cut, unit
 from simulator.contract import U8
 
 
-@dataclass(frozen=True, eq=False)
-class Brightness(Corruption):
-    """Adds to V of HSV; a level is how much, in [0, 1]."""
-
-    name = "brightness"
-    summary = "more light: every pixel is brighter, its hue and saturation are kept"
-    levels: ClassVar[tuple[Any, ...]] = (0.1, 0.2, 0.3, 0.4, 0.5)
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Brighten."""
-        return brightened(rgb, self.level)
+@corruption(
+    "more light: every pixel is brighter, its hue and saturation are kept",
+    (0.1, 0.2, 0.3, 0.4, 0.5),
+)
+def brightness(rgb: U8, more: float, rng: np.random.Generator) -> U8:
+    """Add to V of HSV; a level is how much, in [0, 1]."""
+    return brightened(rgb, more)
 
 
-@dataclass(frozen=True, eq=False)
-class Saturate(Corruption):
-    """Multiplies S of HSV and adds to it; a level is both numbers."""
-
-    name = "saturate"
-    summary = "paler (1, 2) or stronger (3 to 5) colors"
-    levels: ClassVar[tuple[Any, ...]] = ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2))
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Change the saturation."""
-        hue, saturation, value = _hsv(rgb)
-        factor, more = self.level
-        saturation *= factor
-        saturation += more
-        return cut(_rgb(hue, np.minimum(saturation, 1, out=saturation), value))
+@corruption(
+    "paler (1, 2) or stronger (3 to 5) colors",
+    ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
+)
+def saturate(rgb: U8, level: tuple[float, float], rng: np.random.Generator) -> U8:
+    """Multiply S of HSV and add to it; a level is both numbers."""
+    hue, saturation, value = _hsv(rgb)
+    factor, more = level
+    saturation *= factor
+    saturation += more
+    return cut(_rgb(hue, np.minimum(saturation, 1, out=saturation), value))
 
 
-@dataclass(frozen=True, eq=False)
-class Contrast(Corruption):
-    """Pulls each sample toward its channel's mean; a level is what is left of the distance."""
-
-    name = "contrast"
-    summary = "less contrast around the mean color"
-    levels: ClassVar[tuple[Any, ...]] = (0.4, 0.3, 0.2, 0.1, 0.05)
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Pull."""
-        image = unit(rgb)
-        means = image.mean(axis=(0, 1), keepdims=True)
-        image -= means
-        image *= self.level
-        image += means
-        return cut(image)
+@corruption("less contrast around the mean color", (0.4, 0.3, 0.2, 0.1, 0.05))
+def contrast(rgb: U8, kept: float, rng: np.random.Generator) -> U8:
+    """Pull each sample toward its channel's mean; a level is what is left of the distance."""
+    image = unit(rgb)
+    means = image.mean(axis=(0, 1), keepdims=True)
+    image -= means
+    image *= kept
+    image += means
+    return cut(image)
 
 
 def brightened(rgb: U8, more: float) -> U8:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from simulator.conditions.corruptions.corruption import F64, Corruption, cut
+from simulator.conditions.corruptions.corruption import corruption
 from simulator.conditions.corruptions.filters import gaussian_weights
 from simulator.conditions.corruptions.sampling import mirrored, mirrored_once, sampled
+from simulator.conditions.image_condition import F64, cut
 from simulator.contract import U8
 
 F32 = NDArray[np.float32]
@@ -20,9 +18,19 @@ FULL = 224
 """Below this size, the moves shrink with the image: ours, the original has no smaller."""
 
 
-@dataclass(frozen=True, eq=False)
-class ElasticTransform(Corruption):
-    """Hendrycks': an affine jitter, then smooth random moves; what the published ImageNet-C has.
+@corruption(
+    "the image is stretched and bent, as drawn on rubber (Hendrycks')",
+    (
+        (244 * 2, 244 * 0.7, 244 * 0.1),
+        (244 * 2, 244 * 0.08, 244 * 0.2),
+        (244 * 0.05, 244 * 0.01, 244 * 0.02),
+        (244 * 0.07, 244 * 0.01, 244 * 0.02),
+        (244 * 0.12, 244 * 0.01, 244 * 0.02),
+    ),
+    has_chance=True,
+)
+def elastic_transform(rgb: U8, level: tuple[float, ...], rng: np.random.Generator) -> U8:
+    """Jitter by an affine map, then move smoothly at random; what the published ImageNet-C has.
 
     A level is the strength of the moves, the sigma that smooths them, and the longest jitter of
     the three points that fix the affine map, in pixels.
@@ -30,67 +38,46 @@ class ElasticTransform(Corruption):
     Source:
         ``elastic_transform`` of https://github.com/hendrycks/robustness (its 244 is meant).
     """
-
-    name = "elastic_transform"
-    summary = "the image is stretched and bent, as drawn on rubber (Hendrycks')"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = (
-        (244 * 2, 244 * 0.7, 244 * 0.1),
-        (244 * 2, 244 * 0.08, 244 * 0.2),
-        (244 * 0.05, 244 * 0.01, 244 * 0.02),
-        (244 * 0.07, 244 * 0.01, 244 * 0.02),
-        (244 * 0.12, 244 * 0.01, 244 * 0.02),
-    )
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Draw the jitter, then the moves to the right and those down."""
-        height, width = size = rgb.shape[:2]
-        alpha, sigma, jitter = (min(1.0, min(size) / FULL) * one for one in self.level)
-        image = rgb.astype(np.float32) / np.float32(255)
-        image = _jittered(image, rng.uniform(-jitter, jitter, size=(3, 2)).astype(np.float32))
-        dx, dy = (
-            (smooth(rng.uniform(-1, 1, size=size), (sigma, sigma)) * alpha).astype(np.float32)
-            for _ in range(2)
-        )
-        rows, columns = np.arange(height)[:, None] + dy, np.arange(width) + dx
-        return cut(sampled(image, rows, columns, mirrored))
+    size = rgb.shape[:2]
+    alpha, sigma, jitter = (min(1.0, min(size) / FULL) * one for one in level)
+    image = rgb.astype(np.float32) / np.float32(255)
+    image = _jittered(image, rng.uniform(-jitter, jitter, size=(3, 2)).astype(np.float32))
+    return _bent(image, 1, (sigma, sigma), alpha, rng)
 
 
-@dataclass(frozen=True, eq=False)
-class ElasticBethgelab(Corruption):
-    """Bethgelab's: smooth random moves that grow with the image; of COCO-C and Cityscapes-C.
+@corruption(
+    "the image is bent, as drawn on rubber (imagecorruptions')",
+    (250 * 0.05, 250 * 0.065, 250 * 0.085, 250 * 0.1, 250 * 0.12),
+    has_chance=True,
+)
+def elastic_bethgelab(rgb: U8, strength: float, rng: np.random.Generator) -> U8:
+    """Move smoothly at random, more in larger images; of COCO-C and Cityscapes-C.
 
     A level is the strength of the moves.
 
     Source:
         ``elastic_transform`` of bethgelab/imagecorruptions.
     """
+    height, width = rgb.shape[:2]
+    image = rgb.astype(np.float32) / np.float32(255)
+    return _bent(image, height * 0.005, (height * 0.01, width * 0.01), strength, rng)
 
-    name = "elastic_bethgelab"
-    summary = "the image is bent, as drawn on rubber (imagecorruptions')"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = (
-        250 * 0.05,
-        250 * 0.065,
-        250 * 0.085,
-        250 * 0.1,
-        250 * 0.12,
+
+def _bent(
+    image: F32,
+    longest: float,
+    sigmas: tuple[float, float],
+    strength: float,
+    rng: np.random.Generator,
+) -> U8:
+    """Draw the moves to the right, then those down, smooth them, and move."""
+    height, width = size = image.shape[:2]
+    dx, dy = (
+        (smooth(rng.uniform(-longest, longest, size=size), sigmas) * strength).astype(np.float32)
+        for _ in range(2)
     )
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Draw the moves to the right, then those down."""
-        height, width = size = rgb.shape[:2]
-        longest = height * 0.005
-        sigmas = height * 0.01, width * 0.01
-        dx, dy = (
-            (smooth(rng.uniform(-longest, longest, size=size), sigmas) * self.level).astype(
-                np.float32
-            )
-            for _ in range(2)
-        )
-        image = rgb.astype(np.float32) / np.float32(255)
-        rows, columns = np.arange(height)[:, None] + dy, np.arange(width) + dx
-        return cut(sampled(image, rows, columns, mirrored))
+    rows, columns = np.arange(height)[:, None] + dy, np.arange(width) + dx
+    return cut(sampled(image, rows, columns, mirrored))
 
 
 def smooth(field: F64, sigmas: tuple[float, float]) -> F64:

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.conditions.corruptions.corruption import Corruption, cut, unit
+from simulator.conditions.corruptions.corruption import corruption
 from simulator.conditions.corruptions.filters import gaussian
+from simulator.conditions.image_condition import cut, unit
 from simulator.contract import U8
 
 
-@dataclass(frozen=True, eq=False)
-class GlassBlur(Corruption):
-    """Blurs, moves pixels, blurs; a level is sigma, the longest move and the number of rounds.
+@corruption(
+    "frosted glass: pixels are copied from their neighborhood",
+    ((0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)),
+    has_chance=True,
+)
+def glass_blur(rgb: U8, level: tuple[float, int, int], rng: np.random.Generator) -> U8:
+    """Blur, move pixels, blur; a level is sigma, the longest move and the number of rounds.
 
-    The original means to swap two pixels, and copies one over the other (the right side of its
-    assignment is views). So does this: what is published is the copy.
+    In every round a move is drawn for every pixel that is not at the edge. The original means to
+    swap two pixels, and copies one over the other (the right side of its assignment is views). So
+    does this: what is published is the copy.
 
     Source:
         ``glass_blur`` of https://github.com/hendrycks/robustness, for any size as in
         bethgelab/imagecorruptions.
     """
-
-    name = "glass_blur"
-    summary = "frosted glass: pixels are copied from their neighborhood"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = (
-        (0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2),
-    )  # fmt: skip
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Draw a move for every pixel that is not at the edge, in every round."""
-        sigma, delta, rounds = self.level
-        image = (gaussian(unit(rgb), sigma) * 255).astype(np.uint8)
-        rows, columns = (max(0, side - 2 * delta) for side in rgb.shape[:2])
-        moves = rng.integers(-delta, delta, size=(rounds, rows, columns, 2))
-        return cut(gaussian(unit(copied(image, moves, delta)), sigma))
+    sigma, delta, rounds = level
+    image = (gaussian(unit(rgb), sigma) * 255).astype(np.uint8)
+    rows, columns = (max(0, side - 2 * delta) for side in rgb.shape[:2])
+    moves = rng.integers(-delta, delta, size=(rounds, rows, columns, 2))
+    return cut(gaussian(unit(copied(image, moves, delta)), sigma))
 
 
 def copied(image: U8, moves: NDArray[np.int64], delta: int) -> U8:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.conditions.corruptions.corruption import F64
-
 F32 = NDArray[np.float32]
+Floating = NDArray[np.floating]
 Index = Callable[[NDArray[np.intp], int], NDArray[np.intp]]
 
 
-def sampled(image: F32, rows: F64, columns: F64, index: Index) -> F32:
+def sampled(image: F32, rows: Floating, columns: Floating, index: Index) -> F32:
     """Take an image at other places, bilinearly.
 
     Args:
@@ -41,7 +40,7 @@ def sampled(image: F32, rows: F64, columns: F64, index: Index) -> F32:
     return out
 
 
-def _neighbors(low: F64, size: int, index: Index) -> list[NDArray[np.intp]]:
+def _neighbors(low: Floating, size: int, index: Index) -> list[NDArray[np.intp]]:
     """Return each index and the next one, brought into the image."""
     whole = low.astype(np.intp).ravel()
     first = int(whole.min())

@@ -2,59 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 
-from simulator.conditions.corruptions.corruption import Corruption, cut
+from simulator.conditions.corruptions.corruption import corruption
 from simulator.conditions.corruptions.edges import blurred, chamfer, edges, equalized, filtered
 from simulator.conditions.corruptions.filters import Floats, gaussian
+from simulator.conditions.image_condition import cut
 from simulator.contract import U8
 
 WATER, MUD = (175, 238, 238), (63, 42, 20)
 _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
 
 
-@dataclass(frozen=True, eq=False)
-class Spatter(Corruption):
-    """Water (1 to 3) or mud (4 and 5); a level is what the original calls ``c``.
-
-    Its numbers are mean and deviation of the noise, the sigma that makes drops of it, the least
-    value of a drop, the water's strength or the sigma of the mud's edge, and whether it is mud.
-
-    Source:
-        ``spatter`` of https://github.com/hendrycks/robustness; OpenCV's part: :mod:`.edges`.
-    """
-
-    name = "spatter"
-    summary = "drops of water (1 to 3) or mud (4, 5) on the lens"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = (
+@corruption(
+    "drops of water (1 to 3) or mud (4, 5) on the lens",
+    (
         (0.65, 0.3, 4, 0.69, 0.6, 0),
         (0.65, 0.3, 3, 0.68, 0.6, 0),
         (0.65, 0.3, 2, 0.68, 0.5, 0),
         (0.65, 0.3, 1, 0.65, 1.5, 1),
         (0.67, 0.4, 1, 0.65, 1.5, 1),
-    )
+    ),
+    has_chance=True,
+)
+def spatter(rgb: U8, level: tuple[float, ...], rng: np.random.Generator) -> U8:
+    """Draw drops of water or mud; an image on which none falls stays as it is.
 
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Draw the drops; an image on which none falls stays as it is."""
-        mean, deviation, sigma, least, strength, mud = self.level
-        image = rgb.astype(np.float32) / np.float32(255)
-        drops = gaussian(rng.normal(size=rgb.shape[:2], loc=mean, scale=deviation), sigma)
-        drops[drops < least] = 0
-        if mud:
-            cover = gaussian((drops > least).astype(np.float32), strength)
-            cover[cover < 0.8] = 0
-            image *= 1 - cover[..., None]
-            return cut(image + cover[..., None] * _of(MUD))
-        wet = _wet(np.minimum(drops * 255, 255).astype(np.uint8))
-        if not wet.max():
-            return rgb.copy()
-        wet /= wet.max()
-        wet *= np.float32(strength)
-        return cut(image + wet[..., None] * _of(WATER).astype(np.float32))
+    A level is what the original calls ``c``: mean and deviation of the noise, the sigma that makes
+    drops of it, the least value of a drop, the water's strength or the sigma of the mud's edge, and
+    whether it is mud.
+
+    Source:
+        ``spatter`` of https://github.com/hendrycks/robustness; OpenCV's part: :mod:`.edges`.
+    """
+    mean, deviation, sigma, least, strength, mud = level
+    image = rgb.astype(np.float32) / np.float32(255)
+    drops = gaussian(rng.normal(size=rgb.shape[:2], loc=mean, scale=deviation), sigma)
+    drops[drops < least] = 0
+    if mud:
+        cover = gaussian((drops > least).astype(np.float32), strength)
+        cover[cover < 0.8] = 0
+        image *= 1 - cover[..., None]
+        return cut(image + cover[..., None] * _of(MUD))
+    wet = _wet(np.minimum(drops * 255, 255).astype(np.uint8))
+    if not wet.max():
+        return rgb.copy()
+    wet /= wet.max()
+    wet *= np.float32(strength)
+    return cut(image + wet[..., None] * _of(WATER).astype(np.float32))
 
 
 def _wet(drops: U8) -> Floats:

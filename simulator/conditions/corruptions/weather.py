@@ -6,88 +6,74 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.conditions.corruptions.corruption import Corruption, cut, unit
+from simulator.conditions.corruptions.corruption import corruption
 from simulator.conditions.corruptions.filters import motion, zooms
 from simulator.conditions.corruptions.frost import frosted
+from simulator.conditions.image_condition import cut, unit
 from simulator.contract import U8
 
 F32 = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
-class Fog(Corruption):
-    """Mixes with a fractal map; a level is how much of it, and how fast its detail fades."""
-
-    name = "fog"
-    summary = "fog lies over the scene, thicker here and thinner there"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = ((1.5, 2), (2.0, 2), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4))
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Draw the map, and mix."""
-        image = unit(rgb)
-        brightest = image.max()
-        amount, decay = self.level
-        height, width = rgb.shape[:2]
-        side = 1 << (max(rgb.shape) - 1).bit_length()
-        image += (amount * plasma(side, decay, rng)[:height, :width])[..., None]
-        image *= brightest
-        image /= brightest + amount
-        return cut(image)
+@corruption(
+    "fog lies over the scene, thicker here and thinner there",
+    ((1.5, 2), (2.0, 2), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)),
+    has_chance=True,
+)
+def fog(rgb: U8, level: tuple[float, float], rng: np.random.Generator) -> U8:
+    """Mix with a fractal map; a level is how much of it, and how fast its detail fades."""
+    image = unit(rgb)
+    brightest = image.max()
+    amount, decay = level
+    height, width = rgb.shape[:2]
+    side = 1 << (max(rgb.shape) - 1).bit_length()
+    image += (amount * plasma(side, decay, rng)[:height, :width])[..., None]
+    image *= brightest
+    image /= brightest + amount
+    return cut(image)
 
 
-@dataclass(frozen=True, eq=False)
-class Frost(Corruption):
-    """Mixes with a texture of ice; a level is the share of the image and that of the ice.
+@corruption(
+    "ice on the lens; its texture is ours, not the published photographs",
+    ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
+    has_chance=True,
+)
+def frost(rgb: U8, level: tuple[float, float], rng: np.random.Generator) -> U8:
+    """Mix with a texture of ice; a level is the share of the image and that of the ice.
 
     The original cuts its ice from six photographs, which do not come with this package. This one
     grows it, see :mod:`.frost`; the shares are the original's.
     """
-
-    name = "frost"
-    summary = "ice on the lens; its texture is ours, not the published photographs"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = ((1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))
-
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Grow the ice, and mix."""
-        kept, ice = self.level
-        total = frosted(rgb.shape[0], rgb.shape[1], rng)
-        total *= ice
-        total += kept * rgb
-        return np.clip(total, 0, 255, out=total).astype(np.uint8)
+    kept, ice = level
+    total = frosted(rgb.shape[0], rgb.shape[1], rng)
+    total *= ice
+    total += kept * rgb
+    return np.clip(total, 0, 255, out=total).astype(np.uint8)
 
 
-@dataclass(frozen=True, eq=False)
-class Snow(Corruption):
-    """Whitens, and adds flakes that fall; a level is what the original calls ``c``.
-
-    Its numbers are mean and deviation of the noise, its enlargement, the least value of a flake,
-    half the path and the sigma of the fall, and how much of the image's color is kept.
-    """
-
-    name = "snow"
-    summary = "snow falls, and what it falls on gets whiter"
-    has_chance: ClassVar[bool] = True
-    levels: ClassVar[tuple[Any, ...]] = (
+@corruption(
+    "snow falls, and what it falls on gets whiter",
+    (
         (0.1, 0.3, 3, 0.5, 10, 4, 0.8),
         (0.2, 0.3, 2, 0.5, 12, 4, 0.7),
         (0.55, 0.3, 4, 0.9, 12, 8, 0.7),
         (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
         (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
-    )
+    ),
+    has_chance=True,
+)
+def snow(rgb: U8, level: tuple[float, ...], rng: np.random.Generator) -> U8:
+    """Whiten, and add flakes that fall; a level is what the original calls ``c``.
 
-    def apply(self, rgb: U8, rng: np.random.Generator) -> U8:
-        """Draw flakes and the angle at which they fall."""
-        *flakes, radius, sigma, kept = self.level
-        layer = falling(rgb.shape[:2], rng, *flakes)
-        return snowed(rgb, motion(layer, radius, sigma, rng.uniform(-135, -45)), kept)
+    Its numbers are mean and deviation of the noise, its enlargement, the least value of a flake,
+    half the path and the sigma of the fall, and how much of the image's color is kept.
+    """
+    mean, deviation, zoom, least, radius, sigma, kept = level
+    layer = falling(rgb.shape[:2], rng, mean, deviation, zoom, least)
+    return snowed(rgb, motion(layer, int(radius), sigma, rng.uniform(-135, -45)), kept)
 
 
 def falling(

@@ -7,8 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.conditions.corruptions.corruption import F64
-from simulator.conditions.sequences.sequence import Window
+from simulator.conditions.image_condition import F64, Window
 from simulator.contract import U8
 
 Whole = NDArray[np.intp]

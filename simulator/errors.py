@@ -41,6 +41,9 @@ class ProfileError(UserError):
         self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
 
+    def __reduce__(self) -> tuple[type[ProfileError], tuple[tuple[str, ...]]]:
+        return ProfileError, (self.problems,)
+
 
 class ModelError(UserError):
     """A model card or model file that cannot be used."""

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
+from collections.abc import Sequence
 from typing import Any
+
+from simulator.data.folder import Item
+from simulator.pipeline.batched import Batched
+from simulator.pipeline.plan import Plan
 
 SECONDS = 0.5
 """What a chunk of samples should take."""
@@ -19,7 +25,7 @@ Chunk = range
 
 
 class Chunks:
-    """Cuts samples into chunks, and puts results in order.
+    """Cuts samples into chunks for the threads that serve workers, and puts results in order.
 
     Args:
         workers: how many run chunks at once.
@@ -34,70 +40,132 @@ class Chunks:
     def __init__(self, workers: int, count: int, step: int = 1, place: int = 0) -> None:
         self.workers, self._count = workers, count
         self._step, self._place = step, place
-        self._each: float | None = None
-        self._again: deque[Chunk] = deque()
+        self._seconds: float | None = None
+        self._returned: deque[Chunk] = deque()
         self._results: dict[int, Any] = {}
         self._deaths: Counter[int] = Counter()
-        self._next = 0
-        self._begun = 0
+        self._next = self._begun = 0
+        self._open = True
+        self._error: BaseException | None = None
+        self._changed = threading.Condition(threading.RLock())
 
     @property
     def size(self) -> int:
         """Samples in the next chunk, by the time that the last ones took."""
-        if self._each is None:
+        if self._seconds is None:
             return self._step
-        return max(self._step, min(LONGEST, round(SECONDS / max(self._each, 1e-6))))
+        return max(self._step, min(LONGEST, round(SECONDS / max(self._seconds, 1e-6))))
 
-    def take(self) -> Chunk | None:
-        """Return what to do next; None if there is nothing, or too much ahead of the rest."""
-        if self._again:
-            return self._again.popleft()
+    def take(self, wait: bool = False) -> Chunk | None:
+        """Return what to do next.
+
+        Args:
+            wait: for what comes later: samples further on, or those of a worker that dies.
+
+        Returns:
+            None if there is nothing, or too much ahead of the rest.
+        """
+        with self._changed:
+            while self._open:
+                chunk = self._returned.popleft() if self._returned else self._cut()
+                if chunk or not wait or self._next == self._count:
+                    return chunk or None
+                self._changed.wait()
+        return None
+
+    def done(self, chunk: Chunk, results: Sequence[Any], seconds: float) -> None:
+        """Keep the results of a chunk, and learn from the time that it took."""
+        with self._changed:
+            self._results.update(zip(chunk, results, strict=True))
+            each = seconds / len(chunk)
+            self._seconds = each if self._seconds is None else 0.5 * (self._seconds + each)
+            self._changed.notify_all()
+
+    def give_back(self, *chunks: Chunk) -> None:
+        """Give back chunks that were not begun, in their order."""
+        with self._changed:
+            self._returned.extendleft(reversed(chunks))
+            self._changed.notify_all()
+
+    def died(self, chunk: Chunk, skipped: Any) -> None:
+        """Requeue a chunk whose worker died, in halves to isolate the crashing sample.
+
+        Args:
+            chunk: what the worker was at.
+            skipped: the result of a sample that has killed its worker too often.
+        """
+        middle = len(chunk) // 2
+        with self._changed:
+            self._deaths[chunk[0]] += not middle
+            if self._deaths[chunk[0]] < DEATHS:
+                self.give_back(*filter(None, (chunk[:middle], chunk[middle:])))
+            else:
+                self._results[chunk[0]] = skipped
+                self._changed.notify_all()
+
+    def pop(self) -> Any:
+        """Wait for the result of the next sample in order, and return it.
+
+        Raises:
+            UserError: what has ended the run.
+        """
+        with self._changed:
+            while self._next not in self._results:
+                if self._error is not None:
+                    raise self._error
+                self._changed.wait()
+            self._next += 1
+            self._changed.notify_all()
+            return self._results.pop(self._next - 1)
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Give out no more chunks.
+
+        Args:
+            error: ends the run; :meth:`pop` raises it.
+        """
+        with self._changed:
+            self._open, self._error = False, self._error or error
+            self._changed.notify_all()
+
+    def _cut(self) -> Chunk:
         until = self._next + SPREAD * self.workers * self.size
         stop = min(self._begun + self.size, until)
         stop -= (self._place + stop) % self._step
         chunk = range(self._begun, min(stop, self._count))
-        if not chunk:
-            return None
-        self._begun = chunk.stop
+        self._begun = max(self._begun, chunk.stop)
         return chunk
 
-    def done(self, chunk: Chunk, results: list[Any], seconds: float) -> None:
-        """Keep the results of a chunk, and learn from the time that it took."""
-        self._results.update(zip(chunk, results, strict=True))
-        each = seconds / len(chunk)
-        self._each = each if self._each is None else 0.5 * (self._each + each)
 
-    def again(self, chunk: Chunk) -> None:
-        """Give back a chunk that was not begun."""
-        self._again.appendleft(chunk)
+class BatchMembers:
+    """Finds the samples that are in batches with others: a worker that runs one needs all of them.
 
-    def died(self, chunk: Chunk) -> int | None:
-        """Give back a chunk whose worker died: in halves, so that the sample is found.
+    Args:
+        plan: its arms may have batches of several sizes.
 
-        Returns:
-            The sample that has killed its worker too often; it is not given again.
-        """
-        middle = len(chunk) // 2
-        if middle:
-            self._again.extendleft((chunk[middle:], chunk[:middle]))
-            return None
-        (sample,) = chunk
-        self._deaths[sample] += 1
-        if self._deaths[sample] >= DEATHS:
-            return sample
-        self._again.appendleft(chunk)
-        return None
+    Attributes:
+        step: samples of the largest batch; 1 without batches.
+    """
 
-    def skip(self, sample: int, result: Any) -> None:
-        """Give a sample a result without running it."""
-        self._results[sample] = result
+    def __init__(self, plan: Plan) -> None:
+        self._batched = [one.recipe for one in plan.nodes if isinstance(one.recipe, Batched)]
+        self._batched.sort(key=lambda one: -one.size)
+        self._places = {
+            item.name: at for one in self._batched[:1] for at, item in enumerate(one.items)
+        }
+        self.step = max((one.size for one in self._batched), default=1)
 
-    @property
-    def ready(self) -> bool:
-        """Whether the next sample in order is done."""
-        return self._next in self._results
+    def place(self, items: Sequence[Item]) -> int:
+        """Return the place of the first sample in its largest batch."""
+        return self._places.get(items[0].name, 0) % self.step if items else 0
 
-    def pop(self) -> Any:
-        """Return the result of the next sample in order."""
-        self._next += 1
-        return self._results.pop(self._next - 1)
+    def of(self, samples: Sequence[Item]) -> list[Item]:
+        """Return the other samples that are in batches with some samples."""
+        found: dict[str, Item] = {}
+        for one in self._batched:
+            for sample in samples:
+                start = self._places.get(sample.name, 0) // one.size * one.size
+                found |= {item.name: item for item in one.items[start : start + one.size]}
+        for sample in samples:
+            found.pop(sample.name, None)
+        return list(found.values())

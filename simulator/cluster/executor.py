@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from simulator import registry
-from simulator.cluster.asking import look
 from simulator.cluster.connection import Needs, connect, told
-from simulator.cluster.crew import Crew, turn
 from simulator.cluster.groups import Far, Gathered, Group, groups_of
-from simulator.cluster.messages import Judged, Node, Stopped, Work
-from simulator.cluster.parcel import pack
+from simulator.cluster.messages import ArmAnswers, Node, Work
+from simulator.cluster.payload import pack
+from simulator.cluster.pool import WorkerPool
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.modalities.modality import Feed, Modality
 from simulator.model.artifact import Artifact
 from simulator.pipeline.adapted import Adapted
-from simulator.pipeline.executor import (
-    DEFAULT_MEMORY,
-    Done,
-    Executor,
-    done_of_arms,
-    outcomes_of,
-    reasons,
-)
+from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor, result_of
 from simulator.pipeline.look import Looked
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
@@ -65,7 +58,7 @@ class RayExecutor(Executor):
     ) -> None:
         super().__init__(modality, runtimes, workers, memory, place)
         self._cluster = connect(place)
-        self._crews: dict[Needs, Crew] = {}
+        self._pools: dict[Needs, WorkerPool] = {}
         self._ran: dict[str, dict[Node, None]] = defaultdict(dict)
 
     def run(
@@ -79,15 +72,16 @@ class RayExecutor(Executor):
         every = items if isinstance(items, Sequence) else tuple(items)
         groups = groups_of(plan)
         apart = _is_apart(groups)
-        crews = self._begun(groups, every, None if apart else watch)
-        far = Far(plan, groups, crews, self.context)
-        for item in every:
-            with self._cluster.reached():
-                found = _awaited(crews)
-            if apart:
-                yield _gathered(far, item, found, watch)
-            else:
-                yield _done(item, len(plan.arms), found[0])
+        pools = self._begun(groups, every, None if apart else watch)
+        far = Far(plan, groups, pools, self.context)
+        try:
+            for item in every:
+                with self._cluster.reached(), spending(Spent.ELSEWHERE):
+                    found = [pool.chunks.pop() for pool in pools]
+                yield _gathered(far, item, found, watch) if apart else _done(item, found[0])
+        finally:
+            for pool in pools:
+                pool.chunks.close()
 
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
         """Return what runs every arm on a sample: here, or where its resources are."""
@@ -121,15 +115,16 @@ class RayExecutor(Executor):
         """
         if not needs:
             return super().look(choice, artifact, feeds, needs, size)
-        crew = self._crew(needs, f"runtime {choice.backend.name}")
-        found: Looked = look(crew, pack((choice, artifact, tuple(feeds), size)))
+        pool = self._pool(needs, f"runtime {choice.backend.name}")
+        with self._cluster.reached():
+            found: Looked = pool.probe(pack((choice, artifact, tuple(feeds), size)))
         return found
 
     def close(self) -> None:
         """End the workers; the connection stays until the process ends."""
-        for crew in self._crews.values():
-            crew.close()
-        self._crews.clear()
+        for pool in self._pools.values():
+            pool.close()
+        self._pools.clear()
 
     def described(self) -> dict[str, Any]:
         """Return the name, the address, and for each stack the nodes where samples of it ran."""
@@ -141,30 +136,32 @@ class RayExecutor(Executor):
 
     def _begun(
         self, groups: Sequence[Group], items: Sequence[Item], watch: Watch | None
-    ) -> list[Crew]:
-        """The crews of some arms, with their plan and the samples."""
-        return [self._begin(group, items, watch, _is_apart(groups)) for group in groups]
-
-    def _crew(self, needs: Needs, who: str) -> Crew:
-        """The workers with some resources."""
-        if needs not in self._crews:
-            isolate = self.runtimes.isolation.when
-            self._crews[needs] = Crew(self._cluster, who, needs, self.workers, isolate)
-        return self._crews[needs]
-
-    def _begin(self, group: Group, items: Sequence[Item], watch: Watch | None, apart: bool) -> Crew:
-        for node in group.plan.nodes:
-            if isinstance(node.recipe, Adapted):
+    ) -> list[WorkerPool]:
+        """The workers of some arms, with their plan and the samples."""
+        for group in groups:
+            if any(isinstance(node.recipe, Adapted) for node in group.plan.nodes):
                 raise UserError(
                     f"--executor ray: {group.who}: the network adapts to the samples in their "
                     "order, which needs one process; use --executor local"
                 )
-        crew = self._crew(group.needs, group.who)
-        stacks = tuple(dict.fromkeys(arm.stack for arm in group.plan.arms))
-        crew.ran = lambda node: [self._ran[stack].setdefault(node) for stack in stacks]
-        work = Work(group.plan, self.modality, watch, apart, _versions(group.plan))
-        crew.begin(work, items)
-        return crew
+        pools = [self._pool(group.needs, group.who) for group in groups]
+        for group, pool in zip(groups, pools, strict=True):
+            stacks = tuple(dict.fromkeys(arm.stack for arm in group.plan.arms))
+            pool.ran = partial(self._noted, stacks)
+            apart, versions = _is_apart(groups), _versions(group.plan)
+            pool.begin(Work(group.plan, self.modality, watch, apart, versions), items)
+        return pools
+
+    def _pool(self, needs: Needs, who: str) -> WorkerPool:
+        """The workers with some resources."""
+        if needs not in self._pools:
+            isolate = self.runtimes.isolation.when
+            self._pools[needs] = WorkerPool(self._cluster, who, needs, self.workers, isolate)
+        return self._pools[needs]
+
+    def _noted(self, stacks: Iterable[str], node: Node) -> None:
+        for stack in stacks:
+            self._ran[stack].setdefault(node)
 
 
 def _is_apart(groups: Sequence[Group]) -> bool:
@@ -172,31 +169,17 @@ def _is_apart(groups: Sequence[Group]) -> bool:
     return len(groups) > 1 or bool(groups[0].needs)
 
 
-def _awaited(crews: Sequence[Crew]) -> list[Any]:
-    """What each crew has of the next sample; they go on with others."""
-    while not all(crew.chunks.ready for crew in crews):
-        for crew in crews:
-            crew.fill()
-        with spending(Spent.ELSEWHERE):
-            turn(crews)
-    found = [crew.chunks.pop() for crew in crews]
-    for crew in crews:
-        crew.fill()
-    return found
+def _done(item: Item, found: Done | StageError) -> Done:
+    if isinstance(found, StageError):
+        return Done(item, (), str(found))
+    return replace(found, item=item)
 
 
-def _done(item: Item, arms: int, found: Stopped | Judged) -> Done:
-    if isinstance(found, Stopped):
-        return Done(item, (), str(found.error()))
-    return done_of_arms(item, arms, found.outcomes, found.failed, found.seen)
-
-
-def _gathered(far: Far, item: Item, found: Sequence[Any], watch: Watch | None) -> Done:
+def _gathered(
+    far: Far, item: Item, found: Sequence[ArmAnswers | StageError], watch: Watch | None
+) -> Done:
     try:
-        walk = Gathered(far, item, found)
-        outcomes = outcomes_of(walk)
-        seen = watch(walk, outcomes) if watch else None
-        return done_of_arms(item, len(far.plan.arms), outcomes, reasons(walk), seen)
+        return result_of(Gathered(far, item, found), item, watch)
     except StageError as error:
         return Done(item, (), str(error))
 

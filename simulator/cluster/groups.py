@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simulator.cluster import asking
 from simulator.cluster.connection import Needs
-from simulator.cluster.crew import Crew
-from simulator.cluster.messages import Raw, Stopped
+from simulator.cluster.messages import ArmAnswers
+from simulator.cluster.pool import WorkerPool
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.pipeline.plan import Path, Plan
@@ -87,18 +86,18 @@ def _shared(path: Path, others: Sequence[Path]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Far:
-    """A plan whose arms run on the workers of several crews.
+    """A plan whose arms run on the workers of several pools.
 
     Attributes:
         plan: the whole of it.
         groups: its arms by their resources.
-        crews: the workers of each group.
+        pools: the workers of each group.
         context: reads a sample in this process.
     """
 
     plan: Plan
     groups: Sequence[Group]
-    crews: Sequence[Crew]
+    pools: Sequence[WorkerPool]
     context: Callable[[Item], Context]
 
     def walk(self, item: Item) -> Gathered:
@@ -107,7 +106,14 @@ class Far:
         Raises:
             StageError: no arm has an answer.
         """
-        return Gathered(self, item, [asking.again(crew, item) for crew in self.crews])
+        return Gathered(self, item, [_again(pool, item) for pool in self.pools])
+
+
+def _again(pool: WorkerPool, item: Item) -> ArmAnswers | StageError:
+    try:
+        return pool.again(item)
+    except StageError as error:
+        return error
 
 
 class Gathered(Walk):
@@ -116,25 +122,25 @@ class Gathered(Walk):
     Args:
         far: the plan and its workers.
         item: the sample.
-        found: of each group, in their order; :class:`Stopped` where none of its arms answers.
+        found: of each group, in their order; :class:`StageError` where none of its arms answers.
 
     Raises:
         StageError: no arm has an answer, or the sample cannot be read in this process.
     """
 
-    def __init__(self, far: Far, item: Item, found: Sequence[Raw | Stopped]) -> None:
+    def __init__(self, far: Far, item: Item, found: Sequence[ArmAnswers | StageError]) -> None:
         self._far, self._item = far, item
         self._answers: list[Any] = [None] * len(far.plan.arms)
         self._times: dict[Path, Mapping[str, int]] = {}
         self._failed: dict[int, StageError] = {}
-        for group, raw in zip(far.groups, found, strict=True):
-            if isinstance(raw, Stopped):
-                self._failed |= dict.fromkeys(group.arms, raw.error())
+        for group, own in zip(far.groups, found, strict=True):
+            if isinstance(own, StageError):
+                self._failed |= dict.fromkeys(group.arms, own)
                 continue
-            for arm, answer in zip(group.arms, raw.answers, strict=True):
+            for arm, answer in zip(group.arms, own.answers, strict=True):
                 self._answers[arm] = answer
-            self._times |= zip(group.plan.paths, raw.times, strict=True)
-            self._failed |= {group.arms[at]: one.error() for at, one in raw.failed.items()}
+            self._times |= zip(group.plan.paths, own.times, strict=True)
+            self._failed |= {group.arms[at]: error for at, error in own.failed.items()}
         if len(self._failed) == len(self._answers):
             raise self._failed[0]
         self.context = far.context(item)
@@ -165,7 +171,7 @@ class Gathered(Walk):
         """
         far = self._far
         home = home_of(far.plan, far.plan.asides[name], far.groups)
-        return asking.aside(far.crews[home], self._item, name)
+        return far.pools[home].aside(self._item, name)
 
     def again(self) -> Walk:
         """Run every arm on the same sample once more."""

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
-import simulator.errors
 from simulator.data.folder import Item
 from simulator.data.masks import MaskTruth
-from simulator.errors import UserError
 from simulator.files import LARGE
 from simulator.modalities.modality import Modality
-from simulator.pipeline.executor import Outcome
 from simulator.pipeline.inference import Answered
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import StageError, Watch
@@ -66,18 +62,18 @@ class Node:
         node: Ray's name of the node.
         processor: the model.
         python: the version.
-        versions: there, of the libraries that its arms use; empty until it has opened them.
+        versions: there, of the libraries that its arms use.
     """
 
     host: str
     node: str
     processor: str
     python: str
-    versions: Versions = ()
+    versions: Versions
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class ArmAnswers:
     """The answers of some arms for a sample, with the times of their stages in ns.
 
     Attributes:
@@ -88,47 +84,11 @@ class Raw:
 
     answers: tuple[Answered | None, ...]
     times: tuple[dict[str, int], ...]
-    failed: Mapping[int, Stopped]
+    failed: Mapping[int, StageError]
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The outcomes of a sample by the arm, why other arms failed, and what the watch returned."""
-
-    outcomes: Mapping[int, Outcome]
-    failed: Mapping[int, str]
-    seen: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """A stage failed on a sample: which one, and why."""
-
-    stage: str
-    reason: str
-
-    def error(self) -> StageError:
-        """Return the error to raise in the driver."""
-        return StageError(self.stage, self.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A user's error, as text: the class of :mod:`simulator.errors`, and the message."""
-
-    kind: str
-    message: str
-
-    def error(self, where: str) -> UserError:
-        """Return the error to raise in the driver."""
-        found = getattr(simulator.errors, self.kind, UserError)
-        lines = "\n".join(f"{line} (on {where})" for line in self.message.splitlines())
-        return found([lines]) if self.kind == "ProfileError" else found(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Lacking:
-    """The worker cannot read the file of a sample."""
+class UnseenError(Exception):
+    """A sample cannot be read where the worker runs."""
 
 
 def sample_of(item: Item) -> Sample:

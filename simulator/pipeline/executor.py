@@ -217,36 +217,25 @@ class LocalExecutor(Executor):
 
 
 def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -> Done:
-    """Run every arm on one sample, and call *watch* with the result.
+    """Run every arm on one sample; see :func:`result_of`.
 
     Raises:
         StageError: no arm has an answer, or the sample's ground truth cannot be used.
     """
-    walk = opened.walk(context)
+    return result_of(opened.walk(context), item, watch)
+
+
+def result_of(walk: Walk, item: Item, watch: Watch | None) -> Done:
+    """Judge the answers of a walk, and call *watch* with the outcomes.
+
+    Raises:
+        StageError: the sample's ground truth cannot be used.
+    """
     outcomes = outcomes_of(walk)
     seen = watch(walk, outcomes) if watch else None
-    return done_of_arms(item, len(opened.plan.arms), outcomes, reasons(walk), seen)
-
-
-def reasons(walk: Walk) -> dict[int, str]:
-    """Return the arms that failed, each with the stage and why."""
-    return {arm: str(error) for arm, error in walk.failed.items()}
-
-
-def done_of_arms(
-    item: Item, arms: int, outcomes: Mapping[int, Outcome], failed: Mapping[int, str], seen: Any
-) -> Done:
-    """Return a finished sample.
-
-    Args:
-        item: the sample.
-        arms: how many there are.
-        outcomes: of those that have one.
-        failed: why the others failed, by the arm; those whose reference failed are in neither.
-        seen: what the watch function returned.
-    """
+    failed = {arm: str(error) for arm, error in walk.failed.items()}
     if not failed:
-        return Done(item, tuple(outcomes[arm] for arm in range(arms)), None, seen)
+        return Done(item, tuple(outcomes[arm] for arm in range(len(walk.plan.arms))), None, seen)
     return Done(item, (), next(iter(failed.values())), seen, failed, outcomes)
 
 

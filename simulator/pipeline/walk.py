@@ -85,6 +85,9 @@ class StageError(SampleError):
         super().__init__(f"{stage}: {reason}")
         self.stage, self.reason = stage, str(reason)
 
+    def __reduce__(self) -> tuple[type[StageError], tuple[str, str]]:
+        return StageError, (self.stage, self.reason)
+
 
 def context_of(modality: Modality, item: Item, where: Where | None = None) -> Context:
     """Read a sample.

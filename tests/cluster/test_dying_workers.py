@@ -6,17 +6,16 @@ from types import SimpleNamespace
 import pytest
 import steps
 
-from simulator.cluster import asking
 from simulator.cluster.connection import Cluster
-from simulator.cluster.crew import Crew, turn
-from simulator.cluster.messages import Node, Stopped, Work
+from simulator.cluster.messages import Node, Work
+from simulator.cluster.pool import WorkerPool
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.modalities.image.modality import IMAGE
 from simulator.pipeline.walk import StageError
 
-ANSWERS = {"where": Node("host", "1", "a processor", "3.11"), "missing": [], "open": ()}
+ANSWERS = {"missing": [], "open": Node("host", "1", "a processor", "3.11", ())}
 ITEMS = [Item(name, Path(name), None) for name in "ab"]
 NO_MEMORY = "killed its worker 3 times: its node had no memory left"
 
@@ -36,7 +35,7 @@ class Actor:
 
 
 class Ray:
-    """Ray as a crew sees it."""
+    """Ray as a pool sees it."""
 
     def __init__(self, *deadly):
         from ray import exceptions
@@ -46,7 +45,7 @@ class Ray:
 
     def remote(self, **options):
         made = SimpleNamespace(remote=lambda isolate: Actor(self._deadly))
-        return lambda hand: SimpleNamespace(options=lambda **options: made)
+        return lambda actor: SimpleNamespace(options=lambda **options: made)
 
     def put(self, value):
         return value
@@ -62,67 +61,60 @@ class Ray:
             raise ref[0]
         return ref[0]
 
-
-def crew_with(*deadly):
-    crew = Crew(Cluster(Ray(*deadly), ""), "deploy", (), 1, "never")
-    plan = steps.merged(Chain(()))
-    crew.begin(Work(plan, IMAGE, None, False, {}), ITEMS)
-    return crew
+    def is_initialized(self):
+        return True
 
 
-def turns(crew):
-    for _ in range(100):
-        crew.fill()
-        turn([crew])
+def pool_with(*deadly, items=()):
+    pool = WorkerPool(Cluster(Ray(*deadly), ""), "deploy", (), 1, "never")
+    pool.begin(Work(steps.merged(Chain(())), IMAGE, None, False, {}), items)
+    return pool
 
 
-@pytest.mark.parametrize("call", ["where", "open"])
+@pytest.mark.parametrize("call", ["missing", "open"])
 def test_a_worker_that_never_opens_is_given_up(call):
-    crew = crew_with(call)
+    pool = pool_with(call, items=ITEMS)
 
     with pytest.raises(UserError, match="3 times before it had opened its stacks: the node is low"):
-        turns(crew)
+        pool.chunks.pop()
 
 
 def test_a_sample_for_which_there_is_no_memory_is_skipped():
-    crew = crew_with("run")
-    turns(crew)
+    pool = pool_with("run", items=ITEMS)
 
-    assert [crew.chunks.pop(), crew.chunks.pop()] == [Stopped("worker", NO_MEMORY)] * 2
+    assert [str(pool.chunks.pop()) for _ in ITEMS] == [f"worker: {NO_MEMORY}"] * 2
 
 
 def test_a_question_for_which_there_is_no_memory_is_given_up():
-    assert asking.again(crew_with("again"), ITEMS[0]) == Stopped("worker", NO_MEMORY)
     with pytest.raises(StageError, match=NO_MEMORY):
-        asking.aside(crew_with("aside"), ITEMS[0], "name")
+        pool_with("again").again(ITEMS[0])
+    with pytest.raises(StageError, match=NO_MEMORY):
+        pool_with("aside").aside(ITEMS[0], "name")
 
 
 def test_a_runtime_for_which_there_is_no_memory_is_given_up():
     with pytest.raises(UserError, match="killed its worker 3 times while it was opened"):
-        asking.look(crew_with("look"), SimpleNamespace(units=()))
+        pool_with("probe").probe(SimpleNamespace(units=()))
 
 
 def test_a_cluster_that_is_gone_is_said():
-    crew = crew_with("again")
-    crew.ready()
+    pool = pool_with("again")
 
     def get(ref):
         raise ConnectionError("Failed to reconnect")
 
-    crew.ray.get = get
+    pool._ray.get = get
     with pytest.raises(UserError, match=r"answers no more \(Failed to reconnect\); what"):
-        asking.again(crew, ITEMS[0])
+        pool.again(ITEMS[0])
 
 
 def test_nobody_is_called_in_a_cluster_that_is_gone():
     """Else Ray would look for another cluster, or start one, and wait."""
-    crew = crew_with()
-    crew.ready()
-    crew.ray.is_initialized = lambda: False
-    crew.ray.kill = pytest.fail
-    crew.fill()
+    pool = pool_with("again")
+    pool._ray.is_initialized = lambda: False
+    pool._ray.kill = pytest.fail
 
-    crew.close()
+    pool.close()
 
 
 class Nodes(Cluster):
@@ -146,9 +138,9 @@ def test_how_many_workers_share_a_gpu(amount):
 def test_resources_that_ray_refuses(needs, said):
     import ray
 
-    crew = Crew(Nodes(ray, "somewhere"), "deploy", (needs,), 1, "never")
+    pool = WorkerPool(Nodes(ray, "somewhere"), "deploy", (needs,), 1, "never")
 
     with pytest.raises(UserError, match=f"deploy needs {{{needs[0]}: .*{said}") as refused:
-        crew.settled()
+        pool.probe(SimpleNamespace(units=()))
 
     assert str(refused.value).endswith("; change runtime.resources")

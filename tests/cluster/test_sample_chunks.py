@@ -1,11 +1,14 @@
 """Chunks of samples: their size, their order, and how a sample that kills is found."""
 
+import threading
+
+import pytest
 import steps
 
-from simulator.cluster.chunks import DEATHS, LONGEST, SECONDS, SPREAD, Chunks
-from simulator.cluster.mates import Mates
+from simulator.cluster.chunks import DEATHS, LONGEST, SECONDS, SPREAD, BatchMembers, Chunks
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
+from simulator.errors import UserError
 from simulator.modalities.image.modality import IMAGE
 from simulator.pipeline.batched import Batched
 
@@ -34,7 +37,7 @@ def test_nobody_runs_far_ahead_of_the_sample_that_is_waited_for():
     assert [len(one) for one in taken] == [1] * 8
     assert chunks.take() is None
     chunks.done(taken[1], ["b"], 100.0)
-    assert chunks.take() is None and not chunks.ready
+    assert chunks.take() is None
     chunks.done(taken[0], ["a"], 100.0)
     assert [chunks.pop(), chunks.pop()] == ["a", "b"]
     assert chunks.take() == range(8, 9)
@@ -43,32 +46,49 @@ def test_nobody_runs_far_ahead_of_the_sample_that_is_waited_for():
 def test_what_a_dead_worker_had_is_halved_until_the_sample_is_found():
     chunks = Chunks(1, 8)
     chunks.done(chunks.take(), ["0"], SECONDS / 7)
-    deaths, skipped = 0, None
-    while skipped is None:
-        chunk = chunks.take()
+    deaths = 0
+    while (chunk := chunks.take()) is not None:
         if 5 in chunk:
             deaths += 1
-            skipped = chunks.died(chunk)
+            chunks.died(chunk, "killed")
         else:
             chunks.done(chunk, [str(at) for at in chunk], SECONDS / 7 * len(chunk))
-    chunks.skip(skipped, "killed")
-    while (chunk := chunks.take()) is not None:
-        chunks.done(chunk, [str(at) for at in chunk], 1.0)
 
-    assert skipped == 5
     # 7 samples, 4 or 3 of them, 2 or 1, and then alone as often as it takes.
-    assert deaths <= 3 + DEATHS
+    assert DEATHS < deaths <= 3 + DEATHS
     assert [chunks.pop() for _ in range(8)] == ["0", "1", "2", "3", "4", "killed", "6", "7"]
 
 
 def test_a_sample_that_was_there_when_workers_were_killed_is_not_skipped_for_it():
     chunks = Chunks(1, 4)
     chunks.done(chunks.take(), ["0"], SECONDS / 3)
-    assert chunks.died(chunks.take()) is None  # three samples, of which the first comes alone
-    for _ in range(DEATHS - 1):
-        assert chunks.died(chunks.take()) is None
+    for _ in range(DEATHS):  # three samples at first, of which one comes alone
+        chunks.died(chunks.take(), "killed")
 
     assert chunks.take() == range(1, 2)
+
+
+def test_who_waits_gets_what_a_dead_worker_had():
+    chunks = Chunks(2, 1)
+    chunk, found = chunks.take(), []
+    waiting = threading.Thread(target=lambda: found.append(chunks.take(wait=True)))
+    waiting.start()
+    chunks.died(chunk, "killed")
+    waiting.join()
+
+    assert found == [chunk]
+
+
+def test_who_waits_ends_with_the_run():
+    chunks = Chunks(2, 1)
+    chunks.take()
+    waiting = threading.Thread(target=chunks.take, kwargs={"wait": True})
+    waiting.start()
+    chunks.close(UserError("the last node is lost"))
+    waiting.join()
+
+    with pytest.raises(UserError, match="the last node is lost"):
+        chunks.pop()
 
 
 def test_chunks_end_where_batches_end():
@@ -88,9 +108,9 @@ def test_the_samples_that_share_a_batch_with_others():
     items = tuple(Item(str(at), None, None) for at in range(10))
     (network,) = steps.chain(("infer", steps.nothing)).recipes
     plan = steps.merged(*(Chain((Batched(network, size, False, IMAGE, items),)) for size in (2, 4)))
-    mates = Mates(plan)
+    members = BatchMembers(plan)
 
-    assert (mates.step, mates.place(items[6:])) == (4, 2)
-    assert mates.of(items[4:8]) == []
-    assert sorted(one.name for one in mates.of([items[3], items[9]])) == ["0", "1", "2", "8"]
-    assert Mates(steps.merged(steps.answering())).of(items) == []
+    assert (members.step, members.place(items[6:])) == (4, 2)
+    assert members.of(items[4:8]) == []
+    assert sorted(one.name for one in members.of([items[3], items[9]])) == ["0", "1", "2", "8"]
+    assert BatchMembers(steps.merged(steps.answering())).of(items) == []

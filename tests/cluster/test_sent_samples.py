@@ -3,15 +3,16 @@
 import errno
 import os
 import pickle
+import socket
 from dataclasses import dataclass
 
 import numpy as np
 import steps
 from steps_that_kill import Named
 
-from simulator.cluster.hand import Hand
-from simulator.cluster.messages import Lacking, Work, sample_of, with_data
-from simulator.cluster.parcel import pack
+from simulator.cluster.actor import WorkerActor
+from simulator.cluster.messages import UnseenError, Work, sample_of, with_data
+from simulator.cluster.payload import pack
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.data.masks import IndexMask, MovedMask, Values
@@ -28,7 +29,7 @@ def test_a_mask_is_sent_with_its_image(tmp_path):
     sent = pickle.loads(pickle.dumps(with_data(seen)))
     mask.unlink()
 
-    assert Hand("never").run([seen], []) == Lacking()
+    assert isinstance(WorkerActor("never").run([seen], []), UnseenError)
     assert sent.item.truth.is_here() and sent.item.truth.digest() == known
     assert sent.data.read(100) == b"an image"
 
@@ -44,6 +45,7 @@ class Full(Named):
 def test_a_file_that_a_worker_cannot_write_is_said_with_its_machine():
     work = Work(steps.merged(Chain((Full(),))), IMAGE, None, False, {})
 
-    failed = Hand("never").open(pack(work), [])
+    failed = WorkerActor("never").open(pack(work), [])
 
-    assert str(failed.error("board7")) == "/tmp/engine: No space left on device (on board7)"
+    here = socket.gethostname()
+    assert str(failed) == f"/tmp/engine: No space left on device (on {here})"

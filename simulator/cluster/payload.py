@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -43,7 +43,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Payload:
     """A pickled value and the files that it names.
 
     Attributes:
@@ -55,7 +55,7 @@ class Parcel:
     units: tuple[Unit, ...]
 
 
-def pack(value: Any) -> Parcel:
+def pack(value: Any) -> Payload:
     """Pickle a value for another machine.
 
     Raises:
@@ -71,7 +71,7 @@ def pack(value: Any) -> Parcel:
             "--executor ray: a step is no plain data, so that it cannot be sent: "
             f"{one_line(error)}; use --executor local"
         ) from error
-    return Parcel(file.getvalue(), tuple(writer.units.values()))
+    return Payload(file.getvalue(), tuple(writer.units.values()))
 
 
 def content(unit: Unit) -> Content:
@@ -88,27 +88,29 @@ def content(unit: Unit) -> Content:
     return found
 
 
-def missing(parcel: Parcel) -> list[str]:
+def missing(payload: Payload) -> list[str]:
     """Return the digests of the units that are not on this machine."""
-    return [unit.digest for unit in parcel.units if _place(unit) is None]
+    return [unit.digest for unit in payload.units if _place(unit) is None]
 
 
-def store(unit: Unit, sent: Content) -> None:
-    """Put the files of a unit into the cache of this machine."""
-
-    def write(draft: Path) -> None:
-        for name, data in sent:
-            file = draft / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(data)
-
-    cache.entry(_entry(unit), write)
+def store(payload: Payload, digests: Sequence[str], sent: Sequence[Content]) -> None:
+    """Put the files of some units of a payload into the cache of this machine."""
+    units = {unit.digest: unit for unit in payload.units}
+    for digest, files in zip(digests, sent, strict=True):
+        cache.entry(_entry(units[digest]), partial(_write, files))
 
 
-def unpack(parcel: Parcel) -> Any:
+def _write(files: Content, folder: Path) -> None:
+    for name, data in files:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def unpack(payload: Payload) -> Any:
     """Read a value back; every unit must be on this machine."""
-    units = {unit.digest: unit for unit in parcel.units}
-    return _Reader(io.BytesIO(parcel.data), units).load()
+    units = {unit.digest: unit for unit in payload.units}
+    return _Reader(io.BytesIO(payload.data), units).load()
 
 
 class _File:

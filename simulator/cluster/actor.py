@@ -13,26 +13,17 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import simulator.errors
 from simulator import machine, places, registry
 from simulator.cluster.connection import RAY
-from simulator.cluster.messages import (
-    Failed,
-    Judged,
-    Lacking,
-    Node,
-    Raw,
-    Sample,
-    Stopped,
-    Versions,
-    Work,
-)
-from simulator.cluster.parcel import Content, Parcel, missing, store, unpack
+from simulator.cluster.messages import ArmAnswers, Node, Sample, UnseenError, Versions, Work
+from simulator.cluster.payload import Content, Payload, missing, store, unpack
 from simulator.contract.recipe import Context
 from simulator.data.masks import MaskTruth
-from simulator.errors import MissingLibrary, UserError, one_line
+from simulator.errors import MissingLibrary, ProfileError, UserError, one_line
 from simulator.files import LARGE
 from simulator.pipeline.batched import Batched
-from simulator.pipeline.executor import outcomes_of, reasons
+from simulator.pipeline.executor import Done, result_of
 from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
@@ -47,33 +38,34 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _UnseenError(Exception):
-    """A sample cannot be read where the worker runs."""
-
-
 def _answered(
-    call: Callable[Concatenate[Hand, P], T],
-) -> Callable[Concatenate[Hand, P], T | Failed | Stopped | Lacking]:
-    """Let a method of a worker return what it raises for the driver."""
+    call: Callable[Concatenate[WorkerActor, P], T],
+) -> Callable[Concatenate[WorkerActor, P], T | Exception]:
+    """Let a method of a worker return what the driver is to raise."""
 
     @wraps(call)
-    def answer(self: Hand, /, *given: P.args, **named: P.kwargs) -> T | Failed | Stopped | Lacking:
+    def answer(self: WorkerActor, /, *given: P.args, **named: P.kwargs) -> T | Exception:
         try:
             return call(self, *given, **named)
-        except _UnseenError:
-            return Lacking()
-        except StageError as error:
-            return Stopped(error.stage, error.reason)
+        except (UnseenError, StageError) as error:
+            return error
         except UserError as error:
-            return Failed(type(error).__name__, str(error))
+            return _located(type(error).__name__, str(error))
         except OSError as error:
             where = f"{error.filename}: " if error.filename is not None else ""
-            return Failed(UserError.__name__, f"{where}{error.strerror or one_line(error)}")
+            return _located(UserError.__name__, f"{where}{error.strerror or one_line(error)}")
         except ModuleNotFoundError as error:
             words = f"{one_line(error)}; install the same packages on every node"
-            return Failed(MissingLibrary.__name__, words)
+            return _located(MissingLibrary.__name__, words)
 
     return answer
+
+
+def _located(kind: str, message: str) -> UserError:
+    """A user's error by its class in :mod:`simulator.errors`; each line names this machine."""
+    found = getattr(simulator.errors, kind, UserError)
+    lines = [f"{line} (on {socket.gethostname()})" for line in message.splitlines()]
+    return ProfileError(lines) if found is ProfileError else found("\n".join(lines))
 
 
 def _beside(call: Callable[P, T]) -> Callable[P, T]:
@@ -82,10 +74,10 @@ def _beside(call: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-class Hand:
-    """One worker. Its methods return a :class:`Failed` in place of a user's error.
+class WorkerActor:
+    """One worker. Its methods return a user's error, and do not raise it.
 
-    Those that take samples return a :class:`Lacking` where one cannot be read from here.
+    Those that take samples return an :class:`UnseenError` where one cannot be read from here.
 
     Args:
         isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
@@ -99,72 +91,71 @@ class Hand:
         self._walks: OrderedDict[str, Walk] = OrderedDict()
         self._sent = Sent()
 
-    def where(self) -> Node:
-        """Return where this worker runs."""
-        node = RAY.get_runtime_context().get_node_id()
-        model = str(machine.processor()["model"])
-        return Node(socket.gethostname(), node, model, platform.python_version())
-
     @_answered
-    def look(self, parcel: Parcel, sent: Mapping[str, Content]) -> Looked:
-        """Open a runtime: a parcel of its choice, its artifact and the card's inputs."""
-        _store(parcel, sent)
-        choice, artifact, feeds, size = unpack(parcel)
+    def probe(self, payload: Payload, lacking: Sequence[str], *sent: Content) -> Looked:
+        """Open a runtime: a payload of its choice, its artifact and the card's inputs."""
+        store(payload, lacking, sent)
+        choice, artifact, feeds, size = unpack(payload)
         return look(self._runtimes, choice, artifact, feeds, size)
 
-    def missing(self, parcel: Parcel) -> list[str]:
-        """Return the files of a parcel that this machine lacks."""
-        return missing(parcel)
+    def missing(self, payload: Payload) -> list[str]:
+        """Return the files of a payload that this machine lacks."""
+        return missing(payload)
 
     @_answered
-    def open(self, parcel: Parcel, lacking: Sequence[str], *sent: Content) -> Versions:
-        """Open the plan of a parcel, once its files are here.
+    def open(self, payload: Payload, lacking: Sequence[str], *sent: Content) -> Node:
+        """Open the plan of a payload, once its files are here.
 
         Args:
-            parcel: of a :class:`Work`.
+            payload: of a :class:`Work`.
             lacking: the digests of the files that this machine lacks.
             sent: their content.
 
         Returns:
-            The versions of the libraries that its arms use here.
+            Where this worker runs, with the versions of the libraries that its arms use here.
         """
-        _store(parcel, dict(zip(lacking, sent, strict=True)))
-        work: Work = unpack(parcel)
-        found = _versions(work.versions)
+        store(payload, lacking, sent)
+        work: Work = unpack(payload)
+        versions = _versions(work.versions)
         self._walks.clear()
         self._work = work
         self._opened = Opened(_with_sent(work.plan, self._sent), self._runtimes)
-        return found
+        node, model = RAY.get_runtime_context().get_node_id(), machine.processor()["model"]
+        python = platform.python_version()
+        return Node(socket.gethostname(), node, str(model), python, versions)
 
     @_answered
-    def run(self, samples: Sequence[Sample], mates: Sequence[Sample]) -> tuple[bytes, float]:
+    def run(self, samples: Sequence[Sample], members: Sequence[Sample]) -> tuple[bytes, float]:
         """Take samples down the plan.
 
         Args:
             samples: these.
-            mates: others that are in batches with them.
+            members: others that are in batches with them.
 
         Returns:
-            Pickled, for each sample a :class:`Stopped`, a :class:`Raw` or a :class:`Judged`; and
-            the seconds.
+            Pickled, for each sample what :meth:`again` returns; and the seconds.
         """
         start = time.perf_counter()
-        found = self._found(samples, mates)
+        found = self._found(samples, members)
         done = [self._one(sample, place) for sample, place in zip(samples, found, strict=True)]
         data = pickle.dumps(done, protocol=pickle.HIGHEST_PROTOCOL)
         return data, time.perf_counter() - start
 
     @_beside
     @_answered
-    def again(self, sample: Sample, mates: Sequence[Sample]) -> Any:
-        """Take one sample down the plan; see :meth:`run` for what is returned."""
-        return self._one(sample, *self._found([sample], mates))
+    def again(self, sample: Sample, members: Sequence[Sample]) -> Done | ArmAnswers | StageError:
+        """Take one sample down the plan.
+
+        Returns:
+            Its result, or its answers where they are judged elsewhere, or why there is none.
+        """
+        return self._one(sample, *self._found([sample], members))
 
     @_beside
     @_answered
-    def aside(self, sample: Sample, mates: Sequence[Sample], name: str) -> Any:
+    def aside(self, sample: Sample, members: Sequence[Sample], name: str) -> Any:
         """Return the value at the end of one of the plan's asides."""
-        (place,) = self._found([sample], mates)
+        (place,) = self._found([sample], members)
         assert self._opened is not None
         walk = self._walks.get(sample.item.name)
         if walk is None:
@@ -181,29 +172,26 @@ class Hand:
         self._runtimes.close()
         self._runtimes = RuntimePool(isolate=self._isolate)
 
-    def _one(self, sample: Sample, place: Where) -> Any:
+    def _one(self, sample: Sample, place: Where) -> Done | ArmAnswers | StageError:
         work, opened = self._work, self._opened
         assert work is not None and opened is not None
         try:
             walk = opened.walk(self._context(sample, place))
             if work.apart:
                 times = tuple(walk.times(path) for path in work.plan.paths)
-                failed = {at: Stopped(one.stage, one.reason) for at, one in walk.failed.items()}
-                return Raw(tuple(walk.answers()), times, failed)
-            outcomes = outcomes_of(walk)
-            seen = work.watch(walk, outcomes) if work.watch else None
-            return Judged(outcomes, reasons(walk), seen)
+                return ArmAnswers(tuple(walk.answers()), times, walk.failed)
+            return result_of(walk, replace(sample.item, truth=None), work.watch)
         except StageError as error:
-            return Stopped(error.stage, error.reason)
+            return error
 
-    def _found(self, samples: Sequence[Sample], mates: Sequence[Sample]) -> list[Where]:
+    def _found(self, samples: Sequence[Sample], members: Sequence[Sample]) -> list[Where]:
         """Where samples are read; what was sent is there for their batches too, during this call.
 
         Raises:
-            _UnseenError: one of them is not to be seen from here.
+            UnseenError: one of them is not to be seen from here.
         """
-        found = [_where(sample) for sample in (*samples, *mates)]
-        every = zip((*samples, *mates), found, strict=True)
+        found = [_where(sample) for sample in (*samples, *members)]
+        every = zip((*samples, *members), found, strict=True)
         self._sent.data = {
             sample.item.name: place for sample, place in every if isinstance(place, InMemory)
         }
@@ -272,13 +260,13 @@ def _where(sample: Sample) -> Where:
     """Where this worker reads a sample. One that nobody can read is not sent.
 
     Raises:
-        _UnseenError: it cannot.
+        UnseenError: it cannot.
     """
     place = sample.item.path
     if sample.data is not None or sample.size is None:
         return sample.data or place
     if isinstance(sample.item.truth, MaskTruth) and not sample.item.truth.is_here():
-        raise _UnseenError
+        raise UnseenError
     try:
         if isinstance(place, Place):
             return InMemory.of(place, LARGE)
@@ -286,13 +274,7 @@ def _where(sample: Sample) -> Where:
             return place
     except OSError:
         pass
-    raise _UnseenError
-
-
-def _store(parcel: Parcel, sent: Mapping[str, Content]) -> None:
-    for unit in parcel.units:
-        if unit.digest in sent:
-            store(unit, sent[unit.digest])
+    raise UnseenError
 
 
 def _versions(wanted: Mapping[str, Mapping[str, str | None]]) -> Versions:

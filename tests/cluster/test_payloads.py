@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.cluster.parcel import content, missing, pack, store, unpack
+from simulator.cluster.payload import content, missing, pack, store, unpack
 from simulator.errors import UserError
 
 
@@ -23,17 +23,17 @@ def test_a_file_that_changed_meanwhile_is_not_sent(file):
 
 
 def test_a_damaged_copy_in_the_cache_is_sent_again(file, cache):
-    parcel = pack(file)
-    (unit,) = parcel.units
+    payload = pack(file)
+    (unit,) = payload.units
     sent = content(unit)
     file.unlink()
-    assert missing(parcel) == [unit.digest]
-    store(unit, sent)
-    copy = unpack(parcel)
-    assert copy.is_relative_to(cache) and not missing(parcel)
+    assert missing(payload) == [unit.digest]
+    store(payload, [unit.digest], [sent])
+    copy = unpack(payload)
+    assert copy.is_relative_to(cache) and not missing(payload)
 
     copy.write_bytes(b"half of it")
-    assert missing(parcel) == [unit.digest]
-    store(unit, sent)
+    assert missing(payload) == [unit.digest]
+    store(payload, [unit.digest], [sent])
 
-    assert unpack(parcel).read_bytes() == b"as the plan has it"
+    assert unpack(payload).read_bytes() == b"as the plan has it"

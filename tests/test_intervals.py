@@ -10,12 +10,9 @@ from scipy.stats import binomtest, norm
 from simulator.analysis import gate, outcomes
 from simulator.results.repair import Judged
 from simulator.statistics.bootstrap import DIFFERENCE, RATE, Ratio, Resamples, effect, interval
-from simulator.tasks.generation.answer import Written
-from simulator.tasks.generation.task import Generation
-from simulator.tasks.multiple_choice.answer import Chosen
-from simulator.tasks.multiple_choice.task import MultipleChoice
-from simulator.tasks.next_word.answer import Word
-from simulator.tasks.next_word.task import NextWord
+from simulator.tasks.generation.task import Generation, Written
+from simulator.tasks.multiple_choice.task import Chosen, MultipleChoice
+from simulator.tasks.next_word.task import NextWord, Word
 from simulator.tasks.score import compare, mean_score
 from simulator.tasks.task import Network
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from simulator.contract import Array
-from simulator.errors import NotFinite
+from simulator.errors import ModelError, NotFinite
 
 
 def check_finite(values: Array, where: str = "") -> None:
@@ -21,6 +23,18 @@ def check_finite(values: Array, where: str = "") -> None:
     if not np.isfinite(values).all():
         what = "NaN" if np.isnan(values).any() else "an infinity"
         raise NotFinite(f"the model gave {what}{where}")
+
+
+def output_of(outputs: Mapping[str, Array], name: str | None) -> tuple[str, Array]:
+    """Return an output with its name; None asks for the first one.
+
+    Raises:
+        ModelError: the model gave none of that name.
+    """
+    name = name or next(iter(outputs))
+    if name not in outputs:
+        raise ModelError(f"the model gave no output {name!r}")
+    return name, outputs[name]
 
 
 def outside(values: Array, slack: float) -> str:

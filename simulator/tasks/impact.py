@@ -202,3 +202,28 @@ class Impact:
     def schema(cls) -> tuple[pa.Field, ...]:
         """Return the columns of :meth:`row`."""
         return (*VERDICT, *cls.columns)
+
+
+class ChoiceImpact(Impact):
+    """What faults do to an answer that is one of several choices, of which one is right."""
+
+    turns: ClassVar[tuple[pa.Field, ...]] = (
+        pa.field("right_to_wrong", pa.bool_()),
+        pa.field("wrong_to_right", pa.bool_()),
+    )
+    words: ClassVar[Mapping[str, str]] = {
+        "top5_changed": "other classes among the best 5",
+        "right_to_wrong": "right to wrong",
+        "wrong_to_right": "wrong to right",
+        "margin_loss": "margin lost",
+        "score_loss": "score lost",
+    }
+
+    def compared(self, before: int, now: int) -> dict[str, Any]:
+        """Return ``sdc`` and :attr:`turns`, which are None without truth."""
+        changed, truth = before != now, self.truth
+        return {
+            "sdc": changed,
+            "right_to_wrong": None if truth is None else changed and before == truth,
+            "wrong_to_right": None if truth is None else changed and now == truth,
+        }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,21 @@ def compare(
             **{kind: total(deploy.records, kind) for kind in kinds},
         },
     }
+
+
+def turned(changed: bool, before: bool, after: bool) -> dict[str, int]:
+    """Return whether an answer that changed was right before, and whether it is right after."""
+    return {
+        "right_to_wrong": int(changed and before),
+        "wrong_to_right": int(changed and after),
+    }
+
+
+def even_odds(truths: Iterable[Any], choices: Iterable[Sized]) -> float | None:
+    """Return how often an even guess is right: the mean of 1 / choices where there is a truth."""
+    known = zip(truths, choices, strict=True)
+    shares = [1 / len(offered) for truth, offered in known if truth is not None]
+    return fmean(shares) if shares else None
 
 
 def total(records: Sequence[Record], kind: str) -> int | None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from simulator.contract.audio import Sound
+from simulator.contract.stage import named
 from simulator.contract.tune import Lesson
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.address import Root
@@ -132,6 +133,12 @@ class Task(ABC):
         several: whether :meth:`decode` takes the outputs of several inferences.
         in_parts: whether a sample has several units, as an image has objects.
         resamples: how often its metrics are resampled.
+        reads: the fields of the card's ``output`` section that name outputs of the model.
+        guess: the headline metric that guessing has; None where it has no level.
+        missing: columns that are None where no answer came in time.
+        shown: columns that :meth:`flip` keeps of either stack; None: all but the counts.
+        shown_once: those that it keeps once; None: the counts of changes.
+        tried_with: ``module:function`` that makes :meth:`specimens` of the class.
         Output: the schema of a card's ``output`` section.
         Flips: the type of ``flips`` of a comparison, where :meth:`more` adds figures to it.
         View: how answers are shown to people.
@@ -153,6 +160,12 @@ class Task(ABC):
     several: ClassVar[bool] = False
     in_parts: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
+    reads: ClassVar[tuple[str, ...]] = ()
+    guess: ClassVar[float | None] = None
+    missing: ClassVar[tuple[str, ...]] = ()
+    shown: ClassVar[tuple[str, ...] | None] = None
+    shown_once: ClassVar[tuple[str, ...] | None] = None
+    tried_with: ClassVar[str] = ""
     Output: ClassVar[type[BaseModel]] = Section
     Flips: ClassVar[type[figures.Flips]] = figures.Flips
     View: ClassVar[type[views.View]] = views.View
@@ -169,7 +182,8 @@ class Task(ABC):
     @classmethod
     def specimens(cls) -> Mapping[str, Specimen]:
         """Return what the conformance suite tries this task with, by name; see there."""
-        return {}
+        found: Mapping[str, Specimen] = named(cls.tried_with)(cls) if cls.tried_with else {}
+        return found
 
     @property
     def headline(self) -> str:
@@ -193,7 +207,8 @@ class Task(ABC):
 
     def outputs(self) -> tuple[str, ...]:
         """Return the outputs that the card names; none where the model's first one is meant."""
-        return ()
+        given = (getattr(self.output, field) for field in self.reads)
+        return tuple(name for name in given if name)
 
     def check(self, shapes: Shapes) -> None:  # noqa: B027 - most cards promise nothing of shapes
         """Compare a model's outputs with what the card says of them.
@@ -217,7 +232,7 @@ class Task(ABC):
         return None
 
     def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
-        """Return the headline metric that guessing has on some samples.
+        """Return the headline metric that guessing has on some samples; by default :attr:`guess`.
 
         Args:
             shapes: of the model's outputs, the first one first; empty where they are not known.
@@ -226,7 +241,7 @@ class Task(ABC):
         Returns:
             A fraction; None where a guess has no level.
         """
-        return None
+        return self.guess
 
     def settings(self, asked: Postprocess) -> Settings:
         """Return the card's settings with those of a profile in their place.
@@ -396,8 +411,11 @@ class Task(ABC):
     @property
     def answer(self) -> tuple[str, ...]:
         """The columns in which a flip shows: the firm ones that say nothing of another stack."""
-        counted = ("changed", "units", *self.kinds)
-        return tuple(name for name in self.firm if name not in counted)
+        return tuple(name for name in self.firm if name not in self._counts)
+
+    @property
+    def _counts(self) -> tuple[str, ...]:
+        return ("changed", "units", *self.kinds)
 
     def flipped(self, before: Record, after: Record) -> bool:
         """Whether two records of one sample are different answers, each whatever stack it is of."""
@@ -406,12 +424,13 @@ class Task(ABC):
     def late(self, record: Record) -> dict[str, Any]:
         """Return a record as if its answer had come too late, so that it counts as wrong.
 
-        By default every metric's column is 0.
+        By default every metric's column is 0, and those of :attr:`missing` are None.
 
         Source:
             Yang et al., Quality at the Tail of Machine Learning Inference, arXiv 2212.13925.
         """
-        return {**record, **{name: 0.0 for name in self.metrics if record[name] is not None}}
+        wrong = {name: 0.0 for name in self.metrics if record[name] is not None}
+        return {**record, **wrong, **dict.fromkeys(self.missing)}
 
     def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
         """Measure one stack; by default each metric is the mean of the column of its name.
@@ -439,10 +458,11 @@ class Task(ABC):
             DataError: there is no sample.
         """
         found = scores.compare(train, deploy, self.metrics, self.kinds, draws)
-        return {**found, "flips": {**found["flips"], **self.more(deploy.records)}}
+        more = self.more(train.records, deploy.records)
+        return {**found, "flips": {**found["flips"], **more}}
 
-    def more(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Return further figures of the changes, for ``flips``."""
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+        """Return further figures of the changes between two stacks, for ``flips``."""
         return {}
 
     def means(self) -> Mapping[str, str]:
@@ -460,13 +480,15 @@ class Task(ABC):
     def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
         """Return what ``summary.json`` keeps of a changed answer: ``train`` and ``deploy`` in it.
 
-        By default the counts of changes, and under either stack what it answered.
+        By default :attr:`shown` of either stack, and :attr:`shown_once`.
         """
-        counted = ("changed", "units", *self.kinds)
-        own = [field.name for field in self.columns if field.name not in counted]
+        once = self._counts if self.shown_once is None else self.shown_once
+        own = self.shown
+        if own is None:
+            own = tuple(field.name for field in self.columns if field.name not in self._counts)
         sides = {"train": train, "deploy": deploy}
         said = {side: {name: record[name] for name in own} for side, record in sides.items()}
-        return {**said, **{name: deploy[name] for name in counted}}
+        return {**said, **{name: deploy[name] for name in once}}
 
     def spoken(self, prediction: Any) -> Sound:
         """Return the sound that an answer is; only where :attr:`speaks`."""

@@ -1,4 +1,6 @@
-"""What tasks of texts share: log-likelihoods by the rules of lm-evaluation-harness, and shifts.
+"""What tasks of texts share: answers that turn right or wrong, and log-likelihoods.
+
+Log-likelihoods follow the rules of lm-evaluation-harness.
 
 Source:
     Gao et al., A framework for few-shot language model evaluation, ``lm_eval`` 0.4.13:
@@ -7,6 +9,7 @@ Source:
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,9 +22,11 @@ from simulator.contract import Array
 from simulator.contract.text import Row
 from simulator.errors import ModelError, SampleError
 from simulator.profile.section import Section
+from simulator.tasks.figures import Flips
 from simulator.tasks.finite import check_finite
-from simulator.tasks.score import Record
+from simulator.tasks.score import Record, turned
 from simulator.tasks.task import Shapes, Task
+from simulator.typed import Nats
 
 Outputs = Mapping[str, Array]
 Floats = NDArray[np.float64]
@@ -33,6 +38,20 @@ class LogitsOutput(Section):
     logits: str | None = Field(
         default=None, description="the output with the logits; without it the first one"
     )
+
+
+class TextFlips(Flips):
+    """Answers that differ; of answers with a truth, in which direction."""
+
+    right_to_wrong: int | None = Field(description="answers right on the train side only")
+    wrong_to_right: int | None = Field(description="answers right on the deploy side only")
+
+
+class ShiftFlips(TextFlips):
+    """Answers that differ, and how far the log-likelihoods behind them moved."""
+
+    mean_shift: Nats | None = Field(description="mean absolute change of a log-likelihood, nats")
+    max_shift: Nats | None = Field(description="largest absolute change of one, nats")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +70,32 @@ class Scored:
 
 
 class TextTask(Task):
-    """A task for texts: its placement is a tuple of :class:`simulator.contract.text.Row`."""
+    """A task for texts: its placement is a tuple of :class:`simulator.contract.text.Row`.
+
+    Two answers are the same where what :meth:`compared` returns is.
+    """
 
     unit = "answer"
     several = True
+    kinds: ClassVar[tuple[str, ...]] = ("right_to_wrong", "wrong_to_right")
+    reads = ("logits",)
     Output: ClassVar[type[Section]] = LogitsOutput
+    Flips: ClassVar[type[Flips]] = TextFlips
 
-    def outputs(self) -> tuple[str, ...]:
-        """Return the output that the card names, if it names one."""
-        return (self.output.logits,) if self.output.logits else ()
+    @abstractmethod
+    def compared(self, prediction: Any) -> Any:
+        """Return the part of an answer that two stacks are compared by."""
+
+    @abstractmethod
+    def right(self, prediction: Any, truth: Any) -> bool:
+        """Whether an answer is right; only where there is a truth."""
+
+    def change(self, before: Any, after: Any, truth: Any) -> dict[str, Any]:
+        """Return whether the answer is another one, and in which direction."""
+        changed = self.compared(before) != self.compared(after)
+        right = [truth is not None and self.right(one, truth) for one in (before, after)]
+        kinds = turned(changed, *right) if truth is not None else {}
+        return {"changed": int(changed), "units": 1, **dict.fromkeys(TextTask.kinds), **kinds}
 
     def check(self, shapes: Shapes) -> None:
         """Compare the logits with the card's vocabulary.

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from simulator.tasks.task import Task
 
 _LENGTH = 60
-"""Characters of an answer that are shown where the task has no words of its own."""
+"""Characters of an answer that are shown, unless a task says another number."""
+_KINDS = {
+    "right_to_wrong": "right→wrong",
+    "wrong_to_right": "wrong→right",
+    "wrong_to_wrong": "wrong→other",
+}
 
 
 class View:
@@ -48,7 +53,7 @@ class View:
 
     def kind(self, name: str) -> str:
         """Return a kind of flips as people write it."""
-        return self.kinds.get(name, name.replace("_", " "))
+        return self.kinds.get(name) or _KINDS.get(name, name.replace("_", " "))
 
     def parts(self) -> tuple[str, ...]:
         """Return the kinds of which a changed answer has one at most."""
@@ -84,10 +89,17 @@ class View:
             flip: what :meth:`Task.flip` returned, after JSON; ``picture``, a path in the run's
                 folder, is in it where there is one.
         """
-        train, deploy = flip["train"], flip["deploy"]
+        return self.about(flip), self.said(flip, "train"), self.said(flip, "deploy")
+
+    def about(self, flip: Mapping[str, Any]) -> str:
+        """Return the first of the :meth:`words`; by default how many units changed."""
+        return f"{flip['changed']} of {flip['units']}"
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return what ``train`` or ``deploy`` answered; by default the columns that differ."""
+        own, train, deploy = flip[side], flip["train"], flip["deploy"]
         differ = [name for name in train if train[name] != deploy.get(name)]
-        before, after = (_said(side, differ) for side in (train, deploy))
-        return f"{flip['changed']} of {flip['units']}", before, after
+        return cut(", ".join(f"{name} {own.get(name)}" for name in differ))
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return what the screen shows besides flips, metrics and deltas: (title, text) each.
@@ -116,6 +128,6 @@ class View:
         return []
 
 
-def _said(side: Mapping[str, Any], names: list[str]) -> str:
-    text = ", ".join(f"{name} {side.get(name)}" for name in names)
-    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
+def cut(text: str, length: int = _LENGTH) -> str:
+    """Return the first characters of a text."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -10,7 +10,7 @@ from simulator.analysis.gate import check, parse
 from simulator.errors import UserError
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
-from simulator.tasks.classification.figures import ClassificationFlips
+from simulator.tasks.classification.compare import ClassificationFlips
 from simulator.tasks.figures import Flips
 from simulator.tasks.segmentation.figures import SegmentationFlips
 from simulator.typed import Share, Unit

@@ -11,7 +11,7 @@ from simulator.results.pair import pair_summary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.summaries import commands, shape_of
 from simulator.results.timed import LoadSummary, TailSummary
-from simulator.tasks.classification.figures import ClassificationFlips
+from simulator.tasks.classification.compare import ClassificationFlips
 from simulator.typed import Unit
 
 STACKS = ["train", "deploy", "board-2"]

@@ -121,8 +121,8 @@ class Generous(Detection):
 class Forgetful(Detection):
     """Says of all images what holds for the last one."""
 
-    def more(self, records):
-        return {**super().more(records), "mean_iou": records[-1]["mean_iou"]}
+    def more(self, train, deploy):
+        return {**super().more(train, deploy), "mean_iou": deploy[-1]["mean_iou"]}
 
 
 class Certain(Segmentation):
@@ -290,8 +290,8 @@ class Miscounting(Detection):
 class Unwritable(Detection):
     """Gives a figure that is no JSON."""
 
-    def more(self, records):
-        return {**super().more(records), "images": np.int64(len(records))}
+    def more(self, train, deploy):
+        return {**super().more(train, deploy), "images": np.int64(len(deploy))}
 
 
 class OneWord(ClassificationView):

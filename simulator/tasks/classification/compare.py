@@ -3,70 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from simulator.errors import DataError
 from simulator.statistics import paired
+from simulator.tasks.figures import Flips
 from simulator.tasks.score import Record, each, numbers
+from simulator.typed import About, Interval, Probability, Share, Unit
 
 RESOLVE = 0.001
 """A delta of 0.1 points; the comparison says how many images it takes to resolve it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """How often each pair of answers was seen.
+class ClassificationFlips(Flips):
+    """Classes that differ; kinds and tests are of labelled images, None where there are none."""
 
-    Attributes:
-        samples: images that went through both stacks.
-        labelled: those of them that have a label.
-        flips: images whose prediction differs, labelled or not.
-        train_right: labelled images that the train side gets right.
-        deploy_right: labelled images that the deploy side gets right.
-        right_to_wrong: labelled images right on the train side only.
-        wrong_to_right: labelled images right on the deploy side only.
-        wrong_to_wrong: labelled images wrong on both sides, in different ways.
-    """
-
-    samples: int
-    labelled: int
-    flips: int
-    train_right: int
-    deploy_right: int
-    right_to_wrong: int
-    wrong_to_right: int
-    wrong_to_wrong: int
-
-
-def count(train: Sequence[Record], deploy: Sequence[Record]) -> Pair:
-    """Count the pairs of answers.
-
-    Args:
-        train: one record an image.
-        deploy: the records of the same images, in the same order.
-
-    Raises:
-        ValueError: the two differ in length, or an image has a label on one side only.
-    """
-    if len(train) != len(deploy):
-        raise ValueError(f"{len(train)} and {len(deploy)} records are not of the same images")
-    before, known = numbers(train, "correct")
-    after, also = numbers(deploy, "correct")
-    if (known != also).any():
-        raise ValueError("an image has a label on one side only; the answers are not paired")
-    one, other = before > 0, after > 0
-    (said, there), (then, still) = numbers(train, "prediction"), numbers(deploy, "prediction")
-    flips = (said != then) | (there != still)
-    return Pair(
-        samples=len(train),
-        labelled=int(known.sum()),
-        flips=int(flips.sum()),
-        train_right=int(one.sum()),
-        deploy_right=int(other.sum()),
-        right_to_wrong=int((one & ~other).sum()),
-        wrong_to_right=int((other & ~one).sum()),
-        wrong_to_wrong=int((known & ~one & ~other & flips).sum()),
+    ci95_wilson: Annotated[Interval | None, About(Unit.SHARE)] = Field(
+        description="Wilson's 95 % interval of the rate"
+    )
+    right_to_wrong: int | None = Field(description="right on the training stack only")
+    wrong_to_right: int | None = Field(description="right on the deployment stack only")
+    wrong_to_wrong: int | None = Field(description="wrong on both, in different ways")
+    mcnemar_p: Probability | None = Field(description="McNemar's exact test")
+    mcnemar_midp: Probability | None = Field(description="McNemar's mid-p test")
+    top5_flips: int | None = Field(
+        description="samples whose set of five best classes differs; None where it was not recorded"
+    )
+    top5_flip_rate: Share | None = Field(description="of the samples where it was recorded")
+    samples_for_tenth_point: int | None = Field(
+        description="samples that a delta of 0.1 points would take; None where it cannot occur"
     )
 
 
@@ -86,27 +53,43 @@ def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]
 
     Raises:
         DataError: there is no image.
-        ValueError: the answers are not paired.
+        ValueError: the two differ in length, or an image has a label on one side only.
     """
-    pair = count(train, deploy)
-    if pair.samples == 0:
+    if len(train) != len(deploy):
+        raise ValueError(f"{len(train)} and {len(deploy)} records are not of the same images")
+    if not len(train):
         raise DataError("no sample went through both stacks")
+    (before, known), (after, also) = numbers(train, "correct"), numbers(deploy, "correct")
+    if (known != also).any():
+        raise ValueError("an image has a label on one side only; the answers are not paired")
+    (said, there), (then, still) = numbers(train, "prediction"), numbers(deploy, "prediction")
+    differ = (said != then) | (there != still)
+    right, now_right = before > 0, after > 0
+    lost, won = int((right & ~now_right).sum()), int((now_right & ~right).sum())
+    labelled, flips, samples = int(known.sum()), int(differ.sum()), len(train)
+    judged = {
+        "right_to_wrong": lost,
+        "wrong_to_right": won,
+        "wrong_to_wrong": int((known & ~right & ~now_right & differ).sum()),
+        "mcnemar_p": paired.mcnemar_exact(lost, won),
+        "mcnemar_midp": paired.mcnemar_midp(lost, won),
+        "samples_for_tenth_point": _samples(lost + won, labelled),
+    }
     top5 = _top5(train, deploy)
+    metrics = zip((right, now_right), top5, strict=False)
+    sides = [{"top1": _rate(int(top1.sum()), labelled), "top5": of5} for top1, of5 in metrics]
     return {
-        "labelled": pair.labelled,
-        "train": {"metric": {"top1": _rate(pair.train_right, pair.labelled), "top5": top5[0]}},
-        "deploy": {"metric": {"top1": _rate(pair.deploy_right, pair.labelled), "top5": top5[1]}},
-        "delta": {
-            "top1": _delta(pair.right_to_wrong, pair.wrong_to_right, pair.labelled),
-            "top5": top5[2],
-        },
+        "labelled": labelled,
+        "train": {"metric": sides[0]},
+        "deploy": {"metric": sides[1]},
+        "delta": {"top1": _delta(lost, won, labelled), "top5": top5[2]},
         "flips": {
-            "count": pair.flips,
-            "units": pair.samples,
-            "rate": pair.flips / pair.samples,
-            "ci95": list(paired.clopper_pearson(pair.flips, pair.samples)),
-            "ci95_wilson": list(paired.wilson(pair.flips, pair.samples)),
-            **_kinds(pair),
+            "count": flips,
+            "units": samples,
+            "rate": flips / samples,
+            "ci95": list(paired.clopper_pearson(flips, samples)),
+            "ci95_wilson": list(paired.wilson(flips, samples)),
+            **(judged if labelled else dict.fromkeys(judged)),
             **_sets(train, deploy),
         },
     }
@@ -134,34 +117,18 @@ def _top5(
     (one, known), (other, also) = numbers(train, "top5"), numbers(deploy, "top5")
     judged = known & also
     count = int(judged.sum())
-    before, after = (int(values[judged].sum()) for values in (one, other))
-    lost = int((one[judged] > other[judged]).sum())
-    delta = _delta(lost, lost + after - before, count)
-    return _rate(before, count), _rate(after, count), delta
+    before, after = one[judged], other[judged]
+    delta = _delta(int((before > after).sum()), int((after > before).sum()), count)
+    return _rate(int(before.sum()), count), _rate(int(after.sum()), count), delta
 
 
 def _sets(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
     """How often the set of the five best classes differs, in whatever order."""
     both = zip(each(train, "best"), each(deploy, "best"), strict=True)
-    known = changed = 0
-    for one, other in both:
-        if one and other:
-            known += 1
-            changed += set(one) != set(other)
-    return {"top5_flips": changed if known else None, "top5_flip_rate": _rate(changed, known)}
-
-
-def _kinds(pair: Pair) -> dict[str, Any]:
-    """The part of ``flips`` that needs labels."""
-    lost, won, known = pair.right_to_wrong, pair.wrong_to_right, pair.labelled > 0
-    return {
-        "right_to_wrong": lost if known else None,
-        "wrong_to_right": won if known else None,
-        "wrong_to_wrong": pair.wrong_to_wrong if known else None,
-        "mcnemar_p": paired.mcnemar_exact(lost, won) if known else None,
-        "mcnemar_midp": paired.mcnemar_midp(lost, won) if known else None,
-        "samples_for_tenth_point": _samples(lost + won, pair.labelled),
-    }
+    differ = [set(one) != set(other) for one, other in both if one and other]
+    changed = sum(differ)
+    rate = _rate(changed, len(differ))
+    return {"top5_flips": changed if differ else None, "top5_flip_rate": rate}
 
 
 def _samples(discordant: int, labelled: int) -> int | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from simulator.tasks.classification.answer import BEST, Answer
-from simulator.tasks.impact import Impact
+from simulator.tasks.impact import ChoiceImpact
 
 
-class ClassificationImpact(Impact):
+class ClassificationImpact(ChoiceImpact):
     """An answer is corrupted where its class is another one.
 
     Columns:
@@ -27,29 +26,15 @@ class ClassificationImpact(Impact):
         pa.field("prediction", pa.int32()),
         pa.field("margin_loss", pa.float64()),
         pa.field("score_loss", pa.float64()),
-        pa.field("right_to_wrong", pa.bool_()),
-        pa.field("wrong_to_right", pa.bool_()),
+        *ChoiceImpact.turns,
     )
-    words: ClassVar[Mapping[str, str]] = {
-        "top5_changed": "other classes among the best 5",
-        "right_to_wrong": "right to wrong",
-        "wrong_to_right": "wrong to right",
-        "margin_loss": "margin lost",
-        "score_loss": "score lost",
-    }
     shown: ClassVar[tuple[str, ...]] = ("margin_loss", "score_loss")
 
     def judge(self, faulty: Answer) -> dict[str, Any]:
         """Compare the classes, and the golden class' score and margin."""
-        before, now, truth = self.golden.prediction, faulty.prediction, self.truth
-        changed = now != before
-        return {
-            "sdc": changed,
-            "prediction": now,
-            **self._scores(faulty),
-            "right_to_wrong": None if truth is None else changed and before == truth,
-            "wrong_to_right": None if truth is None else changed and now == truth,
-        }
+        now = faulty.prediction
+        turned = self.compared(self.golden.prediction, now)
+        return {**turned, "prediction": now, **self._scores(faulty)}
 
     def said(self, answer: Answer) -> str:
         """Return the class, with its margin."""

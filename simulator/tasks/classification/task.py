@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,11 @@ from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Ratio, Resamples
 from simulator.tasks.classification.answer import BEST, Answer, postprocess
-from simulator.tasks.classification.compare import compare
-from simulator.tasks.classification.figures import ClassificationFlips
+from simulator.tasks.classification.compare import ClassificationFlips, compare
 from simulator.tasks.classification.impact import ClassificationImpact
 from simulator.tasks.classification.view import ClassificationView
 from simulator.tasks.score import Record, Score, numbers
 from simulator.tasks.task import CHANGES, Shapes, Task
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
 
 ABOVE_CHANCE = 0.1
 """A network that is not better than chance by this much has not converged (NC)."""
@@ -50,6 +46,8 @@ class Classification(Task):
     unit = "image"
     metrics = ("top1", "top5")
     kinds = ("right_to_wrong", "wrong_to_right")
+    answer = ("prediction",)
+    tried_with = "simulator.tasks.classification.specimen:of_logits"
     Output = Output
     Flips = ClassificationFlips
     View = ClassificationView
@@ -64,13 +62,6 @@ class Classification(Task):
         pa.field("top5", pa.bool_()),
         *CHANGES,
     )
-
-    @classmethod
-    def specimens(cls) -> dict[str, Specimen]:
-        """Return logits of seven classes."""
-        from simulator.tasks.classification.specimen import logits
-
-        return {"logits": logits(cls)}
 
     def check(self, shapes: Shapes) -> None:
         """Compare the number of classes with the label file."""
@@ -152,11 +143,6 @@ class Classification(Task):
     def firm(self) -> tuple[str, ...]:
         """What was answered; in which order the runners-up stand is how surely."""
         return tuple(name for name in super().firm if name != "best")
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The class."""
-        return ("prediction",)
 
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record without an answer, which is wrong where there is a label."""

@@ -14,17 +14,17 @@ class ClassificationView(View):
     """Answers are class names with margins; the lines tell McNemar's test and its power."""
 
     metrics: ClassVar[Mapping[str, str]] = {"top1": "top-1", "top5": "top-5"}
-    kinds: ClassVar[Mapping[str, str]] = {
-        "right_to_wrong": "right→wrong",
-        "wrong_to_right": "wrong→right",
-        "wrong_to_wrong": "wrong→other",
-    }
     titles = ("label", "train (margin)", "deploy (margin)")
 
-    def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Return the label and both predictions, with their margins where they are known."""
-        train, deploy = (_said(flip[side]) for side in ("train", "deploy"))
-        return flip["label"] or "-", train, deploy
+    def about(self, flip: Mapping[str, Any]) -> str:
+        """Return the label."""
+        return flip["label"] or "-"
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return a prediction with its margin; a device's log may have none."""
+        own = flip[side]
+        known = own["margin"] is not None and isfinite(own["margin"])
+        return f"{own['prediction']} ({own['margin']:.2f})" if known else str(own["prediction"])
 
     def parts(self) -> tuple[str, ...]:
         """Return all three; a change between two wrong classes has no McNemar test."""
@@ -69,10 +69,3 @@ class ClassificationView(View):
             f"discordant pairs: {discordant}; fewer than {paired.MIN_DISCORDANT} can never be "
             f"significant at 5 %; use more {summary['unit']}s"
         ]
-
-
-def _said(side: Mapping[str, Any]) -> str:
-    """A prediction with its margin; a device's log may have none."""
-    margin = side["margin"]
-    known = margin is not None and isfinite(margin)
-    return f"{side['prediction']} ({margin:.2f})" if known else str(side["prediction"])

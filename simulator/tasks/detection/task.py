@@ -188,13 +188,13 @@ class Detection(ImageTask):
         others = {name: partial(resampled, at=name) for name in self.metrics[1:]}
         return Score(records, len(known), metrics, resampled, others)
 
-    def more(self, records: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
         """Return the mean IoU of all pairs, None if there is none, and how many are rescored."""
-        pairs = [r["units"] - r["lost"] - r["gained"] for r in records]
-        total = sum(n * r["mean_iou"] for n, r in zip(pairs, records, strict=True) if n)
+        pairs = [r["units"] - r["lost"] - r["gained"] for r in deploy]
+        total = sum(n * r["mean_iou"] for n, r in zip(pairs, deploy, strict=True) if n)
         return {
             "mean_iou": total / sum(pairs) if sum(pairs) else None,
-            "rescored": sum(r["rescored"] for r in records),
+            "rescored": sum(r["rescored"] for r in deploy),
         }
 
     def severity(self, train: Record, deploy: Record) -> float:

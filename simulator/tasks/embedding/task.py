@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,16 +14,11 @@ from pydantic import Field
 from simulator.contract.text import Row
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.profile.section import Section
-from simulator.tasks.embedding.answer import Ordered
-from simulator.tasks.embedding.figures import EmbeddingFlips
-from simulator.tasks.embedding.view import EmbeddingView
 from simulator.tasks.finite import check_finite
-from simulator.tasks.score import Record, each
+from simulator.tasks.score import Record, each, even_odds
 from simulator.tasks.task import CHANGES, Shapes
-from simulator.tasks.text import TextTask, array_of
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
+from simulator.tasks.text import TextFlips, TextTask, array_of
+from simulator.tasks.view import View
 
 Floats = NDArray[np.float64]
 
@@ -39,12 +34,85 @@ class Output(Section):
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """What one stack says of one sample.
+
+    Attributes:
+        order: the texts after the query, the nearest first; of equal ones the first first.
+        cosines: of each text to the query, in the texts' own order.
+        vectors: (texts + 1, size) float64 of length 1, the query's first.
+    """
+
+    order: tuple[int, ...]
+    cosines: tuple[float, ...]
+    vectors: Floats = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, vectors: Floats) -> Ordered:
+        """Order texts by their cosines to the query.
+
+        Args:
+            vectors: as of the result.
+        """
+        cosines = vectors[1:] @ vectors[0]
+        order = np.argsort(-cosines, kind="stable")
+        return cls(tuple(order.tolist()), tuple(cosines.tolist()), vectors)
+
+
+class EmbeddingFlips(TextFlips):
+    """Nearest texts that differ, and how near the vectors of both stacks are to each other."""
+
+    order_changed: int | None = Field(description="samples whose texts are ordered differently")
+    min_cosine: float | None = Field(
+        description="the smallest cosine between the vectors of one text in both stacks"
+    )
+    mean_cosine: float | None = Field(description="the mean of each sample's smallest cosine")
+
+
+class EmbeddingView(View):
+    """Answers are numbers of texts with their cosines; a line tells how near the stacks are."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"acc": "nearest right"}
+    kinds: ClassVar[Mapping[str, str]] = {"order_changed": "in another order"}
+    besides = ("order_changed",)
+    asks_first = True
+    titles = ("right text", "train (cosine)", "deploy (cosine)")
+
+    def picks(self, flip: Mapping[str, Any]) -> tuple[int, int, int | None]:
+        """Return both nearest texts, and the right one."""
+        train, deploy = flip["train"], flip["deploy"]
+        return train["order"][0], deploy["order"][0], train["label"]
+
+    def about(self, flip: Mapping[str, Any]) -> str:
+        """Return the right text, counted from 1."""
+        label = flip["train"]["label"]
+        return "-" if label is None else f"text {label + 1}"
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return the nearest text, counted from 1, with its cosine."""
+        nearest = flip[side]["order"][0]
+        return f"text {nearest + 1} ({flip[side]['cosines'][nearest]:.3f})"
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the kinds of flips, and the cosine between both stacks' vectors."""
+        flips = summary["flips"]
+        found = super().lines(summary)
+        if flips["min_cosine"] is not None:
+            words = f"{flips['min_cosine']:.5f} at least, {flips['mean_cosine']:.5f} in the mean"
+            found.append(("cosine of both stacks' vectors", words))
+        return found
+
+
 class Embedding(TextTask):
     """The text nearest to a query, the first request; its truth is an index, or None."""
 
     name = "embedding"
     metrics = ("acc",)
-    kinds = ("right_to_wrong", "wrong_to_right", "order_changed")
+    kinds = (*TextTask.kinds, "order_changed")
+    reads = ("vectors",)
+    missing = ("order", "cosines")
+    tried_with = "simulator.tasks.text_specimen:sentences"
     Output = Output
     Flips = EmbeddingFlips
     View = EmbeddingView
@@ -57,17 +125,6 @@ class Embedding(TextTask):
         *CHANGES,
         *(pa.field(kind, pa.int64()) for kind in kinds),
     )
-
-    @classmethod
-    def specimens(cls) -> Mapping[str, Specimen]:
-        """Return three texts and a query, as vectors and as states of tokens."""
-        from simulator.tasks.text_specimen import sentences
-
-        return sentences(cls)
-
-    def outputs(self) -> tuple[str, ...]:
-        """Return the output that the card names, if it names one."""
-        return (self.output.vectors,) if self.output.vectors else ()
 
     def check(self, shapes: Shapes) -> None:
         """Compare the output's rank with the card's pooling.
@@ -95,10 +152,15 @@ class Embedding(TextTask):
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not lengths.all():
             raise NotFinite("the model gave a vector of zeros, which has no direction")
-        vectors = vectors / lengths
-        cosines = vectors[1:] @ vectors[0]
-        order = tuple(np.argsort(-cosines, kind="stable").tolist())
-        return Ordered(order, tuple(cosines.tolist()), vectors)
+        return Ordered.of(vectors / lengths)
+
+    def compared(self, prediction: Ordered) -> int:
+        """Return the nearest text."""
+        return prediction.order[0]
+
+    def right(self, prediction: Ordered, truth: int) -> bool:
+        """Whether the nearest text is the right one."""
+        return prediction.order[0] == truth
 
     def record(self, prediction: Ordered, truth: int | None) -> dict[str, Any]:
         """Return the order, and whether the nearest text is the right one."""
@@ -113,9 +175,7 @@ class Embedding(TextTask):
 
     def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
         """Return the mean of 1 / texts over the samples that have a label."""
-        known = zip(each(records, "acc"), each(records, "order"), strict=True)
-        shares = [1 / len(order) for acc, order in known if acc is not None]
-        return fmean(shares) if shares else None
+        return even_odds(each(records, "label"), each(records, "order"))
 
     def flipped(self, before: Record, after: Record) -> bool:
         """Whether the nearest text is another one."""
@@ -126,29 +186,19 @@ class Embedding(TextTask):
 
         Vectors of different sizes, of two networks, have no cosine: None.
         """
-        changed = before.order[0] != after.order[0]
-        known = truth is not None
         alike = before.vectors.shape == after.vectors.shape
         nearest = (before.vectors * after.vectors).sum(1).min() if alike else None
         return {
-            "changed": int(changed),
-            "units": 1,
-            "right_to_wrong": int(changed and before.order[0] == truth) if known else None,
-            "wrong_to_right": int(changed and after.order[0] == truth) if known else None,
+            **super().change(before, after, truth),
             "order_changed": int(before.order != after.order),
             "cosine": None if nearest is None else min(float(nearest), 1.0),
         }
 
-    def late(self, record: Record) -> dict[str, Any]:
-        """Return the record without an answer, which is wrong where there is a label."""
-        return {**super().late(record), "order": None, "cosines": None}
-
-    def more(self, records: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
         """Return the smallest cosine between both stacks' vectors, and the mean over samples."""
-        known = [record["cosine"] for record in records if record["cosine"] is not None]
-        if not known:
-            return {"min_cosine": None, "mean_cosine": None}
-        return {"min_cosine": min(known), "mean_cosine": float(np.mean(known))}
+        known = [record["cosine"] for record in deploy if record["cosine"] is not None]
+        mean = float(np.mean(known)) if known else None
+        return {"min_cosine": min(known, default=None), "mean_cosine": mean}
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how far the cosines moved at most."""
@@ -157,13 +207,7 @@ class Embedding(TextTask):
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return three texts, each once the nearest."""
-        found = []
-        for nearest in range(3):
-            vectors = np.eye(3)[[nearest, 0, 1, 2]]
-            cosines = vectors[1:] @ vectors[0]
-            order = tuple(np.argsort(-cosines, kind="stable").tolist())
-            found.append((nearest, Ordered(order, tuple(cosines.tolist()), vectors)))
-        return found
+        return [(one, Ordered.of(np.eye(3)[[one, 0, 1, 2]])) for one in range(3)]
 
     @property
     def _rank(self) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +13,13 @@ from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import ModelError
-from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.finite import check_finite
-from simulator.tasks.generation.answer import Written
-from simulator.tasks.generation.figures import GenerationFlips
 from simulator.tasks.generation.greedy import Greedy
-from simulator.tasks.generation.view import GenerationView
-from simulator.tasks.score import Record, Score
-from simulator.tasks.task import CHANGES, Shapes
-from simulator.tasks.text import LogitsOutput, TextTask, array_of
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
+from simulator.tasks.score import Record
+from simulator.tasks.task import CHANGES
+from simulator.tasks.text import LogitsOutput, TextFlips, TextTask, array_of
+from simulator.tasks.view import View, cut
+from simulator.typed import Ms
 
 
 class Output(LogitsOutput):
@@ -34,13 +29,88 @@ class Output(LogitsOutput):
     stop: list[Annotated[int, Field(ge=0)]] = Field(description="ids that end a text; may be empty")
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one stack wrote.
+
+    Attributes:
+        ids: of the tokens, without the one that ended the text.
+        text: the same as text; None where no tokenizer is known.
+        ns: the time of each inference in nanoseconds; empty where it was not measured.
+    """
+
+    ids: tuple[int, ...]
+    text: str | None = None
+    ns: tuple[int, ...] = field(default=(), compare=False)
+
+
+class GenerationFlips(TextFlips):
+    """Texts that differ, and after how many tokens they part."""
+
+    earliest_parting: int | None = Field(
+        description="the fewest tokens after which two texts part; None where none does"
+    )
+    median_parting: float | None = Field(description="the median of texts that part, in tokens")
+    train_first_token_ms: Ms | None = Field(
+        description="median time of the inference that gives the first token, on the train side"
+    )
+    deploy_first_token_ms: Ms | None = Field(description="the same on the deploy side")
+    train_token_ms: Ms | None = Field(
+        description="median of the mean time of each later token, on the train side"
+    )
+    deploy_token_ms: Ms | None = Field(description="the same on the deploy side")
+
+
+class GenerationView(View):
+    """Texts stand side by side; a line tells after how many tokens they part."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"exact": "exact match"}
+    titles = ("parts after", "train", "deploy")
+
+    def about(self, flip: Mapping[str, Any]) -> str:
+        """Return after how many tokens the texts part."""
+        at = flip["deploy"]["parting"] or 0
+        return f"{at} token{'' if at == 1 else 's'}"
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return a text, or its ids from the parting on where there is no text."""
+        text = flip[side]["text"]
+        if text is None:
+            at = flip["deploy"]["parting"] or 0
+            text = " ".join(map(str, (flip[side]["tokens"] or [])[at:]))
+        return cut(" ".join(text.split()) or "(nothing)")
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the kinds of flips, and where texts part."""
+        flips = summary["flips"]
+        found = super().lines(summary)
+        if flips["earliest_parting"] is not None:
+            words = (
+                f"after {flips['earliest_parting']:,} tokens at the earliest, "
+                f"{flips['median_parting']:g} in the median"
+            )
+            found.append(("texts part", words))
+        times = []
+        for side in ("train", "deploy"):
+            first, each = flips[f"{side}_first_token_ms"], flips[f"{side}_token_ms"]
+            then = "no other" if each is None else f"{each:.2f} ms for each other"
+            if first is not None:
+                times.append(f"{side} {first:.2f} ms, then {then}")
+        if times:
+            found.append(("first token after", "; ".join(times)))
+        return found
+
+
 class Generation(TextTask):
     """A text that is written on; its truth is the text that should follow, or None."""
 
     name = "generation"
     unit = "text"
     metrics = ("exact",)
-    kinds = ("right_to_wrong", "wrong_to_right")
+    guess = 0.0
+    answer = ("tokens",)
+    missing = ("text", "tokens")
+    tried_with = "simulator.tasks.text_specimen:continued"
     Output = Output
     Flips = GenerationFlips
     View = GenerationView
@@ -53,15 +123,8 @@ class Generation(TextTask):
         pa.field("first_token_ms", pa.float64()),
         pa.field("token_ms", pa.float64()),
         *CHANGES,
-        *(pa.field(kind, pa.int64()) for kind in kinds),
+        *(pa.field(kind, pa.int64()) for kind in TextTask.kinds),
     )
-
-    @classmethod
-    def specimens(cls) -> Mapping[str, Specimen]:
-        """Return a text of three tokens."""
-        from simulator.tasks.text_specimen import continued
-
-        return {"continued": continued(cls)}
 
     def sequel(self, settings: Any) -> Greedy:
         """Return greedy decoding."""
@@ -101,59 +164,42 @@ class Generation(TextTask):
         ``token_ms`` the mean of the others. Blanks around a text do not count.
         """
         text, ns = prediction.text, prediction.ns
-        known = truth is not None and text is not None
         return {
             "label": truth,
-            "exact": float(str(text).strip() == str(truth).strip()) if known else None,
+            "exact": None if None in (truth, text) else float(self.right(prediction, str(truth))),
             "text": text,
             "tokens": list(prediction.ids),
             "first_token_ms": ns[0] / 1e6 if ns else None,
             "token_ms": float(np.mean(ns[1:])) / 1e6 if len(ns) > 1 else None,
         }
 
-    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
-        """Return 0: nobody guesses a text."""
-        return 0.0
+    def compared(self, prediction: Written) -> tuple[int, ...]:
+        """Return the tokens."""
+        return prediction.ids
 
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """What it wrote."""
-        return ("tokens",)
+    def right(self, prediction: Written, truth: str) -> bool:
+        """Whether it is the text that should follow; blanks around a text do not count."""
+        return prediction.text is not None and prediction.text.strip() == truth.strip()
 
     def change(self, before: Written, after: Written, truth: str | None) -> dict[str, Any]:
         """Return whether the tokens differ, and ``parting``: how many are the same until then."""
-        changed = before.ids != after.ids
-        right = [truth is not None and _is(one, truth) for one in (before, after)]
-        known = truth is not None
-        return {
-            "changed": int(changed),
-            "units": 1,
-            "parting": parting(before.ids, after.ids) if changed else None,
-            "right_to_wrong": int(changed and right[0] and not right[1]) if known else None,
-            "wrong_to_right": int(changed and right[1] and not right[0]) if known else None,
-        }
+        found = super().change(before, after, truth)
+        apart = parting(before.ids, after.ids) if found["changed"] else None
+        return {**found, "parting": apart}
 
-    def late(self, record: Record) -> dict[str, Any]:
-        """Return the record without a text, which is wrong where there is a label."""
-        return {**super().late(record), "text": None, "tokens": None}
-
-    def more(self, records: Sequence[Record]) -> dict[str, Any]:
-        """Return after how many tokens texts part."""
-        found = [record["parting"] for record in records if record["parting"] is not None]
-        return {
-            "earliest_parting": min(found, default=None),
-            "median_parting": float(median(found)) if found else None,
-        }
-
-    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
-        """Compare two stacks; flips have the times of the first token and of a later one."""
-        found = super().compare(train, deploy, draws)
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+        """Return after how many tokens texts part, and the times of the first and later tokens."""
+        found = [record["parting"] for record in deploy if record["parting"] is not None]
         times = {
-            f"{side}_{name}": _median([record[name] for record in score.records])
-            for side, score in (("train", train), ("deploy", deploy))
+            f"{side}_{name}": _median([record[name] for record in records])
+            for side, records in (("train", train), ("deploy", deploy))
             for name in ("first_token_ms", "token_ms")
         }
-        return {**found, "flips": {**found["flips"], **times}}
+        return {
+            "earliest_parting": min(found, default=None),
+            "median_parting": _median(found),
+            **times,
+        }
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how early the texts part: 1 at the first token, and less later."""
@@ -173,7 +219,3 @@ def parting(one: Sequence[int], other: Sequence[int]) -> int:
 def _median(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(median(known)) if known else None
-
-
-def _is(prediction: Written, truth: str) -> bool:
-    return prediction.text is not None and prediction.text.strip() == truth.strip()

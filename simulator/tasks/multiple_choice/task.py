@@ -3,28 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import SampleError
-from simulator.statistics.bootstrap import Resamples
-from simulator.tasks.multiple_choice.answer import Chosen
-from simulator.tasks.multiple_choice.figures import MultipleChoiceFlips
-from simulator.tasks.multiple_choice.impact import MultipleChoiceImpact
-from simulator.tasks.multiple_choice.view import MultipleChoiceView
-from simulator.tasks.score import Record, Score, each
+from simulator.tasks.impact import ChoiceImpact
+from simulator.tasks.score import Record, each, even_odds
 from simulator.tasks.task import CHANGES, Shapes
-from simulator.tasks.text import TextTask, array_of, scored, shifts
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
-
+from simulator.tasks.text import ShiftFlips, TextTask, array_of, scored, shifts
+from simulator.tasks.view import View
 
 SHOWN = 60
 """Characters of a choice that records keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What one stack says of one question.
+
+    Attributes:
+        loglikelihoods: of the choices, in their order.
+        lengths: characters of each choice, by which acc_norm divides; None where it is not asked.
+        texts: the choices in words; empty where no tokenizer is known.
+    """
+
+    loglikelihoods: tuple[float, ...]
+    lengths: tuple[int, ...] | None = None
+    texts: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def answer(self) -> int:
+        """The most likely choice; of equal ones the first."""
+        return int(np.argmax(self.loglikelihoods))
+
+    @property
+    def answer_norm(self) -> int | None:
+        """The choice with the largest log-likelihood for each character."""
+        if self.lengths is None:
+            return None
+        return int(np.argmax(np.divide(self.loglikelihoods, self.lengths)))
+
+    @property
+    def margin(self) -> float:
+        """The log-likelihood of the answer less the runner-up's; 0 where there is none."""
+        return self.lead(self.answer)
+
+    def lead(self, choice: int) -> float:
+        """Return the log-likelihood of a choice less that of the best other one."""
+        own = self.loglikelihoods[choice]
+        others = [value for at, value in enumerate(self.loglikelihoods) if at != choice]
+        return own - max(others, default=own)
+
+
+class MultipleChoiceFlips(ShiftFlips):
+    """Answers that differ, and how far the log-likelihoods behind them moved."""
+
+    norm_changed: int | None = Field(
+        description="answers by length-normalized log-likelihood that differ"
+    )
+    margins_below_mean: int = Field(
+        description="answers whose margin on the train side is below mean_shift"
+    )
+    margins_below_max: int = Field(
+        description="answers whose margin on the train side is below max_shift"
+    )
+
+
+class MultipleChoiceView(View):
+    """Answers are numbers of choices with margins; the lines tell how far likelihoods moved."""
+
+    kinds: ClassVar[Mapping[str, str]] = {"norm_changed": "changed by acc_norm"}
+    besides = ("norm_changed",)
+    titles = ("right choice", "train (margin)", "deploy (margin)")
+
+    def about(self, flip: Mapping[str, Any]) -> str:
+        """Return the right choice, counted from 1."""
+        return "-" if flip["label"] is None else f"choice {flip['label'] + 1}"
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return an answer, counted from 1, with its margin in nats."""
+        own = flip[side]
+        text = f" “{own['text']}”" if own.get("text") else ""
+        return f"choice {own['answer'] + 1}{text} ({own['margin']:.2f})"
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the kinds of flips, and the changes of log-likelihoods beside the margins."""
+        flips = summary["flips"]
+        found = super().lines(summary)
+        if flips["mean_shift"] is None:
+            return found
+        moved = f"moved by {flips['mean_shift']:.3g} in the mean, {flips['max_shift']:.3g} at most"
+        below = (
+            f"{flips['margins_below_mean']:,} of {flips['units']:,} margins are below the mean, "
+            f"{flips['margins_below_max']:,} below the largest"
+        )
+        return [*found, ("log-likelihood", moved), ("margins", below)]
+
+
+class MultipleChoiceImpact(ChoiceImpact):
+    """An answer is corrupted where another choice wins.
+
+    Columns:
+        ``answer``: with the fault. ``margin_loss``: the margin without the fault, less that of the
+        same choice with it; negative values of the latter mean that another choice wins, nats.
+        ``right_to_wrong``, ``wrong_to_right``: None without truth.
+    """
+
+    columns: ClassVar[tuple[pa.Field, ...]] = (
+        pa.field("answer", pa.int32()),
+        pa.field("margin_loss", pa.float64()),
+        *ChoiceImpact.turns,
+    )
+    shown: ClassVar[tuple[str, ...]] = ("margin_loss",)
+
+    def judge(self, faulty: Chosen) -> dict[str, Any]:
+        """Compare the answers, and the golden answer's margin."""
+        before, now = self.golden.answer, faulty.answer
+        loss = self.golden.margin - faulty.lead(before)
+        return {**self.compared(before, now), "answer": now, "margin_loss": loss}
 
 
 class MultipleChoice(TextTask):
@@ -32,7 +133,12 @@ class MultipleChoice(TextTask):
 
     name = "multiple_choice"
     metrics = ("acc", "acc_norm")
-    kinds = ("right_to_wrong", "wrong_to_right", "norm_changed")
+    kinds = (*TextTask.kinds, "norm_changed")
+    answer = ("answer",)
+    missing = ("answer", "answer_norm", "text")
+    shown = ("answer", "answer_norm", "text", "margin", "acc", "loglikelihoods")
+    shown_once = ("label",)
+    tried_with = "simulator.tasks.text_specimen:questions"
     Flips = MultipleChoiceFlips
     View = MultipleChoiceView
     Impact = MultipleChoiceImpact
@@ -48,13 +154,6 @@ class MultipleChoice(TextTask):
         *CHANGES,
         *(pa.field(kind, pa.int64()) for kind in kinds),
     )
-
-    @classmethod
-    def specimens(cls) -> Mapping[str, Specimen]:
-        """Return questions of three choices, in one batch and in three inferences."""
-        from simulator.tasks.text_specimen import questions
-
-        return questions(cls)
 
     def decode(self, outputs: Any, settings: Any, placement: tuple[Row, ...]) -> Chosen:
         """Sum the log-probabilities of each choice's tokens; see :func:`scored`.
@@ -72,6 +171,14 @@ class MultipleChoice(TextTask):
         lengths = tuple(row.length for row in placement if row.length)
         known = lengths if len(lengths) == len(found) else None
         return Chosen(tuple(found), known, _texts(placement))
+
+    def compared(self, prediction: Chosen) -> int:
+        """Return the choice."""
+        return prediction.answer
+
+    def right(self, prediction: Chosen, truth: int) -> bool:
+        """Whether the choice is the right one."""
+        return prediction.answer == truth
 
     def record(self, prediction: Chosen, truth: int | None) -> dict[str, Any]:
         """Return the answers, and whether they are right."""
@@ -93,56 +200,29 @@ class MultipleChoice(TextTask):
 
     def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
         """Return the mean of 1 / choices over the questions that have a label."""
-        known = zip(each(records, "label"), each(records, "loglikelihoods"), strict=True)
-        shares = [1 / len(choices) for label, choices in known if label is not None]
-        return fmean(shares) if shares else None
+        return even_odds(each(records, "label"), each(records, "loglikelihoods"))
 
     def change(self, before: Chosen, after: Chosen, truth: int | None) -> dict[str, Any]:
         """Return whether either answer is another one, and in which direction."""
-        changed = before.answer != after.answer
-        known, norms = truth is not None, (before.answer_norm, after.answer_norm)
-        return {
-            "changed": int(changed),
-            "units": 1,
-            "right_to_wrong": int(changed and before.answer == truth) if known else None,
-            "wrong_to_right": int(changed and after.answer == truth) if known else None,
-            "norm_changed": None if None in norms else int(norms[0] != norms[1]),
-        }
+        norms = before.answer_norm, after.answer_norm
+        changed = None if None in norms else int(norms[0] != norms[1])
+        return {**super().change(before, after, truth), "norm_changed": changed}
 
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The choice."""
-        return ("answer",)
-
-    def late(self, record: Record) -> dict[str, Any]:
-        """Return the record without an answer, which is wrong where there is a label."""
-        return {**super().late(record), "answer": None, "answer_norm": None, "text": None}
-
-    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
-        """Compare two stacks; flips say how far log-likelihoods moved, and against what margins."""
-        found = super().compare(train, deploy, draws)
-        moved = shifts(train.records, deploy.records)
-        margins = [record["margin"] for record in train.records]
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+        """Return how far log-likelihoods moved, and how many margins are smaller."""
+        moved = shifts(train, deploy)
+        margins = list(each(train, "margin"))
         below = {
             f"margins_below_{word}": sum(
                 margin < (moved[f"{word}_shift"] or 0) for margin in margins
             )
             for word in ("mean", "max")
         }
-        return {**found, "flips": {**found["flips"], **moved, **below}}
+        return {**moved, **below}
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how sure both stacks were: a change between two sure answers is worse."""
         return float(train["margin"] + deploy["margin"])
-
-    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
-        """Return both answers with their margins."""
-        wanted = ("answer", "answer_norm", "text", "margin", "acc", "loglikelihoods")
-        sides = {
-            side: {name: record[name] for name in wanted}
-            for side, record in (("train", train), ("deploy", deploy))
-        }
-        return {"label": train["label"], **sides}
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return each of three choices, chosen without doubt."""

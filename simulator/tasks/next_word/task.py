@@ -3,24 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import exp
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import ModelError
-from simulator.statistics.bootstrap import Resamples
-from simulator.tasks.next_word.answer import Word
-from simulator.tasks.next_word.figures import NextWordFlips
-from simulator.tasks.next_word.view import NextWordView
-from simulator.tasks.score import Record, Score
-from simulator.tasks.task import CHANGES, Shapes
-from simulator.tasks.text import TextTask, array_of, predicting, scored, shifts
+from simulator.tasks.score import Record
+from simulator.tasks.task import CHANGES
+from simulator.tasks.text import ShiftFlips, TextTask, array_of, predicting, scored, shifts
+from simulator.tasks.view import View
 
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What one stack says of a passage's last word.
+
+    Attributes:
+        greedy: whether it would write the word itself.
+        loglikelihood: of the word, nats.
+        best: the ids that it finds most likely at the word's places.
+    """
+
+    greedy: bool
+    loglikelihood: float
+    best: tuple[int, ...]
+
+
+class NextWordFlips(ShiftFlips):
+    """Words that one stack would write and the other not, and how far likelihoods moved."""
+
+    train_perplexity: float | None = Field(
+        description="exp of the mean negative log-likelihood of a word on the train side"
+    )
+    deploy_perplexity: float | None = Field(description="the same on the deploy side")
+
+
+class NextWordView(View):
+    """A word is written by a stack or not; the lines tell perplexities and shifts."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"acc": "greedy match"}
+    titles = ("word", "train (log-likelihood)", "deploy (log-likelihood)")
+
+    def about(self, flip: Mapping[str, Any]) -> str:
+        """Return the word."""
+        return flip["train"]["label"] or "-"
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return whether a stack would write the word."""
+        own = flip[side]
+        return f"{'written' if own['greedy'] else 'another'} ({own['loglikelihoods'][0]:.2f})"
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the kinds of flips, both perplexities, and the changes of log-likelihoods."""
+        flips = summary["flips"]
+        found = super().lines(summary)
+        both = flips["train_perplexity"], flips["deploy_perplexity"]
+        if None not in both:
+            found.append(("perplexity", f"train {both[0]:.2f}, deploy {both[1]:.2f}"))
+        if flips["mean_shift"] is not None:
+            moved = flips["mean_shift"], flips["max_shift"]
+            words = f"moved by {moved[0]:.3g} in the mean, {moved[1]:.3g} at most"
+            found.append(("log-likelihood", words))
+        return found
 
 
 class NextWord(TextTask):
@@ -28,7 +77,10 @@ class NextWord(TextTask):
 
     name = "next_word"
     metrics = ("acc",)
-    kinds = ("right_to_wrong", "wrong_to_right")
+    guess = 0.0  # one word of a whole vocabulary
+    answer = ("greedy",)
+    missing = ("greedy", "best")
+    tried_with = "simulator.tasks.text_specimen:passage"
     Flips = NextWordFlips
     View = NextWordView
     columns: ClassVar[tuple[pa.Field, ...]] = (
@@ -38,15 +90,8 @@ class NextWord(TextTask):
         pa.field("best", pa.list_(pa.int64())),
         pa.field("loglikelihoods", pa.list_(pa.float64())),
         *CHANGES,
-        *(pa.field(kind, pa.int64()) for kind in kinds),
+        *(pa.field(kind, pa.int64()) for kind in TextTask.kinds),
     )
-
-    @classmethod
-    def specimens(cls) -> Mapping[str, Specimen]:
-        """Return a passage with a word of two tokens."""
-        from simulator.tasks.text_specimen import passage
-
-        return {"passage": passage(cls)}
 
     def decode(self, outputs: Any, settings: Any, placement: tuple[Row, ...]) -> Word:
         """Sum the log-probabilities of the word's tokens; see :func:`scored`.
@@ -62,6 +107,14 @@ class NextWord(TextTask):
         best = tuple(predicting(logits, row).argmax(-1).tolist())
         return Word(found.greedy, found.loglikelihood, best)
 
+    def compared(self, prediction: Word) -> bool:
+        """Return whether the stack would write the word."""
+        return prediction.greedy
+
+    def right(self, prediction: Word, truth: str) -> bool:
+        """Whether the stack would write the word, which is the truth."""
+        return prediction.greedy
+
     def record(self, prediction: Word, truth: str | None) -> dict[str, Any]:
         """Return whether the word is the model's own, and its log-likelihood."""
         return {
@@ -72,39 +125,13 @@ class NextWord(TextTask):
             "loglikelihoods": [prediction.loglikelihood],
         }
 
-    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
-        """Return 0: a guess hits one word of a whole vocabulary."""
-        return 0.0
-
-    def change(self, before: Word, after: Word, truth: str | None) -> dict[str, Any]:
-        """Return whether one stack would write the word and the other not."""
-        changed = before.greedy != after.greedy
-        known = truth is not None
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+        """Return both perplexities, and how far log-likelihoods moved."""
         return {
-            "changed": int(changed),
-            "units": 1,
-            "right_to_wrong": int(changed and before.greedy) if known else None,
-            "wrong_to_right": int(changed and after.greedy) if known else None,
+            **shifts(train, deploy),
+            "train_perplexity": perplexity(train),
+            "deploy_perplexity": perplexity(deploy),
         }
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """Whether it would write the word."""
-        return ("greedy",)
-
-    def late(self, record: Record) -> dict[str, Any]:
-        """Return the record without an answer, which is wrong where there is a label."""
-        return {**super().late(record), "greedy": None, "best": None}
-
-    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
-        """Compare two stacks; flips have both perplexities, and how far likelihoods moved."""
-        found = super().compare(train, deploy, draws)
-        more = {
-            **shifts(train.records, deploy.records),
-            "train_perplexity": perplexity(train.records),
-            "deploy_perplexity": perplexity(deploy.records),
-        }
-        return {**found, "flips": {**found["flips"], **more}}
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how far the word's log-likelihood moved, nats."""

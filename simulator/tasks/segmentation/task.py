@@ -150,10 +150,10 @@ class Segmentation(ImageTask):
         """What the IoU of each class is called."""
         return [f"IoU {self.network.label(index)}" for index in range(self.network.classes)]
 
-    def more(self, records: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
         """Return the rates of change at boundaries, inside, and of each class."""
         total = {
-            name: sum(r[name] for r in records)
+            name: sum(r[name] for r in deploy)
             for name in ("units", "changed", "boundary", "boundary_changed")
         }
         inside = total["units"] - total["boundary"]
@@ -162,7 +162,7 @@ class Segmentation(ImageTask):
             "inside_rate": _share(total["changed"] - total["boundary_changed"], inside),
         }
         units, moved = np.zeros((2, self.network.classes), np.int64)
-        for r in records:
+        for r in deploy:
             known = np.array(r["classes"], np.int64) < self.network.classes
             classes = np.array(r["classes"], np.int64)[known]
             units[classes] += np.array(r["class_units"], np.int64)[known]

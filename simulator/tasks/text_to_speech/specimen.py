@@ -6,13 +6,18 @@ import numpy as np
 
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Network, Task
-from simulator.tasks.text_to_speech.answer import Speech
+from simulator.tasks.text_to_speech.task import Speech
 
 RATE = 8000
 
 
-def tones(task: type[Task], durations: str | None) -> Specimen:
-    """Return two tones of different pitch and length.
+def tones(task: type[Task]) -> dict[str, Specimen]:
+    """Return two tones of different pitch and length, with durations and without."""
+    return {"durations": _tones(task, "w"), "waveform only": _tones(task, None)}
+
+
+def _tones(task: type[Task], durations: str | None) -> Specimen:
+    """Return two tones.
 
     Args:
         task: the class.

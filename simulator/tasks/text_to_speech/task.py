@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field
 
 from simulator.contract import Array, Sound
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.tasks.figures import Flips
-from simulator.tasks.finite import check_finite
-from simulator.tasks.score import Record
+from simulator.tasks.finite import check_finite, output_of
+from simulator.tasks.score import Record, numbers
 from simulator.tasks.task import CHANGES, Shapes, Task
-from simulator.tasks.text_to_speech.answer import Speech
 from simulator.tasks.text_to_speech.distance import distance
-from simulator.tasks.text_to_speech.view import TextToSpeechView
+from simulator.tasks.view import View
 from simulator.typed import Decibels
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
 
 Outputs = Mapping[str, Array]
 _FIGURES = ("mse", "snr", "log_mel_mse", "warped")
@@ -43,6 +41,21 @@ class Output(Section):
     durations: str | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Speech:
+    """The answer for one text.
+
+    Attributes:
+        samples: (N,) float32, full scale -1 to 1.
+        rate: samples a second.
+        durations: frames of each phoneme; None where the model does not tell.
+    """
+
+    samples: NDArray[np.float32] = field(repr=False)
+    rate: int
+    durations: tuple[int, ...] | None = None
+
+
 class TextToSpeechFlips(Flips):
     """Durations that differ, and how far the waveforms are apart: means over the samples."""
 
@@ -53,6 +66,44 @@ class TextToSpeechFlips(Flips):
     log_mel_mse: float | None = Field(description="mean squared difference of log-mel spectrograms")
     warped: float | None = Field(description="the same after dynamic time warping")
     waveforms: int = Field(description="texts whose waveforms differ in any bit")
+
+
+class TextToSpeechView(View):
+    """Lengths and distances; waveform MSE never stands alone."""
+
+    metrics: ClassVar[Mapping[str, str]] = {"durations_right": "durations as in the truth"}
+    kinds: ClassVar[Mapping[str, str]] = {"lengths": "changed lengths"}
+    besides = ("lengths",)
+    titles = ("durations changed", "train", "deploy")
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return the length; behind the second one the distance of the spectrograms."""
+        length = f"{flip[side]['seconds']:.2f} s"
+        if side == "train":
+            return length
+        return f"{length}, log-mel MSE {flip['log_mel_mse']:.2g}, {flip['warped']:.2g} warped"
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the distances, in the mean over the texts."""
+        flips = summary["flips"]
+        if flips["mse"] is None:
+            return []
+        words = f"MSE {flips['mse']:.2g}"
+        if flips["snr"] is not None:
+            words += f", SNR {flips['snr']:.1f} dB"
+        mels = f"MSE {flips['log_mel_mse']:.2g}, {flips['warped']:.2g} after time warping"
+        differ = f"waveforms that differ {flips['waveforms']:,}, changed lengths {flips['lengths']}"
+        return [("", differ), ("waveform", words), ("log-mel", mels)]
+
+    def findings(self, summary: Mapping[str, Any]) -> list[str]:
+        """Warn where the waveforms no longer run in step, so that their MSE tells nothing more."""
+        flips = summary["flips"]
+        if flips["snr"] is None or flips["snr"] > 0:
+            return []
+        return [
+            f"waveform SNR: {flips['snr']:.1f} dB; durations or phases moved, and the MSE of "
+            "waveforms has no more to say; read the log-mel MSE and the changed durations"
+        ]
 
 
 class TextToSpeech(Task):
@@ -69,6 +120,12 @@ class TextToSpeech(Task):
     kinds = ("lengths",)
     speaks = True
     several = True
+    reads = ("waveform", "durations")
+    answer = ("samples",)  # a record has no durations
+    firm = ("samples", "waveform")
+    shown = ("seconds",)
+    shown_once = (*_FIGURES, "changed", "units")
+    tried_with = "simulator.tasks.text_to_speech.specimen:tones"
     Output = Output
     Flips = TextToSpeechFlips
     View = TextToSpeechView
@@ -82,18 +139,6 @@ class TextToSpeech(Task):
         *CHANGES,
     )
 
-    @classmethod
-    def specimens(cls) -> Mapping[str, Specimen]:
-        """Return two tones, with durations and without."""
-        from simulator.tasks.text_to_speech.specimen import tones
-
-        return {"durations": tones(cls, "w"), "waveform only": tones(cls, None)}
-
-    def outputs(self) -> tuple[str, ...]:
-        """Return the outputs that the card names; the waveform's first."""
-        named = (self.output.waveform, self.output.durations)
-        return tuple(name for name in named if name)
-
     def check(self, shapes: Shapes) -> None:
         """Expect a waveform of one text, in whatever rank."""
         for name, shape in shapes.items():
@@ -103,11 +148,10 @@ class TextToSpeech(Task):
     def decode(self, outputs: Outputs | Sequence[Outputs], settings: Any, placing: Any) -> Speech:
         """Read the waveform and the durations; several sentences are joined."""
         parts = [outputs] if isinstance(outputs, Mapping) else list(outputs)
-        waves = [_sequence(one, self.output.waveform or next(iter(one))) for one in parts]
-        samples = np.concatenate(waves).astype(np.float32)
+        samples = _joined(parts, self.output.waveform).astype(np.float32)
         durations = None
         if self.output.durations:
-            frames = np.concatenate([_sequence(one, self.output.durations) for one in parts])
+            frames = _joined(parts, self.output.durations)
             if np.any(frames != np.rint(frames)) or np.any(np.abs(frames) > 2**31):
                 raise ModelError(f"output {self.output.durations!r}: whole frames expected")
             durations = tuple(int(one) for one in frames)
@@ -126,11 +170,6 @@ class TextToSpeech(Task):
             "seconds": samples.size / prediction.rate,
             "waveform": hashlib.blake2b(samples.data, digest_size=8).hexdigest(),
         }
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """The length; a record has no durations."""
-        return ("samples",)
 
     def change(self, before: Speech, after: Speech, truth: Any) -> dict[str, Any]:
         """Count durations that differ, and measure how far the waveforms are apart.
@@ -153,28 +192,17 @@ class TextToSpeech(Task):
         """Return the waveform."""
         return Sound(prediction.samples, prediction.rate)
 
-    @property
-    def firm(self) -> tuple[str, ...]:
-        """What was said: the samples themselves."""
-        return ("samples", "waveform")
-
-    def more(self, records: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
         """Return the means of the distances, and how many waveforms differ."""
         means = {}
         for name in _FIGURES:
-            known = [record[name] for record in records if record[name] is not None]
-            means[name] = sum(known) / len(known) if known else None
-        return {**means, "waveforms": sum(r["warped"] > 0 or r["mse"] > 0 for r in records)}
+            total, known = numbers(deploy, name)
+            means[name] = float(total.sum() / known.sum()) if known.any() else None
+        return {**means, "waveforms": sum(r["warped"] > 0 or r["mse"] > 0 for r in deploy)}
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return the distance after time warping: how different it sounds."""
         return float(deploy["warped"])
-
-    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
-        """Return both lengths and the distances."""
-        sides = {"train": train, "deploy": deploy}
-        said = {side: {"seconds": one["seconds"]} for side, one in sides.items()}
-        return {**said, **{name: deploy[name] for name in (*_FIGURES, "changed", "units")}}
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return the durations of two texts, and of one that has none."""
@@ -186,11 +214,13 @@ class TextToSpeech(Task):
         ]
 
 
-def _sequence(outputs: Outputs, name: str) -> Array:
+def _joined(parts: Sequence[Outputs], name: str | None) -> Array:
+    """The numbers of an output of all sentences."""
+    return np.concatenate([_sequence(*output_of(one, name)) for one in parts])
+
+
+def _sequence(name: str, values: Array) -> Array:
     """The numbers of an output with at most one dimension that is not 1."""
-    if name not in outputs:
-        raise ModelError(f"the model gave no output {name!r}")
-    values = outputs[name]
     if values.size != max(values.shape, default=1) or values.dtype.kind not in "fiu":
         got = f"{values.dtype} {values.shape}"
         raise ModelError(f"output {name!r}: one sequence of numbers expected, got {got}")

@@ -11,12 +11,12 @@ import numpy as np
 
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Network, Task
-from simulator.tasks.transcription.answer import Transcript
+from simulator.tasks.transcription.task import Transcript
 
 END = 27
 
 
-def letters(task: type[Task]) -> Specimen:
+def letters(task: type[Task]) -> dict[str, Specimen]:
     """Return a network whose tokens are a blank and the letters of the alphabet."""
     output = task.Output(tokens="tokenizer.json", words="lower")
     made = task(output, Network(folder=Path(_folder().name)))
@@ -29,7 +29,7 @@ def letters(task: type[Task]) -> Specimen:
         ("Dear me", Transcript(("year", "we"), "year we")),
         ("One word", Transcript(("\ufffd" * 9,) * 2, "\ufffd")),
     ]
-    return Specimen(made, (first, second), None, "It rains.", worthless)
+    return {"letters": Specimen(made, (first, second), None, "It rains.", worthless)}
 
 
 def _id(letter: str) -> int:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from simulator.contract import Array
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Ratio
-from simulator.tasks.edits import edits
-from simulator.tasks.score import Record, Score
+from simulator.tasks.finite import output_of
+from simulator.tasks.score import Record, Score, mean_score, numbers
 from simulator.tasks.task import CHANGES, Network, Shapes, Task
-from simulator.tasks.transcription.answer import Transcript
-from simulator.tasks.transcription.view import TranscriptionView
 from simulator.tasks.transcription.vocabulary import vocabulary
+from simulator.tasks.view import View, cut
 
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
+_LENGTH = 120
+"""Characters of a transcript that are shown."""
 
 
 class Output(Section):
@@ -39,6 +38,43 @@ class Output(Section):
     words: Literal["lower", "as_they_are"]
 
 
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The answer for one sound.
+
+    Attributes:
+        words: as they are compared.
+        text: as it was written.
+    """
+
+    words: tuple[str, ...]
+    text: str = field(compare=False)
+
+
+class TranscriptionView(View):
+    """Both texts; the word error rate is told beside the accuracy."""
+
+    metrics: ClassVar[Mapping[str, str]] = {
+        "word_accuracy": "word accuracy (1 - WER)",
+        "exact": "exact transcripts",
+    }
+    kinds: ClassVar[Mapping[str, str]] = {"transcripts": "changed transcripts"}
+    besides = ("transcripts",)
+    titles = ("words changed", "train heard", "deploy heard")
+
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return the text."""
+        return cut(flip[side]["text"], _LENGTH)
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return how many transcripts changed, and the word error rate of both stacks."""
+        found = super().lines(summary)
+        rates = [summary[side]["metric"]["word_accuracy"] for side in ("train", "deploy")]
+        if None not in rates:
+            found.append(("WER", " -> ".join(f"{1 - rate:.2%}" for rate in rates)))
+        return found
+
+
 class Transcription(Task):
     """What is said in a sound; its truth is a text, or None.
 
@@ -52,6 +88,9 @@ class Transcription(Task):
     in_parts = True
     metrics = ("word_accuracy", "exact")
     kinds = ("transcripts",)
+    guess = 0.0  # nobody guesses words
+    reads = ("ids",)
+    tried_with = "simulator.tasks.transcription.specimen:letters"
     Output = Output
     View = TranscriptionView
     columns: ClassVar[tuple[pa.Field, ...]] = (
@@ -68,17 +107,6 @@ class Transcription(Task):
         self._tokens = network.folder / output.tokens
         vocabulary(self._tokens)
 
-    @classmethod
-    def specimens(cls) -> Mapping[str, Specimen]:
-        """Return a vocabulary of single letters."""
-        from simulator.tasks.transcription.specimen import letters
-
-        return {"letters": letters(cls)}
-
-    def outputs(self) -> tuple[str, ...]:
-        """Return the output that the card names."""
-        return (self.output.ids,) if self.output.ids else ()
-
     def check(self, shapes: Shapes) -> None:
         """Expect a row of ids."""
         name, shape = next(iter(shapes.items()))
@@ -87,10 +115,7 @@ class Transcription(Task):
 
     def decode(self, outputs: Mapping[str, Array], settings: Any, placement: Any) -> Transcript:
         """Turn ids into text, and text into words."""
-        name = self.output.ids or next(iter(outputs))
-        if name not in outputs:
-            raise ModelError(f"the model gave no output {name!r}")
-        ids = outputs[name]
+        name, ids = output_of(outputs, self.output.ids)
         if ids.ndim != 2 or ids.shape[0] != 1 or ids.dtype.kind not in "iu":
             raise ModelError(f"output {name!r}: ids (1, N) expected, got {ids.dtype} {ids.shape}")
         text = vocabulary(self._tokens).text(ids[0].tolist())
@@ -111,18 +136,15 @@ class Transcription(Task):
 
     def record(self, prediction: Transcript, truth: tuple[str, ...] | None) -> dict[str, Any]:
         """Return the text and its errors; of a truth without words there is no share."""
-        known = truth is not None
-        errors = edits(truth, prediction.words) if truth is not None else None
+        if truth is None:
+            return {"text": prediction.text, "errors": None, "words": None, "exact": None}
+        errors = edits(truth, prediction.words)
         return {
             "text": prediction.text,
             "errors": errors,
-            "words": len(truth) if truth is not None else None,
-            "exact": float(errors == 0) if known and (truth or errors) else None,
+            "words": len(truth),
+            "exact": float(errors == 0) if truth or errors else None,
         }
-
-    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
-        """Return 0: nobody guesses words."""
-        return 0.0
 
     def flipped(self, before: Record, after: Record) -> bool:
         """Whether a word differs, as words are compared."""
@@ -143,18 +165,17 @@ class Transcription(Task):
 
     def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
         """Measure the word accuracy over all samples, and the share of exact transcripts."""
-        known = [record for record in records if record["words"] is not None]
-        words = np.array([record["words"] or 0 for record in records], np.float64)
-        right = words - np.array([record["errors"] or 0 for record in records], np.float64)
-        judged = np.array([record["exact"] is not None for record in records], np.float64)
-        exact = np.array([record["exact"] or 0.0 for record in records], np.float64)
-        metrics = {
-            "word_accuracy": float(right.sum() / words.sum()) if words.any() else None,
-            "exact": float(exact.sum() / judged.sum()) if judged.any() else None,
-        }
-        figure = Ratio(right, words) if words.any() else None
-        others = {"exact": Ratio(exact, judged)} if judged.any() else {}
-        return Score(records, len(known), metrics, figure, others)
+        words, known = numbers(records, "words")
+        right = words - numbers(records, "errors")[0]
+        exact = mean_score(["exact"], records, truths)
+        accuracy = float(right.sum() / words.sum()) if words.any() else None
+        return Score(
+            records,
+            int(known.sum()),
+            {"word_accuracy": accuracy, **exact.metrics},
+            Ratio(right, words) if words.any() else None,
+            {"exact": exact.figure} if exact.figure else {},
+        )
 
     def severity(self, train: Record, deploy: Record) -> float:
         """Return how many words differ."""
@@ -170,3 +191,22 @@ class Transcription(Task):
 
     def _said(self, text: str) -> Transcript:
         return Transcript(self._words(text), text)
+
+
+def edits(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Return the fewest substitutions, deletions and insertions that turn *one* into *other*.
+
+    Source:
+        Levenshtein, Binary codes capable of correcting deletions, insertions, and reversals,
+        Soviet Physics Doklady 10 (1966). By words and divided by those of the truth it is the word
+        error rate.
+    """
+    row = list(range(len(other) + 1))
+    for at, item in enumerate(one, 1):
+        corner, row[0] = row[0], at
+        for to, rival in enumerate(other, 1):
+            corner, row[to] = (
+                row[to],
+                min(row[to] + 1, row[to - 1] + 1, corner + (item != rival)),
+            )
+    return row[-1]

@@ -8,10 +8,10 @@ import numpy as np
 
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Network, Task
-from simulator.tasks.voice_activity.answer import answer
+from simulator.tasks.voice_activity.task import sure
 
 
-def three_chunks(task: type[Task]) -> Specimen:
+def three_chunks(task: type[Task]) -> dict[str, Specimen]:
     """Return three chunks of a second each."""
     input = SimpleNamespace(rate=16000, chunk=SimpleNamespace(size=16000, carried={}))
     made = task(task.Output(probability="p", threshold=0.5), Network(input=input))
@@ -20,8 +20,8 @@ def three_chunks(task: type[Task]) -> Specimen:
         for values in ((0.1, 0.9, 0.2), (0.1, 0.2, 0.7))
     )
     worthless = [
-        ([(1.0, 2.0)], answer(True, False, True)),
-        ([], answer(True, True, True)),
-        ([(-1e30, 1e30)], answer(False, False, False)),
+        ([(1.0, 2.0)], sure(True, False, True)),
+        ([], sure(True, True, True)),
+        ([(-1e30, 1e30)], sure(False, False, False)),
     ]
-    return Specimen(made, (first, second), None, [(1.0, 2.0)], worthless)
+    return {"three chunks": Specimen(made, (first, second), None, [(1.0, 2.0)], worthless)}

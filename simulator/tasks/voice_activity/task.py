@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,10 @@ from simulator.contract import Array
 from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.tasks.figures import Flips
-from simulator.tasks.finite import check_finite
+from simulator.tasks.finite import check_finite, output_of
 from simulator.tasks.score import Record
 from simulator.tasks.task import CHANGES, Network, Shapes, Task
 from simulator.tasks.view import View
-from simulator.tasks.voice_activity.answer import Voiced, answer
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
 
 Outputs = Mapping[str, Array]
 Segments = Sequence[tuple[float, float]]
@@ -39,6 +35,24 @@ class Output(Section):
 
     probability: str
     threshold: Annotated[float, Field(gt=0, lt=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Voiced:
+    """The answer for one sound.
+
+    Attributes:
+        speech: for each chunk whether it is speech.
+        probabilities: (chunks,) float64, from 0 to 1.
+    """
+
+    speech: tuple[bool, ...]
+    probabilities: NDArray[np.float64] = field(compare=False, repr=False)
+
+
+def sure(*speech: bool) -> Voiced:
+    """Return decisions without doubt."""
+    return Voiced(speech, np.array(speech, np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +97,9 @@ class VoiceActivityView(View):
 
     titles = ("chunks changed", "train, chunks of speech", "deploy, chunks of speech")
 
-    def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
-        """Return how many chunks changed, and how many are speech under either stack."""
-        sides = (flip[side] for side in ("train", "deploy"))
-        said = (f"{side['voiced']} of {side['chunks']}" for side in sides)
-        return (f"{flip['changed']} of {flip['units']}", *said)  # type: ignore[return-value]
+    def said(self, flip: Mapping[str, Any], side: str) -> str:
+        """Return how many chunks are speech."""
+        return f"{flip[side]['voiced']} of {flip[side]['chunks']}"
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return how far the probabilities moved."""
@@ -109,6 +121,11 @@ class VoiceActivity(Task):
     in_parts = True
     metrics = ("accuracy",)
     several = True
+    guess = 0.5
+    answer = ("decisions",)
+    shown = ("chunks", "voiced")
+    shown_once = ("moved", "moved_most", "changed", "units")
+    tried_with = "simulator.tasks.voice_activity.specimen:three_chunks"
     Output = Output
     Flips = VoiceActivityFlips
     View = VoiceActivityView
@@ -130,13 +147,6 @@ class VoiceActivity(Task):
         self._seconds = chunk.size / network.input.rate
         self._carried = {name: one.output for name, one in chunk.carried.items()}
 
-    @classmethod
-    def specimens(cls) -> Mapping[str, Specimen]:
-        """Return three chunks of a second each."""
-        from simulator.tasks.voice_activity.specimen import three_chunks
-
-        return {"three chunks": three_chunks(cls)}
-
     def outputs(self) -> tuple[str, ...]:
         """Return the output that the card names, and those that are carried over."""
         return (self.output.probability, *self._carried.values())
@@ -157,10 +167,7 @@ class VoiceActivity(Task):
         return Voiced(tuple((found >= self.output.threshold).tolist()), found)
 
     def _probability(self, outputs: Outputs) -> float:
-        name = self.output.probability
-        if name not in outputs:
-            raise ModelError(f"the model gave no output {name!r}")
-        values = outputs[name]
+        name, values = output_of(outputs, self.output.probability)
         if values.size != 1 or values.dtype.kind not in "fiu":
             got = f"{values.dtype} {values.shape}"
             raise ModelError(f"output {name!r}: one probability a chunk expected, got {got}")
@@ -185,15 +192,6 @@ class VoiceActivity(Task):
         inside = [(middles >= begin) & (middles < end) for begin, end in segments]
         return np.any(inside, axis=0) if inside else np.zeros(chunks, bool)
 
-    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
-        """Return a half: a chunk is speech or not."""
-        return 0.5
-
-    @property
-    def answer(self) -> tuple[str, ...]:
-        """Whether each chunk is speech."""
-        return ("decisions",)
-
     def change(self, before: Voiced, after: Voiced, truth: Any) -> dict[str, Any]:
         """Count the chunks that are decided otherwise; a chunk that only one stack has is one."""
         chunks = max(len(before.speech), len(after.speech))
@@ -208,26 +206,19 @@ class VoiceActivity(Task):
             "moved_most": float(moved.max()) if common else 0.0,
         }
 
-    def more(self, records: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
         """Return how far the probabilities moved."""
-        chunks = sum(record["units"] for record in records)
+        chunks = sum(record["units"] for record in deploy)
         return {
-            "mean": sum(record["moved"] for record in records) / chunks if chunks else None,
-            "max": max((record["moved_most"] for record in records), default=None),
+            "mean": sum(record["moved"] for record in deploy) / chunks if chunks else None,
+            "max": max((record["moved_most"] for record in deploy), default=None),
         }
-
-    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
-        """Return how many chunks changed, and how many are speech under either stack."""
-        sides = {"train": train, "deploy": deploy}
-        said = {side: {n: one[n] for n in ("chunks", "voiced")} for side, one in sides.items()}
-        moved = {name: deploy[name] for name in ("moved", "moved_most")}
-        return {**said, **moved, "changed": deploy["changed"], "units": deploy["units"]}
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return silence, speech at the end, and speech in the middle."""
         second = self._seconds
         return [
-            ([], answer(False, False, False)),
-            ([(2 * second, 3 * second)], answer(False, False, True)),
-            ([(second, 2 * second)], answer(False, True, False)),
+            ([], sure(False, False, False)),
+            ([(2 * second, 3 * second)], sure(False, False, True)),
+            ([(second, 2 * second)], sure(False, True, False)),
         ]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import DataError
-from simulator.tasks.classification.compare import Pair, compare, count
+from simulator.tasks.classification.compare import compare
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.classification.view import ClassificationView
 
@@ -159,24 +159,21 @@ def test_a_side_against_itself_never_flips(drawn):
     assert got["delta"]["top1"] is None or got["delta"]["top1"]["value"] == 0
 
 
+KINDS = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
+
+
 @given(rows)
 def test_counts_add_up_and_swap(drawn):
     train, deploy = sides(drawn)
-    one, other = count(train, deploy), count(deploy, train)
+    one, other = compare(train, deploy), compare(deploy, train)
+    labelled, (lost, won, wrong) = one["labelled"], (one["flips"][kind] or 0 for kind in KINDS)
+    before, after = (one[side]["metric"]["top1"] or 0 for side in ("train", "deploy"))
 
-    assert one.deploy_right - one.train_right == one.wrong_to_right - one.right_to_wrong
-    kinds = one.right_to_wrong + one.wrong_to_right + one.wrong_to_wrong
-    assert kinds <= one.flips <= kinds + one.samples - one.labelled
-    assert other == Pair(
-        one.samples,
-        one.labelled,
-        one.flips,
-        one.deploy_right,
-        one.train_right,
-        one.wrong_to_right,
-        one.right_to_wrong,
-        one.wrong_to_wrong,
-    )
+    assert (after - before) * labelled == pytest.approx(won - lost)
+    counted = lost + won + wrong
+    assert counted <= one["flips"]["count"] <= counted + len(drawn) - labelled
+    assert [other["flips"][kind] or 0 for kind in KINDS] == [won, lost, wrong]
+    assert (other["train"], other["deploy"]) == (one["deploy"], one["train"])
 
 
 @given(rows)

@@ -6,9 +6,8 @@ from shared_data import shared
 
 from simulator.reference.log_mel import log_mel, slaney
 from simulator.tasks.task import Network
-from simulator.tasks.text_to_speech.answer import Speech
 from simulator.tasks.text_to_speech.distance import distance, warped
-from simulator.tasks.text_to_speech.task import TextToSpeech
+from simulator.tasks.text_to_speech.task import Speech, TextToSpeech
 
 RATE = 8000
 

@@ -7,9 +7,8 @@ import pytest
 
 from simulator.errors import ModelError
 from simulator.statistics.bootstrap import Resamples
-from simulator.tasks.edits import edits
 from simulator.tasks.task import Network
-from simulator.tasks.transcription.task import Transcription
+from simulator.tasks.transcription.task import Transcription, edits
 from simulator.tasks.transcription.vocabulary import Vocabulary
 
 KNOWN = {"It": 0, "Ġrains": 1, "Ġdon": 2, "'t": 3, ".": 4, "ÃŁ": 5, "ł": 6, "Ġ,": 7, "Ġran": 8}

@@ -12,14 +12,10 @@ from simulator.contract.text import Row, Tokens
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.embedding.task import Embedding
-from simulator.tasks.generation.answer import Written
 from simulator.tasks.generation.greedy import Greedy
-from simulator.tasks.generation.task import Generation, parting
-from simulator.tasks.multiple_choice.answer import Chosen
-from simulator.tasks.multiple_choice.impact import MultipleChoiceImpact
-from simulator.tasks.multiple_choice.task import MultipleChoice
-from simulator.tasks.next_word.answer import Word
-from simulator.tasks.next_word.task import NextWord, perplexity
+from simulator.tasks.generation.task import Generation, Written, parting
+from simulator.tasks.multiple_choice.task import Chosen, MultipleChoice, MultipleChoiceImpact
+from simulator.tasks.next_word.task import NextWord, Word, perplexity
 from simulator.tasks.task import Network
 from simulator.tasks.text import scored
 
@@ -150,7 +146,10 @@ def test_nearest_texts_are_ordered_and_stacks_are_held_together():
     assert (one.order, other.order) == ((1, 0), (0, 1))
     assert (first["acc"], second["acc"], second["right_to_wrong"]) == (1.0, 0.0, 1)
     assert second["cosine"] == pytest.approx(1 / 2**0.5)
-    assert task.more([second]) == {"min_cosine": second["cosine"], "mean_cosine": second["cosine"]}
+    assert task.more([], [second]) == {
+        "min_cosine": second["cosine"],
+        "mean_cosine": second["cosine"],
+    }
 
 
 def test_a_vector_of_zeros_has_no_direction():
@@ -221,6 +220,8 @@ def test_stacks_part_at_the_first_token_that_differs():
     first, second = task.records([same, other], "a b")
 
     assert (first["exact"], second["exact"], first["parting"], second["parting"]) == (1, 0, None, 1)
-    assert task.more([first, second]) == {"earliest_parting": 1, "median_parting": 1.0}
     timed = task.record(task.timed(same, [3_000_000, 1_000_000, 2_000_000]), None)
     assert (timed["first_token_ms"], timed["token_ms"]) == (3.0, 1.5)
+    found = task.more([timed, timed], [first, second])
+    assert (found["earliest_parting"], found["median_parting"]) == (1, 1.0)
+    assert (found["train_first_token_ms"], found["deploy_token_ms"]) == (3.0, None)

@@ -317,45 +317,30 @@ def run_and_keep(
 
 
 class Watcher(Protocol):
-    """Collects data about samples while they are processed."""
+    """Observes samples while they are processed.
 
-    @property
-    def collector(self) -> Watch:
-        """What does the same in another process; plain data that can be pickled."""
+    It is called for each sample, perhaps from several threads at once. Pickled, it becomes what
+    does the same in another process.
+    """
 
-    def see(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Any:
-        """Return data about a sample; may be called from several threads at once."""
+    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Any:
+        """Return data about a sample."""
 
     def keep(self, done: Done, seen: Any) -> None:
-        """Store what :meth:`see` returned for a sample; called in the order of the samples."""
+        """Store these data; called in the order of the samples."""
 
 
 def watching(watches: Sequence[Watcher]) -> Watch | None:
-    """Return one watch function that calls :meth:`Watcher.see` of all *watches*."""
-    return _Watching(watches) if watches else None
+    """Return one watch function that calls all *watches*."""
+    return _Watching(tuple(watches)) if watches else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Watching:
-    """Calls the watchers in this process; pickled, it becomes their collectors."""
-
-    watches: Sequence[Watcher]
+    watches: tuple[Watch, ...]
 
     def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> list[Any]:
-        return [one.see(walk, outcomes) for one in self.watches]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Collecting, (tuple(one.collector for one in self.watches),)
-
-
-@dataclass(frozen=True, slots=True)
-class _Collecting:
-    """Calls collectors, in the process that runs the samples."""
-
-    collectors: tuple[Watch, ...]
-
-    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> list[Any]:
-        return [one(walk, outcomes) for one in self.collectors]
+        return [one(walk, outcomes) for one in self.watches]
 
 
 def notify(done: Done, watches: Sequence[Watcher]) -> None:

@@ -7,6 +7,7 @@ They are part of the plan and are computed together with the samples; see
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from simulator.errors import SampleError, UserError
 from simulator.experiments.session import Session
 from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
-from simulator.pipeline.executor import Outcome, pick
+from simulator.pipeline.executor import outcomes_of, pick
 from simulator.pipeline.inference import answering
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
@@ -45,22 +46,21 @@ class Repeat:
     flips: int
 
 
-def repeat(walk: Walk, outcomes: Sequence[Outcome], arms: Sequence[int], judge: Any) -> Repeat:
+def repeat(arms: Sequence[int], walk: Walk) -> Repeat | None:
     """Run a sample a second time; a deterministic stack gives the same bits.
 
     Args:
-        walk: of the first run.
-        outcomes: of the first run, for these arms.
         arms: indices of the arms that are compared.
-        judge: a function from a walk to the outcomes of all arms, by the arm.
+        walk: of the first run, on which they all have an answer.
     """
+    once = pick(outcomes_of(walk), arms)
     try:
-        again = pick(judge(walk.again()), arms)
+        again = pick(outcomes_of(walk.again()), arms)
     except SampleError:
         again = None
-    if again is None:
+    if once is None or again is None:
         return Repeat(False, 0)
-    pairs = list(zip(outcomes, again, strict=True))
+    pairs = list(zip(once, again, strict=True))
     return Repeat(
         all(a.digest == b.digest for a, b in pairs), sum(a.record != b.record for a, b in pairs)
     )
@@ -86,7 +86,9 @@ class AxisEffects:
     Attributes:
         axes: those that differ.
         card: the model card.
+        train: the training stack's own chain.
         scale: see :meth:`simulator.modalities.modality.Modality.scale`.
+        prefix: of the names of its chains in the plan.
         known: effects that need no sample, by axis.
         pixels: for each preprocessing axis the chain to the network's input.
         answers: for each postprocessing axis the chain to the prediction.
@@ -94,31 +96,41 @@ class AxisEffects:
 
     axes: Sequence[str]
     card: Card
+    train: Chain
     scale: Array
+    prefix: str
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
     pixels: dict[str, Chain] = field(default_factory=dict)
     answers: dict[str, Chain] = field(default_factory=dict)
 
-    def see(self, walk: Walk, prefix: str) -> dict[str, Any]:
+    def asides(self) -> dict[str, Chain]:
+        """Return the chains that :meth:`see` needs, by their names in the plan."""
+        chains = self.pixels | self.answers
+        if self.pixels:
+            chains["train"] = self.train.until(Boundary.INPUT)
+        if self.answers:
+            chains["train answer"] = self.train
+        return {self._name(name): chain for name, chain in chains.items()}
+
+    def see(self, walk: Walk) -> dict[str, Any]:
         """Return the effect of each axis on one sample; an axis that fails is left out."""
         seen: dict[str, Any] = {}
         for axis in self.pixels:
-            try:
-                base, other = walk.aside(f"{prefix}train"), walk.aside(f"{prefix}{axis}")
-            except SampleError:
-                continue
-            seen[axis] = difference(base, other, self.scale)
+            with suppress(SampleError):
+                pair = (walk.aside(self._name(name)) for name in ("train", axis))
+                seen[axis] = difference(*pair, self.scale)
         for axis in self.answers:
-            try:
-                seen[axis] = self._answers(walk, f"{prefix}train answer", f"{prefix}{axis}")
-            except SampleError:
-                continue
+            with suppress(SampleError):
+                seen[axis] = self._answers(walk, axis)
         return seen
 
-    def _answers(self, walk: Walk, base: str, other: str) -> tuple[int, int, bool]:
+    def _name(self, chain: str) -> str:
+        return f"{self.prefix}axis {chain}"
+
+    def _answers(self, walk: Walk, axis: str) -> tuple[int, int, bool]:
         """How many units changed, how many there are, and whether the records differ."""
-        task = self.card.task
-        before, after = (walk.aside(name).prediction for name in (base, other))
+        task, names = self.card.task, ("train answer", axis)
+        before, after = (walk.aside(self._name(name)).prediction for name in names)
         one, two = task.records([before, after], walk.context.truth, walk.context.source)
         return two["changed"], two["units"], one != two
 
@@ -151,7 +163,12 @@ class AxisEffects:
 
 
 def axis_effects(
-    session: Session, axes: Sequence[str], train: Stack, deploy: Stack, scale: Array
+    session: Session,
+    axes: Sequence[str],
+    train: Stack,
+    deploy: Stack,
+    scale: Array,
+    prefix: str,
 ) -> AxisEffects:
     """Plan the comparison of each axis alone.
 
@@ -161,8 +178,9 @@ def axis_effects(
         train: the training stack.
         deploy: the deployment stack.
         scale: see :meth:`simulator.modalities.modality.Modality.scale`.
+        prefix: of the names of the chains in the plan.
     """
-    card, found = session.card, AxisEffects(axes, session.card, scale)
+    card, found = session.card, AxisEffects(axes, session.card, train.chain, scale, prefix)
     for axis in axes:
         try:
             if axis in graph_axes():
@@ -182,17 +200,6 @@ def axis_effects(
         except UserError as error:
             found.known[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
     return found
-
-
-def asides(effects: AxisEffects, train: Stack, prefix: str) -> dict[str, Chain]:
-    """Return the chains that :meth:`AxisEffects.see` needs, by their names in the plan."""
-    chains = {f"{prefix}{axis}": chain for axis, chain in effects.pixels.items()}
-    chains |= {f"{prefix}{axis}": chain for axis, chain in effects.answers.items()}
-    if effects.pixels:
-        chains[f"{prefix}train"] = train.chain.until(Boundary.INPUT)
-    if effects.answers:
-        chains[f"{prefix}train answer"] = train.chain
-    return chains
 
 
 def _effect(found: Sequence[tuple[float, float, float]], card: Card) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Collects the data for controls and pictures while samples run, so that nothing is run again.
+"""Observes samples while they run, for controls and pictures, so that nothing is run again.
 
 The first samples are run twice and with every axis alone; data for pictures are kept of the first
 images and of the worst flips. Which flips are the worst is known only at the end: the data of a
@@ -7,9 +7,11 @@ sample are kept while it may still be one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,6 @@ from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.alone import AloneSeen, AxesAlone, axes_alone
-from simulator.experiments.collected import Collector, Parts, Seen
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.flip_pictures import FlipPictures, draw, flip_pictures, writer
 from simulator.experiments.gallery import (
@@ -31,6 +32,7 @@ from simulator.experiments.gallery import (
     gallery,
     write_gallery,
 )
+from simulator.experiments.observers import Observer, Observers, Seen
 from simulator.experiments.ranking import Ranking
 from simulator.experiments.session import Session
 from simulator.experiments.sounds import Sounds, SoundSeen, sounds
@@ -45,10 +47,15 @@ from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.store import RunWriter
 
+REPEAT, AXES, FLIP, LOOK, ALONE = "repeat", "axes", "flip", "look", "alone"
+"""What is observed: a second run, each axis's effect, a flip's picture, the gallery, and the
+records with each axis alone."""
+EVERY = sys.maxsize
+
 
 @dataclass(slots=True)
 class PairWatch:
-    """Collects data about the samples of one pair; a :class:`Watcher`.
+    """Collects what is observed of one pair; pickled, it becomes its observers.
 
     Attributes:
         session: the model and the samples.
@@ -58,12 +65,10 @@ class PairWatch:
         alone: the records with every axis alone; empty where that was not asked for.
         pictures: of flips; or why there are none; None where the task draws none.
         shown: the gallery, of pictures or of sounds; None where samples are neither.
-        prefix: of the names of its chains in the plan.
         opened: closes the temporary files of the feature maps.
         folder: where temporary files are; see :class:`simulator.experiments.kept.Kept`.
-        seen: the data so far, by sample.
+        seen: what was observed so far, by sample.
         records: with every axis alone.
-        collector: what collects the data of a sample in any process.
     """
 
     session: Session
@@ -73,74 +78,77 @@ class PairWatch:
     alone: AxesAlone
     pictures: FlipPictures | str | None
     shown: Gallery | Sounds | None
-    prefix: str
     opened: ExitStack
     folder: Path | None
     seen: dict[str, Seen] = field(default_factory=dict)
     records: AloneSeen = field(init=False)
-    _index: dict[str, int] = field(default_factory=dict)
+    _index: dict[str, int] = field(init=False)
+    _observers: Observers = field(init=False)
     _ranking: Ranking = field(default_factory=Ranking)
-    collector: Collector = field(init=False)
 
     def __post_init__(self) -> None:
-        self.records = AloneSeen(self.session.card.task, self._index, self.folder)
-        self.collector = Collector(
-            self.session.card.task,
-            self.arms,
-            self.effects,
-            self.alone,
-            self.pictures,
-            self.shown,
-            self.prefix,
-            tuple(islice(self._index, max(SELF_SAMPLES, AXIS_SAMPLES, IMAGES))),
-        )
+        task, items = self.session.card.task, self.session.dataset.items
+        self._index = {item.name: at for at, item in enumerate(items)}
+        self.records = AloneSeen(task, self._index, self.folder)
+        found = {
+            REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
+            AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
+        }
+        if isinstance(self.pictures, FlipPictures):
+            found[FLIP] = Observer(partial(self.pictures.see, task), worst=FLIPS)
+        if self.shown:
+            found[LOOK] = Observer(self.shown.see, first=IMAGES, worst=IMAGES)
+        if self.alone.chains:
+            found[ALONE] = Observer(self.alone.see, first=EVERY)
+        first = tuple(islice(self._index, max(SELF_SAMPLES, AXIS_SAMPLES, IMAGES)))
+        self._observers = Observers(self.arms, found, first)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        one = self._observers
+        return Observers, (one.arms, one.by_name, one.first)
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains that are needed besides the arms, by their names in the plan."""
-        found = controls.asides(self.effects, self.stacks[0], f"{self.prefix}axis ")
-        found |= self.alone.asides()
+        found = self.effects.asides() | self.alone.asides()
         if isinstance(self.pictures, FlipPictures):
             found |= self.pictures.asides()
         return found | (self.shown.asides() if self.shown else {})
 
-    def see(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Seen | None:
-        """Collect the data of one sample, if it is one of the first or may be a worst flip."""
+    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Seen | None:
+        """Observe one sample, if it is one of the first or may be a worst flip.
+
+        May be called from several threads at once.
+        """
         pair = pick(outcomes, self.arms)
         if pair is None:
             return None
-        index, rank = self._index[walk.context.sample], self._rank(walk.context.sample, pair)
-        parts = Parts(
-            index < SELF_SAMPLES,
-            index < AXIS_SAMPLES,
-            rank is not None and rank < FLIPS,
-            index < IMAGES or (rank is not None and rank < IMAGES),
-            bool(self.alone.chains),
-        )
-        return self.collector.collect(walk, pair, parts)
+        name = walk.context.sample
+        wanted = self._observers.wanting(self._index[name], self._rank(name, pair))
+        return self._observers.observe(walk, wanted)
 
     def keep(self, done: Done, seen: Seen | None) -> None:
         """Store the data of a sample, and drop those of flips that are no longer the worst.
 
         Args:
             done: the sample, with the outcomes of the pair alone.
-            seen: what :meth:`see` returned.
+            seen: what was observed; None for a sample of an earlier attempt.
         """
         if done.skipped is None:
             self._rank(done.item.name, done.outcomes)
         else:
             self._ranking.forget(self._index[done.item.name])
-        if seen is not None and seen.alone is not None:
-            self.records.add(done.item, seen.alone)
-            seen = replace(seen, alone=None)
-        if seen is not None and seen != Seen():
-            self.seen[done.item.name] = seen
-            drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
-            for name, one in [*self.seen.items()]:
+        if seen:
+            self._add(done.item, seen)
+            tops = self._tops()
+            for name, own in [*self.seen.items()]:
                 index = self._index[name]
-                flip = one.flip if index in drawn else None
-                look = one.look if index in shown or index < IMAGES else None
-                self.seen[name] = replace(one, flip=flip, look=look)
-                if self.seen[name] == Seen():
+                left = {
+                    key: one
+                    for key, one in own.items()
+                    if index in tops[key] or self._observers.by_name[key].wants(index, None)
+                }
+                self.seen[name] = left
+                if not left:
                     del self.seen[name]
 
     def complete(self, plan: Plan, ran: Sequence[Item]) -> None:
@@ -154,48 +162,49 @@ class PairWatch:
         and the worst flips where other processes ran the samples; else there are none.
         """
         walked = None
-        for item, parts in self._lacking(ran):
+        for item, names in [*self._lacking(ran)]:
             walked = walked or self.session.executor.walks(plan)
             try:
                 walk = walked(item)
-                pair = pick(outcomes_of(walk), self.arms)
-                if pair is None:
+                if pick(outcomes_of(walk), self.arms) is None:
                     raise SampleError("a stack fails on it now")
-                found = self.collector.collect(walk, pair, parts) or Seen()
+                self._add(item, self._observers.observe(walk, names))
             except SampleError as error:  # the file is gone or changed since the earlier attempt
                 notes = [f"the rest is not shown: {one_line(error)}"]
-                repeat = Repeat(False, 0) if parts.repeat else None
                 empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
-                found = Seen(repeat, {}, None, empty(notes=notes), {})
-            if parts.alone and found.alone is not None:
-                self.records.add(item, found.alone)
-            known = self.seen.get(item.name, Seen())
-            self.seen[item.name] = Seen(
-                known.repeat or found.repeat,
-                found.axes if known.axes is None else known.axes,
-                known.flip or found.flip,
-                known.look or found.look,
-            )
+                lost = {REPEAT: Repeat(False, 0), AXES: {}, LOOK: empty(notes=notes), ALONE: {}}
+                self._add(item, {name: lost[name] for name in names if name in lost})
 
-    def _lacking(self, ran: Sequence[Item]) -> list[tuple[Item, Parts]]:
-        """The samples whose data are missing, with the missing parts."""
-        drawn, shown = self._ranking.top(FLIPS), self._ranking.top(IMAGES)
-        first = IMAGES - len(shown)
-        found = []
-        for at, item in enumerate(ran):
-            index, known = self._index[item.name], self.seen.get(item.name, Seen())
-            fills_up = index not in shown and first > 0
-            first -= fills_up
-            parts = Parts(
-                at < SELF_SAMPLES and known.repeat is None,
-                at < AXIS_SAMPLES and known.axes is None,
-                index in drawn and isinstance(self.pictures, FlipPictures) and known.flip is None,
-                (index in shown or fills_up) and self.shown is not None and known.look is None,
-                bool(self.alone.chains) and item.name not in self.records,
-            )
-            if parts != Parts():
-                found.append((item, parts))
-        return found
+    def _add(self, item: Item, seen: Seen) -> None:
+        """Store what was observed; the records with each axis alone go to a file."""
+        if ALONE in seen:
+            self.records.add(item, seen.pop(ALONE))
+        if seen:
+            self.seen[item.name] = seen | self.seen.get(item.name, {})
+
+    def _tops(self) -> dict[str, set[int]]:
+        """The samples of the worst flips so far, for each observer."""
+        return {name: self._ranking.top(o.worst) for name, o in self._observers.by_name.items()}
+
+    def _lacking(self, ran: Sequence[Item]) -> Iterator[tuple[Item, list[str]]]:
+        """Yield the samples whose data are missing, with the observers that lack them.
+
+        The first samples fill up what the worst flips leave of an observer's samples.
+        """
+        tops = self._tops()
+        left = {name: one.first - len(tops[name]) for name, one in self._observers.by_name.items()}
+        for item in ran:
+            known = self.seen.get(item.name, {})
+            lacking = []
+            for name, top in tops.items():
+                is_worst = self._index[item.name] in top
+                fills_up = not is_worst and left[name] > 0
+                left[name] -= fills_up
+                there = item.name in self.records if name == ALONE else name in known
+                if (is_worst or fills_up) and not there:
+                    lacking.append(name)
+            if lacking:
+                yield item, lacking
 
     def _rank(self, name: str, pair: Sequence[Outcome]) -> int | None:
         """A flip's rank so far, from 0; None for a sample that did not flip."""
@@ -213,7 +222,7 @@ class PairWatch:
             words = f"the worst flips are not drawn: {self.pictures}"
             summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
         elif isinstance(self.pictures, FlipPictures):
-            kept = {name: one.flip for name, one in self.seen.items() if one.flip}
+            kept = {name: one[FLIP] for name, one in self.seen.items() if FLIP in one}
             draw(self.session, flips, kept, run)
         if self.shown is None:
             return
@@ -222,7 +231,7 @@ class PairWatch:
         for item in ran[:IMAGES]:
             whys.setdefault(item.name, FIRST.format(unit=self.session.card.modality.unit))
         looks = [
-            (*pair, self.seen.get(pair[0], Seen()).look) for pair in list(whys.items())[:IMAGES]
+            (*pair, self.seen.get(pair[0], {}).get(LOOK)) for pair in list(whys.items())[:IMAGES]
         ]
         files = writer()
         if files is None:
@@ -288,12 +297,10 @@ def pair_watch(
         session,
         stacks,
         arms,
-        controls.axis_effects(session, differing, train, deploy, scale),
+        controls.axis_effects(session, differing, train, deploy, scale, prefix),
         axes_alone(session, stacks, () if quick else differing, prefix),
         flip_pictures(session, stacks, arms, f"{prefix}") if modality.draws else None,
         shown,
-        prefix,
         opened,
         folder,
-        _index={item.name: at for at, item in enumerate(session.dataset.items)},
     )

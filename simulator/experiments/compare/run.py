@@ -25,7 +25,7 @@ from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session
 from simulator.experiments.summary import summarize, vocabulary
-from simulator.experiments.watch import PairWatch, pair_watch
+from simulator.experiments.watch import AXES, REPEAT, PairWatch, pair_watch
 from simulator.notices import Kind, Notice
 from simulator.notices import merged as merged_notices
 from simulator.pipeline.plan import Plan
@@ -112,15 +112,15 @@ def conclude(
     session.show.say("figures and pictures")
     ran = done.ran
     watch.complete(merged, ran)
-    seen = [watch.seen[item.name] for item in ran if item.name in watch.seen]
+    seen = [watch.seen.get(item.name, {}) for item in ran]
     with spending(Work.STATISTICS):
         summary = summarize(
             watch.stacks,
             done,
             session.card,
             watch.effects.axes,
-            watch.effects.effects([one.axes for one in seen if one.axes is not None]),
-            controls.self_check(one.repeat for one in seen if one.repeat),
+            watch.effects.effects([one[AXES] for one in seen if AXES in one]),
+            controls.self_check(one[REPEAT] for one in seen if REPEAT in one),
             session.notes,
             partial(doubt, session),
             session.seed,

@@ -1,0 +1,64 @@
+"""What observes samples while they run, in whatever process that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.pipeline.executor import Outcome, pick
+from simulator.pipeline.walk import Walk
+
+Seen = dict[str, Any]
+"""What was observed of one sample, by the names of the observers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Observes some of the samples; plain data, so that it can be pickled.
+
+    Attributes:
+        see: what it makes of a sample; None: nothing.
+        first: how many first samples it is for.
+        worst: how many of the worst flips it is for.
+    """
+
+    see: Callable[[Walk], Any]
+    first: int = 0
+    worst: int = 0
+
+    def wants(self, index: int, rank: int | None) -> bool:
+        """Whether it is for a sample, given its number and its rank among the flips so far."""
+        return index < self.first or (rank is not None and rank < self.worst)
+
+
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """The observers of one pair, which do their work in any process.
+
+    Attributes:
+        arms: indices of train and deploy in the plan.
+        by_name: the observers.
+        first: the names of the first samples, in order.
+    """
+
+    arms: tuple[int, int]
+    by_name: Mapping[str, Observer]
+    first: tuple[str, ...]
+
+    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Seen | None:
+        """Observe what can be known to be needed without the other samples' answers."""
+        if pick(outcomes, self.arms) is None:
+            return None
+        name = walk.context.sample
+        index = self.first.index(name) if name in self.first else len(self.first)
+        return self.observe(walk, self.wanting(index, None))
+
+    def wanting(self, index: int, rank: int | None) -> list[str]:
+        """Return the observers that are for a sample; see :meth:`Observer.wants`."""
+        return [name for name, one in self.by_name.items() if one.wants(index, rank)]
+
+    def observe(self, walk: Walk, names: Sequence[str]) -> Seen:
+        """Return what some observers make of a sample."""
+        found = {name: self.by_name[name].see(walk) for name in names}
+        return {name: one for name, one in found.items() if one is not None}

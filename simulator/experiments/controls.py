@@ -117,8 +117,8 @@ class AxisEffects:
         seen: dict[str, Any] = {}
         for axis in self.pixels:
             with suppress(SampleError):
-                pair = (walk.aside(self._name(name)) for name in ("train", axis))
-                seen[axis] = difference(*pair, self.scale)
+                base, other = (walk.aside(self._name(name)) for name in ("train", axis))
+                seen[axis] = difference(base, other, self.scale)
         for axis in self.answers:
             with suppress(SampleError):
                 seen[axis] = self._answers(walk, axis)

@@ -6,14 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
 from simulator.data.folder import Item
 from simulator.identify.composer import Composer, Point
 from simulator.identify.search import Found
 from simulator.identify.trials import Score, Trials
-from simulator.profile.document import changes
-from simulator.profile.load import find, name_of
+from simulator.profile.derived import derived
 from simulator.results.identify import IdentifiedAxis, RunnerUp
 
 SHOWN = 5
@@ -86,17 +83,5 @@ def document(composer: Composer, point: Point, name: str, says: str, source: str
         says: its summary.
         source: what claims cite: which recording, and how well it is reproduced.
     """
-    found = changes(composer.values((None,) * len(point)), composer.values(point))
-    found.pop("evidence", None)
-    place = find(composer.base)
-    spec = {
-        "schema": 1,
-        "name": name,
-        "summary": says,
-        "extends": name_of(place) or str(place.resolve()),
-        **found,
-    }
-    if found:
-        claim = {"kind": "assumed", "source": source}
-        spec["evidence"] = {section: dict(claim) for section in found}
-    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100)
+    before = composer.values((None,) * len(point))
+    return derived(composer.base, before, composer.values(point), name, says, source)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from simulator.repair.confirm import FINALISTS, Gate
 from simulator.repair.passes import Part, Passes, finish, flips, made, only, times
 from simulator.repair.search import measured, refuse_bare
 from simulator.repair.space import NAME, Pick, Space
-from simulator.repair.summary import Outcome, tried
+from simulator.repair.summary import Outcome
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation
 from simulator.results.shared import Gate as Verdict
@@ -94,16 +93,20 @@ def race(
         for name in dict.fromkeys([NAME, *shown])
     }
     order = [by[name] for name in judge.order]
-    outcome = Outcome(
-        ms=ms,
-        tried=tried(space, order, own, ms),
-        finalists={name: judge.passes(name) for name in shown},
-        confirmed=confirmed,
-        chosen=chosen,
-        nearest=by[nearest],
-        repaired={},
-        own=_fields(ran, judge, len(items), [TRAIN, *confirmed]),
-    )
+    how = {
+        "early": judge.early(len(items)),
+        "skipped": len(ran.done.skipped),
+        "skipped_in_search": 0,
+        "exact": False,
+        "rungs": [],
+        "searched": 0,
+        "family": len(judge.order),
+        "latency_ms": {
+            name: float(np.median(total(ran.ns(name)))) / 1e6 for name in (TRAIN, *confirmed)
+        },
+    }
+    passed = {name: judge.passes(name) for name in shown}
+    outcome = Outcome(order, own, (), ms, passed, confirmed, chosen, by[nearest], {}, how)
     return outcome, judge.decision(nearest)
 
 
@@ -139,17 +142,3 @@ def _until(found: Answers, samples: int) -> Answers:
         records=tuple(one[:samples] for one in found.records),
         digests=found.digests[:, :samples],
     )
-
-
-def _fields(ran: Raced, judge: Cheapest, samples: int, shown: Sequence[str]) -> dict[str, Any]:
-    """The fields of a summary that a race gives."""
-    return {
-        "early": judge.early(samples),
-        "skipped": len(ran.done.skipped),
-        "skipped_in_search": 0,
-        "exact": False,
-        "rungs": [],
-        "searched": 0,
-        "family": len(judge.order),
-        "latency_ms": {name: float(np.median(total(ran.ns(name)))) / 1e6 for name in shown},
-    }

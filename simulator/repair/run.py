@@ -31,17 +31,9 @@ from simulator.repair.confirm import Gate
 from simulator.repair.document import Repairs, load_repairs
 from simulator.repair.experiment import RepairOptions
 from simulator.repair.offered import offered
-from simulator.repair.passes import Passes
-from simulator.repair.space import NAME, Space
-from simulator.repair.summary import (
-    REPAIRED,
-    Outcome,
-    last_round,
-    repaired_profile,
-    searched,
-    summarized,
-    through_deploy,
-)
+from simulator.repair.passes import Passes, flips
+from simulator.repair.space import NAME, Space, fronts
+from simulator.repair.summary import REPAIRED, Outcome, repaired_profile, summarized
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.layout import RECORDS
@@ -53,6 +45,10 @@ from simulator.typed import plain
 
 OPTIONS = "options.yaml"
 """The document that was used, a file of the run."""
+THROUGH = (
+    "in the search INT8 is calibrated through the pixels of the deployment as it is, in the "
+    "confirmation through each stack's own, and always on samples of the search half"
+)
 CONFIRM, PARTS = "confirm", "parts"
 """Passes of the confirmation half: the finalists, and what each change of the answer gives."""
 
@@ -108,7 +104,7 @@ def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSu
         passes = Passes(job, session, folder, pair["train"], pair["deploy"], overrides)
         one = _Repair(session, space, passes, rules)
         outcome, decision = one.raced() if asked.until_decided else (one.halved(), None)
-        _write(folder / REPAIRED, repaired_profile(space, outcome, pair["deploy"], deploy, changes))
+        _write(folder / REPAIRED, repaired_profile(outcome.nearest, deploy))
         found = summarized(session, pair, space, outcome, passes, asked.gate)
         took = {"seconds": job.seconds(), "under": session.condition}
         given = Asked(request["arguments"], folder)
@@ -208,7 +204,9 @@ class _Repair:
         session, seed = self.session, self.session.seed
         seen, unseen = halves(session.sealed(), seed)
         self._refuse_shared(unseen)
-        session.notes += through_deploy(self.space)
+        quantizers = (one.chosen[0].spec.precision.quantizer for one in self.space.candidates)
+        if any(one and one.calibration for one in quantizers):
+            session.notes.append(Notice(Kind.CALIBRATION, THROUGH, ("deploy",)))
         with _calibrating_on(session, seen, unseen):
             found = search.search(self.passes, self.space, seen)
             session.show.say("choosing the finalists")
@@ -230,8 +228,26 @@ class _Repair:
                 wanted = [built[some] for some in confirm.subsets(picks) if some in built]
                 parts = self.passes.run(PARTS, wanted, unseen, own=True)
                 repaired = confirm.repaired(parts.answers, picks, seed)
-        tried, own = last_round(self.space, found), searched(self.space, found, part)
-        return Outcome(found.ms, tried, names, confirmed, best, by[nearest], repaired, own)
+        searched, confirmed_on = found.part.answers, part.answers
+        points = {
+            name: (flips(searched, name), self.space.cost(one.picks, found.ms).ms)
+            for name, one in by.items()
+        }
+        how = {
+            "skipped": confirmed_on.skipped + searched.skipped,
+            "skipped_in_search": searched.skipped,
+            "exact": len(found.rounds) == 1,
+            "rungs": found.rounds,
+            "searched": len(searched.items),
+            "family": len(confirmed_on.names) - 1,
+            "latency_ms": {
+                name: float(np.median(part.total(name))) / 1e6 for name in confirmed_on.names
+            },
+        }  # fmt: skip
+        return Outcome(
+            found.candidates, dict.fromkeys(by, searched), fronts(points)[0], found.ms, names,
+            confirmed, best, by[nearest], repaired, how,
+        )  # fmt: skip
 
 
 @contextmanager

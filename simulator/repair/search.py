@@ -13,6 +13,7 @@ from simulator.errors import UserError
 from simulator.experiments.common import TRAIN
 from simulator.repair.passes import Ns, Part, Passes, flips, joined
 from simulator.repair.space import EXACT, NAME, Candidate, Pick, Space, better_half, name_of
+from simulator.results.repair import Rung
 
 FIRST = 8
 """Samples of the first round of halving, at least."""
@@ -20,21 +21,6 @@ FINAL = 16
 """Stacks that run on every sample of the search half at the end of halving."""
 STEP = 0.1
 """Milliseconds: measured costs are rounded to this; what is less is noise between two runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One round of a search.
-
-    Attributes:
-        samples: on which every stack has run at its end.
-        stacks: that ran.
-        dropped: after it.
-    """
-
-    samples: int
-    stacks: int
-    dropped: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +36,7 @@ class Found:
 
     part: Part
     candidates: tuple[Candidate, ...]
-    rounds: tuple[Round, ...]
+    rounds: list[Rung]
     ms: Mapping[Pick, float]
 
 
@@ -81,7 +67,7 @@ def search(passes: Passes, space: Space, items: Sequence[Item]) -> Found:
         space: the stacks.
         items: the samples of the search half, in the order in which they are taken.
     """
-    alive, parts, rounds = list(space.candidates), list[Part](), list[Round]()
+    alive, parts, rounds = list(space.candidates), list[Part](), list[Rung]()
     ms: dict[Pick, float] = {}
     ends = schedule(len(alive), len(items))
     start = 0
@@ -96,10 +82,10 @@ def search(passes: Passes, space: Space, items: Sequence[Item]) -> Found:
         count, start = len(alive), end
         if end < len(items):
             alive = _kept(space, joined(parts, [one.name for one in alive]), alive, ms)
-        rounds.append(Round(end, count, count - len(alive)))
+        rounds.append(Rung(samples=end, stacks=count, dropped=count - len(alive)))
     alive.sort(key=lambda one: space.rank(one.picks, ms))
     whole = joined(parts, [TRAIN, *(one.name for one in alive)])
-    return Found(whole, tuple(alive), tuple(rounds), ms)
+    return Found(whole, tuple(alive), rounds, ms)
 
 
 def refuse_bare(alive: Sequence[Candidate], passes: Passes) -> None:

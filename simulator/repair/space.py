@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
 from simulator.profile.suite import overrides
 from simulator.repair.document import MEASURED, OptionSpec, Repairs
+from simulator.results.repair import Cost
 
 EXACT = 64
 """Up to this many stacks, every one runs on every image of the search; beyond it, halving."""
@@ -28,21 +29,6 @@ Pick = tuple[str, str]
 """An axis, and the name of one of its options."""
 Picks = tuple[Pick, ...]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a stack costs more than the deployment as it is.
-
-    Attributes:
-        ms: milliseconds a sample.
-        hours: of a person.
-        memory_mib: memory.
-    """
-
-    ms: float = 0.0
-    hours: float = 0.0
-    memory_mib: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +94,15 @@ class Space:
             picks: its changes.
             measured: the milliseconds of the options whose cost is measured.
         """
-        costs = [self._cost(pick, measured) for pick in picks]
-        return Cost(*(math.fsum(getattr(one, by) for one in costs) for by in _MEASURES))
+        specs = [self.option(pick).cost for pick in picks]
+        ms, hours, memory_mib = (math.fsum(of) for of in self._each(picks, measured, _MEASURES))
+        return Cost(
+            ms=round(ms, 6),
+            measured=any(one.ms == MEASURED for one in specs),
+            hours=hours,
+            memory_mib=memory_mib,
+            work=[one.work for one in specs if one.work],
+        )
 
     def rank(self, picks: Picks, measured: Mapping[Pick, float]) -> tuple[Any, ...]:
         """Return what stacks are ordered by, the cheapest first: cost, then fewer changes.
@@ -117,16 +110,17 @@ class Space:
         What an option saves counts as free: to be faster is no reason for a change, and pays for
         no other one.
         """
-        costs = [self._cost(pick, measured) for pick in picks]
-        own = (
-            round(math.fsum(max(0.0, getattr(one, by)) for one in costs), 9) for by in self.order
-        )
-        return (*own, len(picks), name_of(picks))
+        own = self._each(picks, measured, self.order)
+        costs = (round(math.fsum(max(0.0, one) for one in of), 9) for of in own)
+        return (*costs, len(picks), name_of(picks))
 
-    def _cost(self, pick: Pick, measured: Mapping[Pick, float]) -> Cost:
-        found = self.option(pick).cost
-        ms = measured.get(pick, 0.0) if found.ms == MEASURED else float(found.ms)
-        return Cost(ms, found.hours, found.memory_mib)
+    def _each(
+        self, picks: Picks, measured: Mapping[Pick, float], measures: Sequence[str]
+    ) -> Iterator[list[float]]:
+        """Yield by measure what each change costs; the milliseconds of some are *measured*."""
+        for by in measures:
+            costs = [(pick, getattr(self.option(pick).cost, by)) for pick in picks]
+            yield [measured.get(pick, 0.0) if c == MEASURED else float(c) for pick, c in costs]
 
 
 def space(repairs: Repairs, deploy: str, changes: Sequence[str]) -> Space:

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from simulator.experiments.session import Answers, Session
-from simulator.notices import Kind, Notice, merged
+from simulator.notices import merged
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes
-from simulator.repair import profile
-from simulator.repair.document import MEASURED
-from simulator.repair.passes import Part, Passes, flips
-from simulator.repair.search import Found
-from simulator.repair.space import EXACT, NAME, Candidate, Pick, Picks, Space, fronts, written
+from simulator.profile.derived import derived
+from simulator.profile.load import load
+from simulator.repair.passes import Passes, flips
+from simulator.repair.space import EXACT, NAME, Candidate, Pick, Space
 from simulator.results.json_text import finite
 from simulator.results.repair import (
     Change,
     Confirmation,
-    Cost,
     Difference,
     Finalist,
     Repaired,
     RepairSummary,
-    Rung,
     Tried,
 )
 from simulator.results.shared import Profile
@@ -40,42 +35,43 @@ class Outcome:
     """What a repair has found.
 
     Attributes:
+        candidates: the stacks that are told of, the cheapest first.
+        seen: of each the records, and those of the training stack, on the samples it ran on.
+        front: those on Pareto's front.
         ms: what each option whose cost is measured costs, in milliseconds.
-        tried: the stacks that were searched, by name, the cheapest first.
         finalists: whether each passed in the search, the cheapest first.
         confirmed: their figures, and those of the deployment as it is.
         chosen: the cheapest that passes; None where none does.
         nearest: that stack, or else the one with the fewest flips.
         repaired: what each of its changes gives, by change and figure; empty: it was not measured.
-        own: the fields of the summary that depend on how was searched.
+        how: the fields of the summary that depend on how was searched.
     """
 
+    candidates: Sequence[Candidate]
+    seen: Mapping[str, Answers]
+    front: Collection[str]
     ms: Mapping[Pick, float]
-    tried: Mapping[str, Tried]
     finalists: Mapping[str, bool]
     confirmed: Mapping[str, Confirmation]
     chosen: str | None
     nearest: Candidate
     repaired: Mapping[str, Mapping[str, Repaired]]
-    own: Mapping[str, Any]
+    how: Mapping[str, Any]
 
 
-def repaired_profile(
-    space: Space, outcome: Outcome, chosen: Chosen, deploy: str, changes: Sequence[str]
-) -> str:
+def repaired_profile(nearest: Candidate, deploy: str) -> str:
     """Return the answer as a profile: what it extends, and only what is changed.
 
     Args:
-        space: of the stacks.
-        outcome: what was found.
-        chosen: the deployment as it is.
-        deploy: its path or name.
-        changes: overrides of it, ``KEY=VALUE``.
+        nearest: the answer.
+        deploy: the path or name of the deployment.
     """
-    name, nearest = chosen[0].name, outcome.nearest
-    fields = written(space.repairs, nearest.picks)
-    told = f"with {nearest.name}" if nearest.picks else "as it is"
-    return profile.document(deploy, f"{name}-repaired", f"{name} {told}", changes, fields)
+    before, after = (
+        one.spec.model_dump(by_alias=True, exclude_none=True)
+        for one in (load(deploy), nearest.chosen[0])
+    )
+    name, told = after["name"], f"with {nearest.name}" if nearest.picks else "as it is"
+    return derived(deploy, before, after, f"{name}-repaired", f"{name} {told}")
 
 
 def summarized(
@@ -98,8 +94,9 @@ def summarized(
     """
     card, nearest = session.card, outcome.nearest
     answer = outcome.confirmed[nearest.name]
+    tried = {one.name: _tried(space, one, outcome) for one in outcome.candidates}
     return RepairSummary(
-        **outcome.own,
+        **outcome.how,
         model=card.spec.name,
         task=card.task.name,
         metric=card.task.headline,
@@ -121,17 +118,14 @@ def summarized(
         chosen=outcome.chosen,
         nearest=nearest.name,
         finalists=[
-            Finalist(**dict(outcome.tried[name]), passed=passed, confirmed=outcome.confirmed[name])
+            Finalist(**dict(tried[name]), passed=passed, confirmed=outcome.confirmed[name])
             for name, passed in outcome.finalists.items()
         ],
         before=outcome.confirmed[NAME],
-        tried=list(outcome.tried.values()),
+        tried=list(tried.values()),
         delta=answer.delta,
         flips=answer.flips,
-        changes=[
-            _change(space, pick, outcome.ms, outcome.repaired.get("/".join(pick), {}))
-            for pick in nearest.picks
-        ],
+        changes=[_change(space, pick, outcome) for pick in nearest.picks],
         difference=[
             Difference(axis=axis, key=key, deploy=_plain(a), repaired=_plain(b))
             for axis, key, a, b in axes.differences(pair["deploy"], nearest.chosen)
@@ -149,112 +143,28 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def searched(space: Space, found: Found, part: Part) -> dict[str, Any]:
-    """Return the fields of a summary that a search with a confirmation gives.
-
-    Args:
-        space: of the stacks.
-        found: by the search.
-        part: the records of the confirmation, of the finalists and the deployment as it is.
-    """
-    seen, unseen = found.part.answers, part.answers
-    return {
-        "skipped": unseen.skipped + seen.skipped,
-        "skipped_in_search": seen.skipped,
-        "exact": len(found.rounds) == 1,
-        "rungs": [
-            Rung(samples=one.samples, stacks=one.stacks, dropped=one.dropped)
-            for one in found.rounds
-        ],
-        "searched": len(seen.items),
-        "family": len(unseen.names) - 1,
-        "latency_ms": {
-            name: float(np.median(part.total(name))) / 1e6 for name in unseen.names
-        },
-    }  # fmt: skip
-
-
-def through_deploy(space: Space) -> list[Notice]:
-    """Return what users should know of a search that calibrates all stacks alike."""
-    quantizers = (one.chosen[0].spec.precision.quantizer for one in space.candidates)
-    calibrated = any(one and one.calibration for one in quantizers)
-    if not calibrated:
-        return []
-    text = (
-        "in the search INT8 is calibrated through the pixels of the deployment as it is, in the "
-        "confirmation through each stack's own, and always on samples of the search half"
-    )
-    return [Notice(Kind.CALIBRATION, text, ("deploy",))]
-
-
-def last_round(space: Space, found: Found) -> dict[str, Tried]:
-    """Return the stacks of the last round of a search, by name, the cheapest first."""
-    own = dict.fromkeys((one.name for one in found.candidates), found.part.answers)
-    points = {
-        one.name: (flips(own[one.name], one.name), space.cost(one.picks, found.ms).ms)
-        for one in found.candidates
+def _tried(space: Space, one: Candidate, outcome: Outcome) -> Tried:
+    own = outcome.seen[one.name]
+    found = {
+        "name": one.name,
+        "changes": ["/".join(pick) for pick in one.picks],
+        "cost": dict(space.cost(one.picks, outcome.ms)),
+        "samples": len(own.items),
+        "flip_rate": flips(own, one.name),
+        "value": own.score(one.name).metrics[own.task.headline],
+        "front": one.name in outcome.front,
     }
-    return tried(space, found.candidates, own, found.ms, fronts(points)[0])
+    return Tried.model_validate(finite(found))
 
 
-def tried(
-    space: Space,
-    candidates: Sequence[Candidate],
-    answers: Mapping[str, Answers],
-    ms: Mapping[Pick, float],
-    front: Sequence[str] = (),
-) -> dict[str, Tried]:
-    """Return what was seen of stacks, by name.
-
-    Args:
-        space: of the stacks.
-        candidates: the stacks.
-        answers: of each the records, and those of the training stack, on the samples it ran on.
-        ms: see :class:`Outcome`.
-        front: the stacks on Pareto's front.
-    """
-    return {
-        one.name: Tried.model_validate(
-            finite(
-                {
-                    "name": one.name,
-                    "changes": ["/".join(pick) for pick in one.picks],
-                    "cost": dict(_cost(space, one.picks, ms)),
-                    "samples": len(own.items),
-                    "flip_rate": flips(own, one.name),
-                    "value": own.score(one.name).metrics[own.task.headline],
-                    "front": one.name in front,
-                }
-            )
-        )
-        for one in candidates
-        for own in (answers[one.name],)
-    }
-
-
-def _cost(space: Space, picks: Picks, ms: Mapping[Pick, float]) -> Cost:
-    whole = space.cost(picks, ms)
-    costs = [space.option(pick).cost for pick in picks]
-    return Cost(
-        ms=round(whole.ms, 6),
-        measured=any(one.ms == MEASURED for one in costs),
-        hours=whole.hours,
-        memory_mib=whole.memory_mib,
-        work=[one.work for one in costs if one.work],
-    )
-
-
-def _change(
-    space: Space, pick: Pick, ms: Mapping[Pick, float], repaired: Mapping[str, Repaired]
-) -> Change:
+def _change(space: Space, pick: Pick, outcome: Outcome) -> Change:
     option = space.option(pick)
-    return Change.model_validate(
-        {
-            "axis": pick[0],
-            "option": pick[1],
-            "set": axes.flat(option.set_),
-            "why": option.why,
-            "cost": dict(_cost(space, (pick,), ms)),
-            "repaired": dict(repaired),
-        }
-    )
+    found = {
+        "axis": pick[0],
+        "option": pick[1],
+        "set": axes.flat(option.set_),
+        "why": option.why,
+        "cost": space.cost((pick,), outcome.ms),
+        "repaired": dict(outcome.repaired.get("/".join(pick), {})),
+    }
+    return Change.model_validate(found)

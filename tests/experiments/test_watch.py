@@ -208,7 +208,7 @@ def test_records_of_an_image_that_is_gone_by_then_stay(card, data, cache):
         for file in data.rglob("*.jpg"):
             file.unlink()
 
-    watch, names = seen_of(card, data, 1, quick=False, after=lose)
+    watch, _ = seen_of(card, data, 1, quick=False, after=lose)
 
     shown = [one["look"] for one in watch.seen.values() if "look" in one]
     assert len(shown) == IMAGES and all(look.notes for look in shown)

@@ -13,9 +13,9 @@ from simulator.profile.suite import overrides
 from simulator.repair.confirm import answer, subsets
 from simulator.repair.document import builtin_repairs, load_repairs
 from simulator.repair.offered import offered
-from simulator.repair.profile import document
 from simulator.repair.search import schedule
-from simulator.repair.space import EXACT, better_half, fronts, space, written
+from simulator.repair.space import EXACT, Candidate, better_half, fronts, space, written
+from simulator.repair.summary import repaired_profile
 from simulator.results.repair import Confirmation
 
 BGR = {"set": {"color.order": "bgr"}, "cost": {"ms": 1.5, "hours": 2}}
@@ -121,15 +121,18 @@ def test_what_one_option_takes_away_stays_away(read):
 
 
 def test_a_profile_extends_the_deployment_and_says_only_what_changes():
-    fields = {"resize": "pil-box", "resize.domain": "rgb", "color.order": "bgr"}
+    """Antialiasing and subpixel_scale are DALI's; Pillow's box has no such fields."""
 
-    found = yaml.safe_load(document("pillow_fp32", "mine", "a try", ["runtime.threads=2"], fields))
+    def repaired(deploy, *changes):
+        stack = Candidate((("resize", "box"),), chosen(deploy, changes))
+        return yaml.safe_load(repaired_profile(stack, deploy))
 
+    found = repaired("pillow_fp32", "resize=pil-box", "color.order=bgr", "runtime.threads=2")
     assert found["extends"] == "pillow_fp32"
-    assert set(found) == {"schema", "name", "summary", "extends", "runtime", "resize", "color"}
-    assert found["resize"] == {"backend": "pillow", "interpolation": "box", "domain": "rgb"}
-    of_dali = yaml.safe_load(document("dali_fp32", "mine", "a try", [], {"resize": "pil-box"}))
-    assert of_dali["resize"] == {
+    assert {*found} == {"schema", "name", "summary", "extends", "runtime", "resize", "color"}
+    assert (found["resize"], found["color"]) == ({"interpolation": "box"}, {"order": "bgr"})
+    assert repaired("dali_fp32", "resize=pil-box", "resize.antialias=null",
+                    "resize.subpixel_scale=null")["resize"] == {
         "backend": "pillow", "interpolation": "box", "antialias": None, "subpixel_scale": None,
     }  # fmt: skip
 

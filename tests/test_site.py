@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 REFERENCE = {
     "commands": "--until-decided", "documents": "coordinate_transformation_mode",
     "figures": "flips.top5_flip_rate", "backends": "graph_optimization_level",
+    "checks": "a_flat_plane_stays_flat",
 }  # fmt: skip
 """The generated pages, and a word that is declared in the code alone."""
 

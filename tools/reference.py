@@ -1,14 +1,16 @@
 """Write the reference pages of the site from what the code declares; ``make docs`` runs it.
 
-python tools/reference.py FOLDER    write commands.md, documents.md, figures.md, backends.md
+python tools/reference.py FOLDER    write commands.md, documents.md, figures.md, ...
 
 Commands come from their parsers, documents and figures from the JSON schemas in ``profiles`` and
-``docs/schemas``, backends from their offers. Nothing here is committed.
+``docs/schemas``, backends from their offers, checks from their docstrings. Nothing of it
+is committed.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import sys
@@ -17,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from simulator import cli, registry
+from simulator.cli.prove import SUITES
 from simulator.contract import Backend
-from simulator.contract.stage import stages
+from simulator.contract.stage import named, stages
 from simulator.profile.fit import told
 from simulator.tasks.task import TASKS
+from simulator.testing import checks_of, proved_stages
 
 ROOT = Path(__file__).parent.parent
 Schema = dict[str, Any]
@@ -39,6 +43,7 @@ def main(arguments: list[str]) -> int:
         "documents": ("Every field of every document", documents()),
         "figures": ("Every figure", figures()),
         "backends": ("Every backend and what it offers", backends()),
+        "checks": ("Every check of the conformance suite", checks()),
     }
     for name, (title, lines) in pages.items():
         text = "\n".join([f"# {title}", "", *lines])
@@ -158,6 +163,19 @@ def _offers(backend: Backend) -> Iterator[Row]:
         for offer in backend.of(spec.name):
             for name, admits in offer.options.items() or [("-", ())]:
                 yield spec.name, str(offer.evidence), f"`{name}`", told(admits)
+
+
+def checks() -> Iterator[str]:
+    """One table for each stage and each kind of extension: the checks, and what they demand."""
+    found = {f"Stage {name}": checks_of(name) for name in proved_stages()}
+    for kind, module in SUITES.items():
+        found[kind.replace("_", " ").capitalize()] = named(
+            f"simulator.testing.{module}:SUITE"
+        ).checks
+    for title, some in found.items():
+        yield from (f"## {title}", "")
+        rows = [(f"`{one.__name__}`", inspect.cleandoc(one.__doc__ or "")) for one in some]
+        yield from table(("check", "what it demands"), rows)
 
 
 def table(head: Row, rows: Iterator[Row] | Sequence[Row] | map[Row]) -> Iterator[str]:

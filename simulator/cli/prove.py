@@ -28,23 +28,21 @@ from simulator import cli
 
 if TYPE_CHECKING:
     from simulator.testing.prove import Finding
-    from simulator.testing.tasks import Verdict
+    from simulator.testing.suite import Verdict
 
-KINDS = (
-    "stage", "condition", "modality", "task", "data_format", "importer", "model_format",
-    "graph_pass", "executor", "experiment",
-)  # fmt: skip
-
-_SUITES = {
+SUITES = {
     "condition": "conditions",
     "modality": "modalities",
     "task": "tasks",
-    "graph_pass": "graph_passes",
-    "executor": "executors",
+    "data_format": "data_formats",
     "importer": "importers",
     "model_format": "model_formats",
+    "graph_pass": "graph_passes",
+    "executor": "executors",
     "experiment": "experiments",
 }
+"""The module in ``simulator.testing`` of each kind, with its ``SUITE`` and ``prove_KIND``."""
+KINDS = ("stage", *SUITES)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +117,7 @@ def _verdicts(kind: str, name: str, model: str | None) -> list[Verdict]:
         return _data_format(Path(name), model)
     from simulator.contract.stage import named
 
-    prove = named(f"simulator.testing.{_SUITES[kind]}:prove_{kind}")
+    prove = named(f"simulator.testing.{SUITES[kind]}:prove_{kind}")
     found: list[Verdict] = prove(name)
     return found
 

@@ -5,16 +5,9 @@ can call `prove`. ``docs/conformance.md`` lists the checks; the docstring of eac
 demands.
 """
 
-from simulator.testing.prove import (
-    Check,
-    Finding,
-    Mark,
-    checks_of,
-    prove,
-    proved_stages,
-    registered,
-)
-from simulator.testing.subject import Failed, Subject
+from simulator.testing.prove import Finding, checks_of, prove, proved_stages, registered
+from simulator.testing.subject import Check, Failed, Subject
+from simulator.testing.suite import Mark
 from simulator.testing.workshop import Workshop
 
 __all__ = [

@@ -6,7 +6,7 @@ import json
 import pickle
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from simulator.model.onnxfile import dims, load
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.testing.places import Way, content, fits, kind, way
 from simulator.testing.subject import Failed, expect, refused
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 
 BOUNDARIES = (Boundary.SOURCE, Boundary.FRAME, Boundary.INPUT)
 NONSENSE = "no such parameters?"
@@ -292,8 +292,7 @@ def _trials(subject: Subject) -> range:
     return range(2 if subject.kind.has_chance else 1)
 
 
-ConditionCheck = Callable[[Subject], str | None]
-CONDITION_CHECKS: tuple[ConditionCheck, ...] = (
+SUITE = Suite(
     it_says_what_it_is,
     its_text_is_read_back,
     wrong_parameters_are_refused,
@@ -337,7 +336,7 @@ def prove_condition(what: str | type[Condition]) -> list[Verdict]:
             if not places[acts_on]:
                 raise UserError(f"{own.name}: no specimen of a modality has a {acts_on}")
         subject = Subject(own, examples, places)
-        return [verdict(check, subject) for check in CONDITION_CHECKS]
+        return SUITE.prove(subject)
 
 
 def _places(own: type[Condition], acts_on: Boundary | str, folder: Path) -> Iterator[Place]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from simulator.data.card import read_card
 from simulator.data.folder import IMAGES, Dataset, Files
 from simulator.tasks.task import Task
 from simulator.testing.subject import expect
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,7 @@ def truths_are_stamped(subject: DataSubject) -> None:
         subject.task.opened(item.truth)
 
 
-DataCheck = Callable[[DataSubject], str | None]
-DATA_CHECKS: tuple[DataCheck, ...] = (
+SUITE = Suite(
     loading_is_repeatable,
     names_are_relative,
     truths_are_stamped,
@@ -96,4 +94,4 @@ def prove_data_format(card: Path, task: Task, files: Files = IMAGES) -> list[Ver
         files: the files that are samples.
     """
     subject = DataSubject(card, task, files)
-    return [verdict(check, subject) for check in DATA_CHECKS]
+    return SUITE.prove(subject)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.testing.places import Way, way
 from simulator.testing.subject import expect
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 
 SAMPLES = 12
 BAD = 5
@@ -108,8 +108,7 @@ def _made(done: Done) -> list[Any]:
     return [(dict(one.record), one.digest, list(one.ns)) for one in done.outcomes]
 
 
-ExecutorCheck = Callable[[Subject], str | None]
-EXECUTOR_CHECKS: tuple[ExecutorCheck, ...] = (
+SUITE = Suite(
     answers_are_the_local_ones,
     samples_come_in_order,
     a_broken_sample_costs_itself,
@@ -135,7 +134,7 @@ def prove_executor(what: str | type[Executor]) -> list[Verdict]:
         builder = StackBuilder(found.card, check(found.card), dataset, 0, lambda _: None)
         try:
             merged = _plan(found, builder)
-            return [verdict(one, Subject(own, found, merged, items)) for one in EXECUTOR_CHECKS]
+            return SUITE.prove(Subject(own, found, merged, items))
         finally:
             builder.close()
 

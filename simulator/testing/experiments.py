@@ -8,7 +8,7 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from simulator.report.words import PAGE
 from simulator.results.layout import RECORDS, SUMMARY
 from simulator.results.read import read_manifest, read_summary, read_table
 from simulator.testing.subject import expect, refused
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 from simulator.typed import plain
 
 UNKNOWN = "conformance_knows_this_alone"
@@ -220,8 +220,7 @@ def a_run_is_not_overwritten(subject: ExperimentSubject) -> None:
     expect(read_manifest(folder) == before, "the run as it was expected, got another")
 
 
-ExperimentCheck = Callable[[ExperimentSubject], str | None]
-EXPERIMENT_CHECKS: tuple[ExperimentCheck, ...] = (
+SUITE = Suite(
     every_option_is_explained,
     the_command_line_says_the_request,
     an_interrupted_run_goes_on,
@@ -247,4 +246,4 @@ def prove_experiment(what: str | type[Experiment[Any]]) -> list[Verdict]:
         files = Path(folder) / "specimen"
         files.mkdir()
         subject = ExperimentSubject(experiment, experiment.specimen(files), Path(folder))
-        return [verdict(check, subject) for check in EXPERIMENT_CHECKS]
+        return SUITE.prove(subject)

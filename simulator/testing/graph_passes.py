@@ -19,7 +19,7 @@ from simulator.model.passes.graph import edit
 from simulator.model.passes.graph.change import Change
 from simulator.testing import models
 from simulator.testing.subject import expect
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 from simulator.testing.values import one_line
 
 NONSENSE = "no such value"
@@ -178,8 +178,7 @@ def _words(annotation: Any) -> Iterator[Any]:
             yield from _words(inner)
 
 
-PassCheck = Callable[[Subject], str | None]
-PASS_CHECKS: tuple[PassCheck, ...] = (
+SUITE = Suite(
     keep_changes_nothing,
     it_changes_a_model,
     it_tells_what_it_did,
@@ -200,4 +199,4 @@ def prove_graph_pass(what: str | GraphPass) -> list[Verdict]:
     one = PASSES[what] if isinstance(what, str) else what
     if not isinstance(one, GraphPass):
         raise UserError(f"{one.name} is a pass of the phase {one.phase}; a condition asks for it")
-    return [verdict(check, Subject(one)) for check in PASS_CHECKS]
+    return SUITE.prove(Subject(one))

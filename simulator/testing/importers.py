@@ -7,7 +7,7 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import yaml
 from simulator.errors import ProfileError
 from simulator.importers import ConfigFile, Importer, convert, importer_of
 from simulator.testing.subject import expect
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 
 FOREIGN = {
     "empty.txt": b"",
@@ -158,8 +158,7 @@ def damage_is_refused(subject: ImporterSubject) -> None:
                 expect(plain, f"one printable line with the path expected, got {line!r}")
 
 
-ImporterCheck = Callable[[ImporterSubject], str | None]
-IMPORTER_CHECKS: tuple[ImporterCheck, ...] = (
+SUITE = Suite(
     its_own_files_are_recognised,
     every_stack_becomes_a_profile,
     every_value_has_an_origin,
@@ -183,4 +182,4 @@ def prove_importer(file: str | Path, importer: Importer | None = None) -> list[V
     with tempfile.TemporaryDirectory() as folder:
         found = importer or importer_of(ConfigFile(path))
         subject = ImporterSubject(found, path, Path(folder))
-        return [verdict(check, subject) for check in IMPORTER_CHECKS]
+        return SUITE.prove(subject)

@@ -26,7 +26,7 @@ from simulator.profile.modality import schema_of
 from simulator.profile.schema import ProfileSpec
 from simulator.testing.places import Way, content, fits, way
 from simulator.testing.subject import Failed, expect, refused
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 
 FOREIGN = b"These are words, and no sample of any kind.\n" * 9
 TEXT = b"\xff\xfe\x00" * 99
@@ -241,8 +241,7 @@ def _sample_error(modality: Modality, path: Path, what: str) -> None:
     raise Failed(f"{what} file: a SampleError expected, and it was read")
 
 
-ModalityCheck = Callable[[Subject], str | None]
-MODALITY_CHECKS: tuple[ModalityCheck, ...] = (
+SUITE = Suite(
     it_says_what_it_is,
     its_schemas_are_closed,
     its_sections_are_in_the_stage_table,
@@ -275,4 +274,4 @@ def prove_modality(what: str | Modality) -> list[Verdict]:
         place = Path(folder) / "specimen"
         place.mkdir()
         found = Subject(own, way(own, place), Path(folder))
-        return [verdict(check, found) for check in MODALITY_CHECKS]
+        return SUITE.prove(found)

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from simulator.errors import ModelError, UserError
 from simulator.modalities.card import CardSpec
 from simulator.testing.importers import FOREIGN
 from simulator.testing.subject import expect
-from simulator.testing.tasks import Verdict, verdict
+from simulator.testing.suite import Suite, Verdict
 
 DAMAGES = 40
 
@@ -110,8 +109,7 @@ def a_card_can_name_it(subject: FormatSubject) -> None:
     expect(told, f"about it in words with an article expected, got {one.about!r}")
 
 
-FormatCheck = Callable[[FormatSubject], str | None]
-FORMAT_CHECKS: tuple[FormatCheck, ...] = (
+SUITE = Suite(
     its_own_files_are_recognised,
     its_files_are_all,
     what_it_reads_are_ports,
@@ -138,4 +136,4 @@ def prove_model_format(model: str | Path, format: ModelFormat | None = None) -> 
         raise UserError(f"{model}: no installed model format recognises it by its name")
     with tempfile.TemporaryDirectory() as folder:
         subject = FormatSubject(found, path, Path(folder))
-        return [verdict(check, subject) for check in FORMAT_CHECKS]
+        return SUITE.prove(subject)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from simulator import registry
 from simulator.contract import Backend, Offer
 from simulator.contract.stage import STAGES, named, stages
 from simulator.errors import MissingLibrary
-from simulator.testing.subject import Failed, Subject, first
-from simulator.testing.values import CannotMake, one_line
+from simulator.testing.subject import Check, first
+from simulator.testing.suite import Mark, Verdict, verdict
+from simulator.testing.values import CannotMake
 from simulator.testing.work import first_job
 from simulator.testing.workshop import Workshop
-
-Check = Callable[[Subject], str | None]
-"""Raises Failed, or returns a remark or None; its name and docstring say what it requires."""
 
 
 def checks_of(stage: str) -> tuple[Check, ...]:
@@ -36,31 +33,17 @@ def proved_stages() -> tuple[str, ...]:
     return tuple(spec.name for spec in stages() if spec.proofs)
 
 
-class Mark(StrEnum):
-    """The outcome of a check."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    CANNOT = "cannot"
-
-
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The outcome of one check of one offer.
+class Finding(Verdict):
+    """The outcome of one check of one offer; it can also be that it cannot run on this machine.
 
     Attributes:
         stage: the offer's stage.
         options: the options that distinguish the offer from the backend's others for that stage.
-        check: the check's name.
-        mark: passed, failed, or cannot run on this machine.
-        remark: the reason, or other information for the user; may be empty.
     """
 
     stage: str
     options: str
-    check: str
-    mark: Mark
-    remark: str
 
 
 def prove(backend: Backend, workshop: Workshop | None = None) -> Iterator[Finding]:
@@ -95,27 +78,21 @@ def registered() -> list[Backend]:
 
 
 def _offer(backend: Backend, offer: Offer, workshop: Workshop) -> Iterator[Finding]:
-    short = _short(backend, offer)
+    checks, options = checks_of(offer.stage), _short(backend, offer)
     try:
         subject = first(backend, offer, workshop)
         first_job(subject)
     except (MissingLibrary, CannotMake) as error:
-        first_check = checks_of(offer.stage)[0].__name__
-        yield Finding(offer.stage, short, first_check, Mark.CANNOT, str(error))
+        yield Finding(checks[0].__name__, Mark.CANNOT, str(error), offer.stage, options)
         return
     except Exception:  # the checks report what is wrong
         pass
-    for check in checks_of(offer.stage):
-        mark, remark = Mark.PASSED, ""
+    for check in checks:
         try:
-            remark = check(subject) or ""
-        except Failed as error:
-            mark, remark = Mark.FAILED, str(error)
+            found = verdict(check, subject)
         except (MissingLibrary, CannotMake) as error:
-            mark, remark = Mark.CANNOT, str(error)
-        except Exception as error:  # a crash is a failure, never "not applicable"
-            mark, remark = Mark.FAILED, one_line(error)
-        yield Finding(offer.stage, short, check.__name__, mark, remark)
+            found = Verdict(check.__name__, Mark.CANNOT, str(error))
+        yield Finding(found.check, found.mark, found.remark, offer.stage, options)
 
 
 def _short(backend: Backend, offer: Offer) -> str:

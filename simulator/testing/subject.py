@@ -63,6 +63,10 @@ class Subject:
                     yield (self.changed(**{name: value}),)
 
 
+Check = Callable[[Subject], str | None]
+"""Raises Failed, or returns a remark or None; its name and docstring say what it requires."""
+
+
 def first(backend: Backend, offer: Offer, workshop: Workshop) -> Subject:
     """Return an offer with the first value of each field."""
     return Subject(backend, offer, workshop.first(offer), workshop)

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from simulator.errors import MissingLibrary, UserError
+from simulator.errors import UserError
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import TASKS, Task
 from simulator.testing import task_faults, task_outputs, task_records, task_scores
-from simulator.testing.prove import Mark
-from simulator.testing.subject import Failed
-from simulator.testing.values import one_line
+from simulator.testing.suite import Suite, Verdict
 
-__all__ = ["TASK_CHECKS", "Specimen", "TaskCheck", "Verdict", "prove_task", "verdict"]
-
-TaskCheck = Callable[[Specimen], str | None]
-"""Raises Failed, or returns a remark or None; its name and docstring say what it requires."""
-
-TASK_CHECKS: tuple[TaskCheck, ...] = (
+SUITE = Suite(
     task_scores.the_perfect_scores_1,
     task_scores.the_worthless_scores_0,
     task_scores.what_comes_too_late_is_worthless,
@@ -53,21 +40,6 @@ TASK_CHECKS: tuple[TaskCheck, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The outcome of one check.
-
-    Attributes:
-        check: the check's name.
-        mark: passed or failed; a crash is a failure.
-        remark: the expected and actual result, or other information for the user; may be empty.
-    """
-
-    check: str
-    mark: Mark
-    remark: str
-
-
 def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
     """Run every check on a task.
 
@@ -80,7 +52,7 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
         MissingLibrary: what it needs is not installed.
     """
     if isinstance(what, Specimen):
-        return [verdict(check, what) for check in TASK_CHECKS]
+        return SUITE.prove(what)
     task = TASKS[what] if isinstance(what, str) else what
     specimens = task.specimens()
     if not specimens:
@@ -88,25 +60,4 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
             f"the task {task.name!r} has no specimens to check it with; write its specimens(), see "
             "docs/conformance.md"
         )
-    return [verdict(check, one) for one in specimens.values() for check in TASK_CHECKS]
-
-
-def verdict(check: Callable[[Any], str | None], subject: Any) -> Verdict:
-    """Run one check.
-
-    Raises:
-        MissingLibrary: it needs what is not installed, which is no fault of the subject.
-    """
-    mark, remark = Mark.FAILED, ""
-    try:
-        remark = check(subject) or ""
-        mark = Mark.PASSED
-    except Failed as error:
-        remark = str(error)
-    except MissingLibrary:
-        raise
-    except Exception as error:  # a crash is a failure, never "not applicable"
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        at = f"{Path(place.filename).name}:{place.lineno}"
-        remark = f"no crash expected, got {one_line(error)} ({at})"
-    return Verdict(check.__name__, mark, remark)
+    return [found for one in specimens.values() for found in SUITE.prove(one)]

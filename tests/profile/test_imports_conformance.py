@@ -3,7 +3,6 @@
 import itertools
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from importing import NAMES, Importer
@@ -11,24 +10,16 @@ from importing import NAMES, Importer
 from simulator import importers
 from simulator.importers import IMPORTERS
 from simulator.importers.values import three
-from simulator.testing import Mark
-from simulator.testing.importers import IMPORTER_CHECKS, prove_importer
+from simulator.testing.importers import SUITE, prove_importer
+from suites import failed, passes, trips
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 SMALL = {"small": 1, "mean": 127.5, "about": {"by": "us"}}
-
-
-def failed(verdicts):
-    return {one.check: one.remark for one in verdicts if one.mark is Mark.FAILED}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_our_importers_pass_every_check(name, tmp_path):
     document, file = NAMES[name]
-    verdicts = prove_importer(Importer(tmp_path).file(document, file))
-
-    assert failed(verdicts) == {}
-    assert [one.check for one in verdicts] == [check.__name__ for check in IMPORTER_CHECKS]
+    passes(prove_importer(Importer(tmp_path).file(document, file)), SUITE)
 
 
 class Small(importers.Importer):
@@ -110,18 +101,14 @@ def small(tmp_path):
 
 
 def test_a_correct_importer_passes(small):
-    assert failed(prove_importer(small, Small())) == {}
+    passes(prove_importer(small, Small()))
 
 
 @pytest.mark.parametrize(
     ("check", "fault"), [(check, fault) for check, some in FAULTS.items() for fault in some]
 )
 def test_a_fault_trips_its_check_and_no_other(small, check, fault):
-    problems = failed(prove_importer(small, fault()))
-
-    assert set(problems) == {check}, problems
-    assert "expected" in problems[check]
-    assert "got" in problems[check]
+    trips(prove_importer(small, fault()), check)
 
 
 def test_a_profile_that_cannot_run_is_no_profile(small):
@@ -130,13 +117,7 @@ def test_a_profile_that_cannot_run_is_no_profile(small):
 
 
 def test_no_check_is_without_a_fault():
-    assert set(FAULTS) == {check.__name__ for check in IMPORTER_CHECKS}
-
-
-def test_every_check_is_documented():
-    text = DOCUMENT.read_text()
-
-    assert [c.__name__ for c in IMPORTER_CHECKS if f"`{c.__name__}`" not in text] == []
+    assert set(FAULTS) == set(SUITE.names)
 
 
 def test_a_file_of_two_importers_is_refused(small, monkeypatch):

@@ -79,12 +79,6 @@ def test_no_check_is_without_a_fault():
     }
 
 
-def test_every_check_says_what_it_demands():
-    checks = {check for stage in proved_stages() for check in checks_of(stage)}
-
-    assert all((check.__doc__ or "").splitlines()[0].endswith(".") for check in checks)
-
-
 def test_other_bits_in_a_batch_are_told_and_no_fault(tmp_path):
     """Which kernels a library has in batches depends on the processor."""
     found = list(prove(backend(Stage.RUNTIME, LosesABit, {}, QUICK), alone(tmp_path)))

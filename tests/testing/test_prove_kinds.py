@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import broken_modalities
 import numpy as np
@@ -24,19 +23,14 @@ from simulator.modalities.modality import MODALITIES
 from simulator.model.passes.graph.change import Seen
 from simulator.pipeline.executor import EXECUTORS, Done, LocalExecutor
 from simulator.profile import modality
-from simulator.testing import Mark
-from simulator.testing.conditions import CONDITION_CHECKS, prove_condition
-from simulator.testing.executors import EXECUTOR_CHECKS, prove_executor
-from simulator.testing.graph_passes import PASS_CHECKS, prove_graph_pass
-from simulator.testing.modalities import MODALITY_CHECKS, prove_modality
+from simulator.testing import conditions, executors, graph_passes, modalities
+from simulator.testing.conditions import prove_condition
+from simulator.testing.executors import prove_executor
+from simulator.testing.graph_passes import prove_graph_pass
+from simulator.testing.modalities import prove_modality
+from suites import passes, trips
 
 pytestmark = pytest.mark.prove
-
-DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
-SUITES = {
-    "condition": CONDITION_CHECKS, "modality": MODALITY_CHECKS,
-    "graph pass": PASS_CHECKS, "executor": EXECUTOR_CHECKS,
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -44,19 +38,6 @@ def installed(tmp_path, monkeypatch):
     """The example vendor's package."""
     with vendor(monkeypatch, tmp_path / "site"):
         yield
-
-
-def failed(verdicts):
-    return {one.check: one.remark for one in verdicts if one.mark is Mark.FAILED}
-
-
-def trips(verdicts, check):
-    """Exactly one check, in one line that says what was expected and what came."""
-    found = failed(verdicts)
-
-    assert set(found) == {check}, found
-    assert "expected" in found[check]
-    assert "\n" not in found[check]
 
 
 UNPROVED = {
@@ -71,14 +52,11 @@ UNPROVED = {
 
 @pytest.mark.parametrize("name", [name for name in CONDITIONS.names if name not in UNPROVED])
 def test_our_conditions_pass(name):
-    verdicts = prove_condition(name)
-
-    assert failed(verdicts) == {}
-    assert [one.check for one in verdicts] == [check.__name__ for check in CONDITION_CHECKS]
+    passes(prove_condition(name), conditions.SUITE)
 
 
 def test_a_correct_condition_passes():
-    assert failed(prove_condition(Noise)) == {}
+    passes(prove_condition(Noise))
 
 
 @pytest.mark.parametrize(
@@ -101,16 +79,10 @@ def test_a_condition_without_examples_cannot_be_proved():
 
 @pytest.mark.parametrize("name", MODALITIES.names)
 def test_our_modalities_pass(name):
-    verdicts = prove_modality(name)
-
-    assert failed(verdicts) == {}
-    assert [one.check for one in verdicts] == [check.__name__ for check in MODALITY_CHECKS]
+    passes(prove_modality(name), modalities.SUITE)
 
 
-MODALITY_FAULTS = [check.__name__ for check in MODALITY_CHECKS]
-
-
-@pytest.mark.parametrize("check", MODALITY_FAULTS)
+@pytest.mark.parametrize("check", modalities.SUITE.names)
 def test_a_broken_modality_trips_its_check_and_no_other(installed, check, monkeypatch):
     """Each stands in the place of the vendor's own."""
     vectors = __import__("acme_npu.vectors", fromlist=["x"])
@@ -137,7 +109,7 @@ OURS = [one.name for one in PASSES if isinstance(one, GraphPass)]
 
 @pytest.mark.parametrize("name", OURS)
 def test_our_graph_passes_pass(name):
-    assert failed(prove_graph_pass(name)) == {}
+    passes(prove_graph_pass(name))
 
 
 def test_a_pass_of_another_phase_is_no_graph_pass():
@@ -176,7 +148,7 @@ def broken_passes(right):
     }
 
 
-@pytest.mark.parametrize("check", [check.__name__ for check in PASS_CHECKS])
+@pytest.mark.parametrize("check", graph_passes.SUITE.names)
 def test_a_broken_graph_pass_trips_its_check_and_no_other(installed, check):
     right = PASSES["acme_relu"]
 
@@ -234,7 +206,7 @@ EXECUTOR_FAULTS = {
 
 @pytest.mark.parametrize("name", EXECUTORS.names)
 def test_our_executors_pass(name):
-    assert failed(prove_executor(name)) == {}
+    passes(prove_executor(name))
 
 
 @pytest.mark.parametrize("check", EXECUTOR_FAULTS)
@@ -245,23 +217,13 @@ def test_a_broken_executor_trips_its_check_and_no_other(check):
 def test_no_check_is_without_a_fault(installed):
     vectors = __import__("acme_npu.vectors", fromlist=["x"])
     faults = {
-        "condition": CONDITION_FAULTS,
-        "modality": broken_modalities.faults(vectors),
-        "graph pass": broken_passes(PASSES["acme_relu"]),
-        "executor": EXECUTOR_FAULTS,
+        conditions: CONDITION_FAULTS,
+        modalities: broken_modalities.faults(vectors),
+        graph_passes: broken_passes(PASSES["acme_relu"]),
+        executors: EXECUTOR_FAULTS,
     }
 
-    for kind, checks in SUITES.items():
-        assert set(faults[kind]) == {check.__name__ for check in checks}, kind
-
-
-@pytest.mark.parametrize("kind", SUITES)
-def test_every_check_says_what_it_demands_and_is_documented(kind):
-    text = DOCUMENT.read_text()
-
-    for check in SUITES[kind]:
-        assert (check.__doc__ or "").splitlines()[0].endswith("."), check.__name__
-        assert f"`{check.__name__}`" in text, check.__name__
+    assert [set(some) for some in faults.values()] == [set(of.SUITE.names) for of in faults]
 
 
 @pytest.mark.parametrize(

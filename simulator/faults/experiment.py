@@ -61,7 +61,7 @@ class Faults(Experiment[FaultsOptions]):
     Options = FaultsOptions
     runs = "simulator.faults.run:faults"
     summary = "simulator.results.faults:FaultsSummary"
-    screen = "simulator.faults.over_time:screen"
+    screen = "simulator.faults.screen:show"
     verdict = "simulator.report.verdicts.faults:faults"
     printer = "simulator.faults.tables:printed"
     formats = ("markdown", "latex", "csv")

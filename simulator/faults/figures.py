@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from simulator.analysis import faults
 from simulator.experiments.session import Session
 from simulator.faults.campaign import Campaign
-from simulator.faults.measured import Measured
+from simulator.faults.on_stack import OnStack
 from simulator.faults.persistence import persistence
 from simulator.faults.protect import MARK
 from simulator.faults.rates import Mask, Rates, ran
@@ -63,7 +63,7 @@ def vocabulary(task: Task, sides: Sequence[str]) -> dict[str, Sequence[str]]:
 def summarized(
     session: Session,
     campaign: Campaign,
-    found: Sequence[Measured],
+    found: Sequence[OnStack],
     number: int,
     left_out: Mapping[str, Any],
 ) -> FaultsSummary:
@@ -101,7 +101,7 @@ def summarized(
     )
 
 
-def _before(one: Measured, found: Sequence[Measured]) -> Measured:
+def _before(one: OnStack, found: Sequence[OnStack]) -> OnStack:
     """What a stack is compared with: itself without a range restriction, or the first one."""
     plain = one.stack.side.removesuffix(MARK)
     same = [other for other in found if other.stack.side == plain and other is not one]
@@ -111,7 +111,7 @@ def _before(one: Measured, found: Sequence[Measured]) -> Measured:
 class _Figures:
     """The figures of one stack."""
 
-    def __init__(self, session: Session, campaign: Campaign, found: Measured, number: int) -> None:
+    def __init__(self, session: Session, campaign: Campaign, found: OnStack, number: int) -> None:
         self._task, self._campaign, self.found = session.card.task, campaign, found
         self._lasting = campaign.permanent and session.dataset.film
         self.rows = ran(found.rows)
@@ -238,7 +238,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _paired(first: Measured, other: _Figures) -> PairedFaults:
+def _paired(first: OnStack, other: _Figures) -> PairedFaults:
     """Compare the silent corruptions of the same faults in two stacks."""
     before = _by_inference(ran(first.rows))
     keys = list(_by_inference(other.rows).items())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +16,6 @@ from simulator.experiments.session import Session
 from simulator.faults.campaign import Campaign
 from simulator.faults.draw import Population
 from simulator.faults.inject import Injection
-from simulator.faults.measured import Measured
 from simulator.faults.rates import Rates, further, learnt, ran
 from simulator.faults.table import FaultTable
 from simulator.pipeline.executor import DEFAULT_MEMORY
@@ -26,25 +27,41 @@ DRAWN = 100_000
 """So many inferences are drawn and divided at once."""
 
 
-class OnStack:
-    """A campaign on one stack.
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What all stacks of a run have in common.
 
     Attributes:
-        population: what faults are drawn from.
-        weights: of its strata, behind the pilot of Neyman's allocation.
-
-    Args:
-        number: of the stack.
-        stack: the stack.
-        injector: puts faults into its artifact.
-        population: what faults are drawn from.
-        leader: whose pilot decides how faults are allocated; None for this stack's own.
         campaign: the campaign.
         session: the samples and the task.
         items: the samples that went through every stack.
-        clean: their records without faults.
         table: the rows are written to it.
         memory: MiB; None: the default.
+    """
+
+    campaign: Campaign
+    session: Session
+    items: Sequence[Item]
+    table: FaultTable
+    memory: int | None
+
+
+class OnStack:
+    """A campaign on one stack, and what it did.
+
+    Attributes:
+        stack: the stack.
+        injector: puts faults into its artifact.
+        population: what faults are drawn from.
+        items: the samples.
+        clean: their records without faults.
+        options: of the task's verdicts.
+        weights: of the strata, behind the pilot of Neyman's allocation.
+
+    Args:
+        number: of the stack.
+        leader: whose pilot decides how faults are allocated; None for this stack's own.
+        run: what it has in common with others.
     """
 
     def __init__(
@@ -54,25 +71,41 @@ class OnStack:
         injector: Injector,
         population: Population,
         leader: OnStack | None,
-        campaign: Campaign,
-        session: Session,
-        items: Sequence[Item],
         clean: Sequence[Record],
-        table: FaultTable,
-        memory: int | None,
+        run: Run,
     ) -> None:
-        self._number, self._stack, self._injector = number, stack, injector
-        self._session, self._items, self._clean, self._table = session, items, clean, table
-        self._campaign, self.population = campaign, population
+        self._number, self.stack, self.injector = number, stack, injector
+        self._session, self.items, self.clean, self._table = (
+            run.session,
+            run.items,
+            clean,
+            run.table,
+        )
+        self._campaign, self.population = run.campaign, population
         self._leader, self.weights = leader or self, list[float]()
-        self._memory = (memory * 2**20 if memory else DEFAULT_MEMORY) // 2
+        self._memory = (run.memory * 2**20 if run.memory else DEFAULT_MEMORY) // 2
         self._names: list[str] = []
         self._spent, self._new, self._ran = 0.0, 0, 0
-        task = session.card.task
-        self._options = campaign.options(task)
+        task, session = run.session.card.task, run.session
+        self.options = run.campaign.options(task)
         self._injection = Injection(
-            stack, injector, task, self._options, session.executor, session.workers
+            stack, injector, task, self.options, session.executor, session.workers
         )
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """The rows of all inferences, once the campaign is over."""
+        return self._rows()
+
+    @cached_property
+    def sizes(self) -> list[tuple[int, int] | None]:
+        """Rows and columns of each sample; None where it is no image."""
+        return [self._injection.size(item) for item in self.items]
+
+    @property
+    def per_second(self) -> float | None:
+        """Inferences a second; None where some were done by an earlier attempt."""
+        return self._new / self._spent if self._new == self._ran else None
 
     def canary(self) -> None:
         """Make sure that a changed weight of each layer changes an output.
@@ -80,20 +113,20 @@ class OnStack:
         Raises:
             Unsupported: one does not.
         """
-        sites = self._injector.sites
+        sites = self.injector.sites
         stored = [
             at
             for at in self.population.chosen
             if sites[at].target in (Target.WEIGHTS, Target.BIASES)
         ]
-        self._session.show.say(f"{self._stack.side}: does a flipped bit reach every layer?")
-        self._injection.canary(stored, self._items)
+        self._session.show.say(f"{self.stack.side}: does a flipped bit reach every layer?")
+        self._injection.canary(stored, self.items)
 
     def run(self, numbers: range) -> None:
         """Put in the faults of these numbers; parts of an earlier attempt are kept."""
         started, session = time.perf_counter(), self._session
-        each = len(self._items) if self._campaign.permanent else 1
-        session.show.say(f"{self._stack.side}: {self._campaign.spec.name}")
+        each = len(self.items) if self._campaign.permanent else 1
+        session.show.say(f"{self.stack.side}: {self._campaign.spec.name}")
         pilot = max(numbers.start, min(self.population.allocation.pilot, numbers.stop))
         total = self._ran + len(numbers) * each
         self._chunks(range(numbers.start, pilot), max(DRAWN // each, 1), total)
@@ -107,7 +140,7 @@ class OnStack:
             self._chunk(numbers[first - numbers.start :][:size], total)
 
     def _chunk(self, numbers: range, total: int) -> None:
-        session, items = self._session, self._items
+        session, items = self._session, self.items
         drawn = (
             self.population.draw(one, session.seed, len(items), self.weights) for one in numbers
         )
@@ -122,7 +155,7 @@ class OnStack:
 
     def again(self, fault: int, at: int) -> tuple[Impact, Any] | None:
         """Run one inference again; see :meth:`simulator.faults.inject.Injection.again`."""
-        items = self._items
+        items = self.items
         drawn = self.population.draw(fault, self._session.seed, len(items), self.weights)
         return self._injection.again(drawn, items[at])
 
@@ -136,21 +169,6 @@ class OnStack:
         rows = ran(self._rows())
         found = Rates(self._campaign, self.population, rows, done, 0, self._session.seed)
         return further(found, rows["sdc"], width)
-
-    def measured(self) -> Measured:
-        """Return all that was done."""
-        rate = self._new / self._spent if self._new == self._ran else None
-        return Measured(
-            self._stack,
-            self._injector,
-            self.population,
-            self._items,
-            self._clean,
-            [self._injection.size(item) for item in self._items],
-            self._rows(),
-            rate,
-            self._options,
-        )
 
     def _rows(self) -> pa.Table:
         return self._table.read(self._number, self._names)

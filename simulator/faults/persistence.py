@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simulator.analysis import faults
 from simulator.analysis.persistence import Frame, Mask, Rule, Severity, persistent, severity
-from simulator.faults.measured import Measured
+from simulator.faults.on_stack import OnStack
 from simulator.results.faults import Mean, Persistence, PersistentGroup, Rate
 from simulator.tasks.impact import Impact
 from simulator.tasks.task import Task
@@ -46,13 +46,13 @@ class Shot:
     missed: Mask
 
 
-def persistence(found: Measured, task: Task) -> Persistence | None:
+def persistence(found: OnStack, task: Task) -> Persistence | None:
     """Track what each fault leaves; the samples are the frames of one video, in order.
 
     A frame in which a fault was detected leaves nothing: whoever uses the answer knows of it.
 
     Args:
-        found: of a campaign of permanent faults.
+        found: a campaign of permanent faults.
         task: of the model.
 
     Returns:
@@ -70,7 +70,7 @@ def persistence(found: Measured, task: Task) -> Persistence | None:
     return _figures(tracked, _bits(found), frames)
 
 
-def shots(found: Measured, task: Task, fault: int) -> Iterator[Shot]:
+def shots(found: OnStack, task: Task, fault: int) -> Iterator[Shot]:
     """Yield every frame of the video with one fault.
 
     Args:
@@ -84,7 +84,7 @@ def shots(found: Measured, task: Task, fault: int) -> Iterator[Shot]:
         yield Shot(*answer, *tracked)
 
 
-def _changed(found: Measured) -> dict[int, int]:
+def _changed(found: OnStack) -> dict[int, int]:
     """In how many frames each fault changes what is occupied."""
     areas = [
         pc.fill_null(pc.greater(found.rows[name], 0), False)
@@ -96,24 +96,24 @@ def _changed(found: Measured) -> dict[int, int]:
     return dict(zip(faults_.tolist(), counts.tolist(), strict=True))
 
 
-def _numbers(found: Measured) -> NDArray[np.int64]:
+def _numbers(found: OnStack) -> NDArray[np.int64]:
     """The fault of each row, in ascending order."""
     return np.asarray(found.rows["fault"].to_numpy(), np.int64)
 
 
-def _bits(found: Measured) -> dict[int, int]:
+def _bits(found: OnStack) -> dict[int, int]:
     """The bit of each fault; none where several are hit together."""
     _, first = np.unique(_numbers(found), return_index=True)
     rows = found.rows.select(["fault", "bit"]).take(first).to_pylist()
     return {row["fault"]: row["bit"][0] for row in rows if len(row["bit"]) == 1}
 
 
-def _tracked(found: Measured, task: Task, fault: int) -> Severity:
+def _tracked(found: OnStack, task: Task, fault: int) -> Severity:
     blobs = (impact.blobs(answer) for _, impact, answer, _ in _answers(found, task, fault))
     return severity([frame for frame, _, _ in persistent(blobs, _RULE)])
 
 
-def _answers(found: Measured, task: Task, fault: int) -> Iterator[tuple[int, Impact, Any, bool]]:
+def _answers(found: OnStack, task: Task, fault: int) -> Iterator[tuple[int, Impact, Any, bool]]:
     """Each frame's number, its impact, the answer with the fault, and whether it was detected.
 
     Where the rows say that nothing changed, the answer is that without the fault: it was judged
@@ -132,7 +132,7 @@ def _answers(found: Measured, task: Task, fault: int) -> Iterator[tuple[int, Imp
         yield at, impact, answer, detected
 
 
-def _impact(found: Measured, task: Task, at: int) -> Impact:
+def _impact(found: OnStack, task: Task, at: int) -> Impact:
     golden = task.Impact.restored(found.clean[at])
     return task.Impact(task, found.options, golden, None, found.sizes[at])
 

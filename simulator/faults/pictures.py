@@ -1,34 +1,45 @@
-"""Drawings of the worst silent corruptions: the answer without the fault and with it."""
+"""Drawings of what faults do at their worst: single answers, and a clip over a video."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from simulator.contract import U8, Key, Panel
 from simulator.experiments.flip_pictures import painter, pictures
 from simulator.experiments.session import Session
-from simulator.faults.measured import Measured
 from simulator.faults.on_stack import OnStack
+from simulator.faults.persistence import Shot, shots
 from simulator.results.faults import FaultEvent, FaultsSummary
-from simulator.results.layout import EVENTS
+from simulator.results.layout import CLIPS, EVENTS
 from simulator.results.store import RunWriter
+from simulator.tasks.impact import WITH, WITHOUT
 
 DRAWN = 6
 """So many of each stack are drawn."""
+FRAMES = 30
+"""So many frames are shown at most: those around the largest areas."""
+EACH = 250
+"""Milliseconds of each."""
+_FALSE, _MISSED = (240, 228, 66), (0, 114, 178)
+_PALETTE = np.array([(0, 0, 0, 0), (*_FALSE, 120), (*_MISSED, 120)], np.uint8)
+_LEGEND = (
+    Key(WITHOUT, "box without the fault"),
+    Key(WITH, "box with it"),
+    Key(_FALSE, "false and stays"),
+    Key(_MISSED, "missed and stays"),
+)
 
 
 def with_pictures(
-    session: Session,
-    every: Sequence[OnStack],
-    found: Sequence[Measured],
-    summary: FaultsSummary,
-    run: RunWriter,
+    session: Session, every: Sequence[OnStack], summary: FaultsSummary, run: RunWriter
 ) -> FaultsSummary:
     """Run the worst silent corruptions of each stack again, say both answers, and draw them.
 
     Args:
         session: decodes the samples.
         every: the stacks; they put the faults in again.
-        found: what the campaign did to each.
         summary: names the corruptions.
         run: a PNG and a smaller JPEG of each are written to it, where the samples are images and a
             backend can draw.
@@ -37,14 +48,14 @@ def with_pictures(
         The summary with the answers in words and the names of the files.
     """
     stacks = dict(summary.stacks)
-    for number, (own, one) in enumerate(zip(every, found, strict=True)):
+    for number, one in enumerate(every):
         side = one.stack.side
         worst = stacks[side].worst
         if not worst:
             continue
         session.show.say(f"{side}: drawing the worst faults")
         shown = [
-            _shown(session, own, one, event, run, f"{EVENTS}/{number:02}-{rank:02}")
+            _shown(session, one, event, run, f"{EVENTS}/{number:02}-{rank:02}")
             for rank, event in enumerate(worst[:DRAWN], start=1)
         ]
         told = {"worst": [*shown, *worst[DRAWN:]]}
@@ -53,10 +64,10 @@ def with_pictures(
 
 
 def _shown(
-    session: Session, own: OnStack, found: Measured, event: FaultEvent, run: RunWriter, stem: str
+    session: Session, found: OnStack, event: FaultEvent, run: RunWriter, stem: str
 ) -> FaultEvent:
     at = next(at for at, item in enumerate(found.items) if item.name == event.sample)
-    both = own.again(event.fault, at)
+    both = found.again(event.fault, at)
     if both is None:
         return event
     impact, faulty = both
@@ -70,3 +81,58 @@ def _shown(
             told[key] = f"{stem}-fault-{event.fault}{suffix}"
             run.write_file(told[key], drawn(panels))
     return event.model_copy(update=told)
+
+
+def with_clips(
+    session: Session, every: Sequence[OnStack], summary: FaultsSummary, run: RunWriter
+) -> FaultsSummary:
+    """Draw the worst fault of each stack, where one leaves something and a backend can draw.
+
+    Args:
+        session: for its task, and to decode frames.
+        every: the stacks.
+        summary: names the worst faults.
+        run: a GIF a stack is written to it.
+
+    Returns:
+        The summary with the names of the files.
+    """
+    stacks = dict(summary.stacks)
+    for number, one in enumerate(every):
+        side = one.stack.side
+        seen = stacks[side].persistence
+        draws = painter()
+        if seen is None or seen.worst is None or draws is None:
+            continue
+        session.show.say(f"{side}: drawing the worst fault")
+        chosen = _stretch(list(shots(one, session.card.task, seen.worst)))
+        images = pictures(session, one.stack, [one.items[shot.at] for shot in chosen])
+        if images is None:
+            continue
+        panels = [_panel(one, seen.worst, *both) for both in zip(chosen, images, strict=True)]
+        name = f"{CLIPS}/{number:02}-fault-{seen.worst}.gif"
+        run.write_file(name, draws.gif(panels, EACH))
+        told = seen.model_copy(update={"clip": name})
+        stacks[side] = stacks[side].model_copy(update={"persistence": told})
+    return summary.model_copy(update={"stacks": stacks})
+
+
+def _stretch(every: Sequence[Shot]) -> Sequence[Shot]:
+    """The successive frames with the largest areas together."""
+    areas = [shot.frame.false + (shot.frame.missed or 0) for shot in every]
+    totals = np.convolve(areas, np.ones(min(FRAMES, len(areas))), "valid")
+    start = int(np.argmax(totals))
+    return every[start : start + FRAMES]
+
+
+def _panel(found: OnStack, fault: int, shot: Shot, image: U8) -> Panel:
+    told = ": NaN or Inf, detected" if shot.detected else ""
+    overlay = np.where(shot.false, 1, np.where(shot.missed, 2, 0)).astype(np.uint8)
+    return Panel(
+        image,
+        f"fault {fault}, {found.items[shot.at].name}{told}",
+        shot.impact.marks(shot.answer),
+        overlay,
+        _PALETTE,
+        _LEGEND,
+    )

@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 from simulator.analysis import gate
 from simulator.command.experiment import Experiment
-from simulator.data.folder import Item
 from simulator.errors import UserError, unknown
 from simulator.experiments.common import (
     load_stacks,
@@ -25,13 +24,12 @@ from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session
 from simulator.experiments.summary import reference_of
 from simulator.faults.campaign import MOST, Campaign, load_campaign
-from simulator.faults.clip import with_clips
 from simulator.faults.draw import Population
 from simulator.faults.experiment import FaultsOptions
 from simulator.faults.figures import summarized, vocabulary
 from simulator.faults.inject import injector_of
-from simulator.faults.on_stack import OnStack
-from simulator.faults.pictures import with_pictures
+from simulator.faults.on_stack import OnStack, Run
+from simulator.faults.pictures import with_clips, with_pictures
 from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
 from simulator.pipeline.adapted import refuse_together
@@ -115,25 +113,27 @@ class _Faults:
                 items = done.ran
                 clean = [list(done.records(at)) for at in range(len(stacks))]
                 table = FaultTable(run, session.card.task)
-                shared = (self.campaign, session, items)
+                shared = Run(self.campaign, session, items, table, asked.memory)
                 every: list[OnStack] = []
                 for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
                     leader = next((one for one in every if one.population.alike(own)), None)
-                    given = (injectors[at], own, leader, *shared, clean[at], table, asked.memory)
-                    every.append(OnStack(at, stack, *given))
+                    every.append(OnStack(at, stack, injectors[at], own, leader, clean[at], shared))
                 number = self._rounds(every)
                 session.show.say("computing the figures")
-                found = [one.measured() for one in every]
-                table.finish([one.rows for one in found])
+                table.finish([one.rows for one in every])
                 names = [stack.side for stack in stacks]
                 left_out = failures(done, names, reference_of(names))
                 left_out["skipped"] = len(done.skipped)
                 truths = [item.truth for item in items]
                 session.notes += doubt(session, session.card.task.score(clean[0], truths))
-                summary = summarized(session, self.campaign, found, number, left_out)
-                summary = self._compared(summary, plain, guarded, items)
-                summary = with_clips(session, found, summary, run)
-                summary = with_pictures(session, every, found, summary, run)
+                summary = summarized(session, self.campaign, every, number, left_out)
+                slower = {
+                    two.side: slowdown(session, one, two, items)
+                    for one, two in zip(plain, guarded, strict=False)
+                }
+                summary = summary.model_copy(update={"slowdown": slower})
+                summary = with_clips(session, every, summary, run)
+                summary = with_pictures(session, every, summary, run)
                 took = {"seconds": self.job.seconds(), "workers": session.workers}
                 of = Asked(request["arguments"], folder)
                 summary = judged(
@@ -141,20 +141,6 @@ class _Faults:
                 )
                 run.finish(summary, took)
         return summary
-
-    def _compared(
-        self,
-        summary: FaultsSummary,
-        stacks: Sequence[Stack],
-        guarded: Sequence[Stack],
-        items: Sequence[Item],
-    ) -> FaultsSummary:
-        """Add what a range restriction costs in time."""
-        slower = {
-            two.side: slowdown(self.session, one, two, items)
-            for one, two in zip(stacks, guarded, strict=False)
-        }
-        return summary.model_copy(update={"slowdown": slower})
 
     def _rounds(self, every: Sequence[OnStack]) -> int:
         """Run the campaign on every stack, and further rounds until its intervals are narrow."""

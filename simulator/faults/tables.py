@@ -1,23 +1,70 @@
-"""The table of a campaign for documents: a row for each figure, a column for each stack."""
+"""The tables of a campaign, for the screen, the page and documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from simulator.faults.screen import whole
-from simulator.report.table import Column, Table, as_csv, latex, markdown
-from simulator.results.faults import FaultGroup, FaultsSummary, FaultStack
+from simulator.report.table import FORMS, Cell, Column, Table
+from simulator.report.words import figure, share
+from simulator.results.faults import (
+    FaultEvent,
+    FaultGroup,
+    FaultsSummary,
+    FaultStack,
+    Mean,
+    Persistence,
+    Rate,
+)
+from simulator.tasks.task import TASKS
+from simulator.typed import Unit
+
+LEVELS = (0.0, 0.01, 0.05, 0.1, 0.15)
+"""Levels of persistent areas that are in tables; figures have all."""
+KINDS = {"false": "False objects", "missed": "Missed objects"}
 
 
-def _whole(summary: FaultsSummary) -> Table:
-    return whole(summary, f"{summary.model}, {summary.campaign}")
+def printed(summaries: Sequence[FaultsSummary], form: str, table: str | None = None) -> str:
+    """Return the table of a campaign for a document; CSV has every group of faults."""
+    (summary,) = summaries
+    if form == "csv":
+        return FORMS[form](every_group(summary))
+    return FORMS[form](rates(summary, f"{summary.model}, {summary.campaign}"))
 
 
-def _groups(summary: FaultsSummary) -> Table:
-    """A row for each stack and group of faults, with rates and their intervals."""
+def rates(summary: FaultsSummary, first: str = "", title: str = "") -> Table:
+    """Return a line for each figure, and a cell for each stack.
+
+    Args:
+        summary: of a campaign.
+        first: the head of the names.
+        title: of the table.
+    """
+    stacks, said = list(summary.stacks.values()), words(summary)
+    found = [
+        ("silent corruption (SDC)", [rate(one.sdc) for one in stacks]),
+        ("NaN or Inf (DUE)", [rate(one.due) for one in stacks]),
+        ("masked", [rate(one.masked) for one in stacks]),
+    ]
+    if any(one.refused.count for one in stacks):
+        found.append(("outputs refused", [rate(one.refused) for one in stacks]))
+    found += [
+        (said(name), [rate(one.further[name]) for one in stacks]) for name in stacks[0].further
+    ]
+    found += [
+        (said(name), [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity
+    ]
+    for metric in stacks[0].clean:
+        cells = [f"{share(one.clean[metric])} → {share(one.faulty[metric])}" for one in stacks]
+        found.append((f"{metric}, clean → faulty", cells))
+    columns = [Column(first), *(Column(side, Unit.SHARE) for side in summary.stacks)]
+    return Table(columns, [[name, *cells] for name, cells in found], title)
+
+
+def every_group(summary: FaultsSummary) -> Table:
+    """Return a row for each stack and group of faults, with rates and their intervals."""
     figures = ("rate", "low", "high", "count", "of")
     head = [f"{kind}_{name}" for kind in ("SDC", "DUE") for name in figures]
-    rows = []
+    rows: list[list[Cell]] = []
     for side, stack in summary.stacks.items():
         groups: Mapping[str, Mapping[str, FaultStack | FaultGroup]] = {
             "all": {"all": stack}, "bit": stack.by_bit, "layer": stack.by_layer,
@@ -34,13 +81,136 @@ def _groups(summary: FaultsSummary) -> Table:
     return Table([*map(Column, ("model", "campaign", "stack", "by", "group", *head))], rows)
 
 
-def printed(summaries: Sequence[FaultsSummary], form: str, table: str | None = None) -> str:
-    """Return the table of a campaign."""
-    return FORMS[form](summaries[0])
+def groups_of(summary: FaultsSummary, what: str) -> dict[str, dict[str, FaultGroup]]:
+    """Return the groups of each stack: by ``bit`` or by ``layer``."""
+    by_bit = what == "bit"
+    return {side: one.by_bit if by_bit else one.by_layer for side, one in summary.stacks.items()}
 
 
-FORMS: Mapping[str, Callable[[FaultsSummary], str]] = {
-    "markdown": lambda summary: markdown(_whole(summary)),
-    "latex": lambda summary: latex(_whole(summary)),
-    "csv": lambda summary: as_csv(_groups(summary)),
-}
+def groups(summary: FaultsSummary, what: str) -> Table:
+    """Return a row for each stack and group, with all its figures."""
+    names = shown(summary)
+    rows: list[list[Cell]] = [
+        [
+            side, name, one.sdc.of, rate(one.sdc), rate(one.due),
+            *(mean(one.severity[name]) for name in names),
+        ]
+        for side, found in groups_of(summary, what).items()
+        for name, one in found.items()
+    ]  # fmt: skip
+    figures = ["SDC", "DUE", *map(words(summary), names)]
+    columns = [Column("stack"), Column(what), Column("faults", Unit.COUNT), *map(Column, figures)]
+    return Table(columns, rows, f"Every {what}")
+
+
+def striking_groups(summary: FaultsSummary, what: str) -> Table:
+    """Return the groups with a silent corruption or a NaN, the most frequent first of layers."""
+    found = groups_of(summary, what)
+    names = dict.fromkeys(
+        name for by in found.values() for name, one in by.items() if one.sdc.count + one.due.count
+    )
+
+    def worst(name: str) -> float:
+        return max((by[name].sdc.rate or 0 for by in found.values() if name in by), default=0)
+
+    rows = [
+        [name, *(_pair(by.get(name)) for by in found.values())]
+        for name in sorted(names, key=int if what == "bit" else worst, reverse=True)
+    ]
+    columns = [Column(what), *(Column(side, Unit.SHARE) for side in found)]
+    return Table(columns, rows, f"By {what}: SDC | DUE in % of its faults")
+
+
+def _pair(group: FaultGroup | None) -> str:
+    return "–" if group is None else f"{share(group.sdc.rate)} | {share(group.due.rate)}"
+
+
+def events(summary: FaultsSummary, most: int = 99) -> Table:
+    """Return the worst silent corruptions of each stack."""
+    names = shown(summary)
+    rows = [
+        [
+            side, str(one.fault), one.sample, one.layer, ", ".join(map(str, one.bit)), values(one),
+            *(figure(one.severity[name], ".4g") for name in names),
+        ]
+        for side, stack in summary.stacks.items()
+        for one in stack.worst[:most]
+    ]  # fmt: skip
+    head = ("stack", "fault", "sample", "layer", "bit", "value")
+    severe = (Column(name, Unit.NUMBER) for name in map(words(summary), names))
+    return Table([*map(Column, head), *severe], rows, "The worst silent corruptions")
+
+
+def values(event: FaultEvent) -> str:
+    """Return the hit values before and after."""
+    return ", ".join(
+        " → ".join("not finite" if one is None else f"{one:.4g}" for one in both)
+        for both in zip(event.before, event.after, strict=True)
+    )
+
+
+def tracked(summary: FaultsSummary) -> dict[str, Persistence]:
+    """Return what stays over a video, of the stacks whose answers were followed."""
+    found = {side: one.persistence for side, one in summary.stacks.items()}
+    return {side: one for side, one in found.items() if one is not None}
+
+
+def over_time(summary: FaultsSummary, *, rescaled: bool) -> Table:
+    """Return a row for each stack and level: the shares of false and of missed objects.
+
+    Args:
+        summary: of a campaign of permanent faults on a video.
+        rescaled: also, where only some bits were hit, as shares of faults in all bits.
+    """
+    rescaled = rescaled and some_bits(summary)
+    rows = []
+    for side, seen in tracked(summary).items():
+        hit = summary.stacks[side].share_of_bits
+        for level, *shares in zip(seen.levels, seen.false, seen.missed, strict=True):
+            if level in LEVELS:
+                more = [rate(_times(one, hit)) for one in shares if rescaled]
+                rows.append([side, f"{level:.0%}", *map(rate, shares), *more])
+    head = ["stack", "L", *(title.lower() for title in KINDS.values())]
+    head += [f"{kind}, all bits" for kind in KINDS if rescaled]
+    title = "Over the video: faults that leave an area above L, on average"
+    return Table([*map(Column, head)], rows, title)
+
+
+def some_bits(summary: FaultsSummary) -> bool:
+    """Whether not all bits were hit in some stack that was followed over a video."""
+    return any(summary.stacks[side].share_of_bits != 1 for side in tracked(summary))
+
+
+def _times(one: Rate, by: float) -> Rate:
+    scaled = [None if end is None else end * by for end in one.ci95]
+    value = None if one.rate is None else one.rate * by
+    return one.model_copy(update={"rate": value, "ci95": scaled})
+
+
+def words(summary: FaultsSummary) -> Callable[[str], str]:
+    """Return what gives people's words for the name of a task's figure."""
+    told = TASKS[summary.task].Impact.words
+    return lambda name: told.get(name, name.replace("_", " "))
+
+
+def shown(summary: FaultsSummary) -> list[str]:
+    """Return the severities that a narrow table has room for."""
+    severity = next(iter(summary.stacks.values())).severity
+    return [name for name in TASKS[summary.task].Impact.shown if name in severity]
+
+
+def rate(one: Rate) -> str:
+    """Return a rate with its interval."""
+    low, high = one.ci95
+    if low is None or high is None:
+        return share(one.rate, 2)
+    return f"{share(one.rate, 2)} ({share(low, 2)} to {share(high, 2)})"
+
+
+def mean(one: Mean) -> str:
+    """Return a mean with its interval."""
+    low, high = one.ci95
+    if one.value is None:
+        return "–"
+    ends = "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
+    return f"{figure(one.value, '.3g')}{ends}"

@@ -2,6 +2,7 @@
 
 import shlex
 from fractions import Fraction
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -20,8 +21,7 @@ from rich.console import Console
 from scipy.ndimage import distance_transform_edt
 
 from simulator import faults
-from simulator.faults import over_time
-from simulator.faults.measured import Measured
+from simulator.faults import screen
 from simulator.faults.persistence import persistence
 from simulator.faults.table import schema
 from simulator.model.card import Card
@@ -212,7 +212,7 @@ def test_the_report_and_the_screen_tell_it(run, capsys):
     assert list(line.y) == [one.rate for one in seen.false]
     assert list(drawn(section.panels[2]).data[1].y) == seen.worst_missed
 
-    over_time.show(run.summary, Console(width=80))
+    screen.show(run.summary, "", Console(width=80))
     said = capsys.readouterr().out
     assert f"{seen.missed[0].rate:.2%} (" in said
     assert f"the worst is fault {seen.worst}, in {seen.clip}." in said
@@ -279,9 +279,9 @@ def test_a_frame_with_nan_leaves_nothing(tmp_path, detected, areas_):
         for at in range(12)
     ]
     table = pa.Table.from_pylist(rows, schema(task))
-    made = Measured(
-        None, None, None, [None] * 12, [nothing] * 12, [(64, 64)] * 12, table, None,
-        task.Impact.Options(),
+    made = SimpleNamespace(
+        items=[None] * 12, clean=[nothing] * 12, sizes=[(64, 64)] * 12, rows=table,
+        options=task.Impact.Options(),
     )  # fmt: skip
 
     found = persistence(made, task)

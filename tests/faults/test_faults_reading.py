@@ -76,7 +76,7 @@ def test_a_campaign_with_it_is_run_and_says_so(tmp_path):
     assert none.reading == {"assignment": "alficore", "threshold": 0.9999}
     assert usual.stacks["deploy"].sdc.count > 0
     assert none.stacks["deploy"].sdc.count == 0
-    assert reading(none) == ["Verdicts: assignment alficore, threshold 0.9999."]
+    assert list(reading(none)) == ["Verdicts: assignment alficore, threshold 0.9999."]
 
 
 @pytest.mark.parametrize(

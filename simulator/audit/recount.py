@@ -19,10 +19,10 @@ from simulator.audit.verdict import mismatches, same
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.failures import tallied, tried_in
 from simulator.experiments.summary import SIDES, TOTAL, reference_of
-from simulator.latency import figures
 from simulator.latency.quality import Quality
 from simulator.latency.rounds import LATENCIES, times_of
 from simulator.latency.stopping import Rule
+from simulator.latency.summary import of_times
 from simulator.latency.tail_figures import convergence, tail
 from simulator.latency.times import Times
 from simulator.results.json_text import finite
@@ -178,10 +178,7 @@ def of_rounds(
         table = pq.read_table(io.BytesIO(records))
         expected = {
             **_counted(table),
-            "latency_ms": figures.table(times),
-            "percentiles": figures.percentiles(times),
-            "ratio": figures.ratios(times),
-            "spread": figures.spread(times),
+            **of_times(times),
             "convergence": convergence(times, Rule()),
             "stacks": {side: _described(one) for side, one in times.items()},
         }

@@ -1,4 +1,4 @@
-"""Samples of a load that wait are answered in batches."""
+"""Samples of a load that wait are answered, as many at once as the stack takes."""
 
 from __future__ import annotations
 
@@ -24,27 +24,30 @@ class Batcher:
     """Collects samples, and answers as many at once as the stack's batch has.
 
     Each sample goes through the steps before the network, the batch through the network, and each
-    answer through the steps after it, all in one thread.
+    answer through the steps after it, all in one thread. A stack without batches answers each
+    sample by itself. Predictions are not used: they were recorded in the untimed pass.
 
     Args:
         executor: reads the samples.
         chain: of the stack.
         items: the samples.
-        failed: the reasons of failed inferences; appended to.
+
+    Attributes:
+        failed: the reasons of failed inferences.
     """
 
-    def __init__(
-        self, executor: Executor, chain: Chain, items: Sequence[Item], failed: list[str]
-    ) -> None:
-        at, step = next((n, r) for n, r in enumerate(chain.recipes) if isinstance(r, Batched))
-        before, after = chain.recipes[:at], chain.recipes[at + 1 :]
-        runtimes = executor.runtimes.here()
-        self._executor, self._items, self._failed = executor, items, failed
-        self._before = executor.open(plan({Arm("batch"): Chain(before)}), timed=True)
-        self._network, self._size = step.runner(runtimes), step.size
-        self._after = [recipe.open(runtimes) for recipe in after]
+    def __init__(self, executor: Executor, chain: Chain, items: Sequence[Item]) -> None:
+        steps, runtimes = chain.recipes, executor.runtimes.here()
+        at = next((n for n, step in enumerate(steps) if isinstance(step, Batched)), len(steps))
+        batched = [step for step in steps if isinstance(step, Batched)]
+        self._executor, self._items = executor, items
+        self._before = executor.open(plan({Arm("before"): Chain(steps[:at])}), timed=True)
+        self._networks = [step.runner(runtimes) for step in batched]
+        self._size = batched[0].size if batched else 1
+        self._after = [step.open(runtimes) for step in steps[at + 1 :]]
         self._waiting: deque[Waiting] = deque()
         self._arrived = threading.Condition()
+        self.failed: list[str] = []
 
     def add(self, index: int, finish: Callable[[], None]) -> None:
         """Add a sample; *finish* is called when it is answered, or failed."""
@@ -77,19 +80,18 @@ class Batcher:
                 context = self._executor.context(item)
                 (value,) = self._before.walk(context).answers()
                 ready.append((Given(item.name, value, 0), context))
-            except SampleError as error:
-                self._failed.append(f"{item.name}: {error}")
-        if not ready:
-            return
-        try:
-            answered = self._network([given for given, _ in ready])
-        except (SampleError, ModelError) as error:
-            self._failed += [f"{one.name}: {error}" for one, _ in ready]
-            return
-        for kept, (one, context) in zip(answered, ready, strict=True):
+            except (SampleError, ModelError) as error:
+                self.failed.append(f"{item.name}: {error}")
+        for network in self._networks if ready else ():
             try:
-                found = inferred(kept.outputs)
-                for step in self._after:
-                    found = step(found, context)
-            except SampleError as error:
-                self._failed.append(f"{one.name}: {error}")
+                answered = network([given for given, _ in ready])
+            except (SampleError, ModelError) as error:
+                self.failed += [f"{one.name}: {error}" for one, _ in ready]
+                return
+            for kept, (one, context) in zip(answered, ready, strict=True):
+                try:
+                    found = inferred(kept.outputs)
+                    for step in self._after:
+                        found = step(found, context)
+                except SampleError as error:
+                    self.failed.append(f"{one.name}: {error}")

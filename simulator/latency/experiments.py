@@ -35,7 +35,12 @@ def _rounds(text: str) -> int | Literal["auto"]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatencyOptions(Stacks, OneModel, Under, Gate):
+class TimedOptions(Stacks, OneModel, Under, Gate):
+    """What every experiment takes that times its stacks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatencyOptions(TimedOptions):
     """What ``simulate latency`` takes."""
 
     scenario: Annotated[str, Option(
@@ -93,7 +98,7 @@ class Latency(Experiment[LatencyOptions]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TailOptions(Stacks, OneModel, Under, Gate):
+class TailOptions(TimedOptions):
     """What ``simulate tail`` takes."""
 
     deadlines_ms: Annotated[Sequence[float], Option(

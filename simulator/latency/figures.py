@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,8 @@ from scipy import stats
 
 from simulator.latency.single_stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times
+from simulator.results.shared import Latency
+from simulator.results.timed import Collections, Conditions, Percentile, Ratio, Spread
 from simulator.results.times import Ints
 from simulator.statistics.percentiles import (
     MS,
@@ -27,14 +28,13 @@ from simulator.statistics.percentiles import (
 Floats = NDArray[np.float64]
 
 
-def table(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Return ``latency_ms``: percentiles, mean, minimum and maximum by stack and stage.
-
-    They are in milliseconds, of all answers in all rounds. A percentile for which there are too
-    few answers is None.
-    """
+def table(times: Mapping[str, Times]) -> dict[str, dict[str, Latency]]:
+    """Return the latencies by stack and stage, of all answers in all rounds."""
     return {
-        side: {stage: figures(found.answered(stage)) for stage in (TOTAL, *found.stages)}
+        side: {
+            stage: Latency.model_validate(figures(found.answered(stage)))
+            for stage in (TOTAL, *found.stages)
+        }
         for side, found in times.items()
     }
 
@@ -54,41 +54,30 @@ def missing(times: Mapping[str, Times]) -> dict[str, str]:
     return why
 
 
-def percentiles(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Return the percentiles of each stack's total time, with their bounds.
-
-    Each has ``ms``, ``ci95`` from order statistics, ``early_stopping_ms`` (LoadGen's estimate,
-    above the true percentile with 99 % confidence) and ``needs``, how many more samples it needs.
-    The first three are None where ``needs`` is not 0; ``ci95`` also where no interval is possible.
-    """
-    return {side: _bounds(found.answered()) for side, found in times.items()}
+def percentiles(times: Mapping[str, Times]) -> dict[str, dict[str, Percentile]]:
+    """Return the percentiles of each stack's total time, with their bounds."""
+    return {
+        side: {name(p): _bounded(np.sort(found.answered()), p) for p in PERCENTILES}
+        for side, found in times.items()
+    }
 
 
-def _bounds(ns: Ints) -> dict[str, Any]:
-    ranked = np.sort(ns)
-    found = {}
-    for p in PERCENTILES:
-        value, bound, ends = percentile(ranked, p), early_stopping(ranked, p), interval(ranked, p)
-        known = value is not None
-        found[name(p)] = {
-            "ms": None if value is None else value / MS,
-            "ci95": [end / MS for end in ends] if ends and known else None,
-            "early_stopping_ms": None if bound is None else bound / MS,
-            "needs": max(0, samples_needed(p) - len(ns)),
-        }
-    return found
+def _bounded(ranked: Ints, p: float) -> Percentile:
+    value, bound, ends = percentile(ranked, p), early_stopping(ranked, p), interval(ranked, p)
+    return Percentile(
+        ms=None if value is None else value / MS,
+        ci95=[end / MS for end in ends] if ends and value is not None else None,
+        early_stopping_ms=None if bound is None else bound / MS,
+        needs=max(0, samples_needed(p) - len(ranked)),
+    )
 
 
-def ratios(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Compare each stack's time for a round with the first stack's time for the same round.
+def ratios(times: Mapping[str, Times]) -> dict[str, Ratio]:
+    """Compare each further stack's time for a round with the first stack's for the same round.
 
     Stacks take turns within a round, so that a slow phase of the machine affects all of them.
-
-    Returns:
-        For each further stack: ``to``, the first stack; ``value``, the geometric mean over rounds
-        of its time divided by the first stack's; ``ci95`` (None with one round); and ``rounds``.
-        Samples that failed in either stack are left out. Empty where stacks were not measured
-        together.
+    Samples that failed in either stack are left out, and so are stacks that were not measured
+    together with the first.
 
     Source:
         Student's t on the logarithms; rounds are the units, because neighbouring samples are not
@@ -97,67 +86,51 @@ def ratios(times: Mapping[str, Times]) -> dict[str, Any]:
     (first, base), *others = times.items()
     found = {}
     for side, other in others:
-        if not _together(base, other):
+        if not (base.measured and other.measured and base.rounds == other.rounds):
             continue
         both = (base.total != NEVER) & (other.total != NEVER)
         sums = [np.where(both, one.total, 0).sum(axis=1, dtype=np.float64) for one in (base, other)]
         kept = (sums[0] > 0) & (sums[1] > 0)
         logs = np.log(sums[1][kept] / sums[0][kept])
         if logs.size:
-            found[side] = {
-                "to": first,
-                "value": float(np.exp(logs.mean())),
-                "ci95": _student(logs),
-                "rounds": int(logs.size),
-            }
+            found[side] = Ratio(
+                to=first,
+                value=float(np.exp(logs.mean())),
+                ci95=_student(logs),
+                rounds=logs.size,
+            )
     return found
 
 
-def spread(times: Mapping[str, Times]) -> dict[str, Any]:
-    """Return how far rounds differ, due to clock frequency, heat and other programs.
-
-    Returns:
-        For each stack ``medians_ms``, the median of each round; and ``range``, (largest - smallest)
-        / median of these medians, None with one round or where that median is 0.
-    """
+def spread(times: Mapping[str, Times]) -> dict[str, Spread]:
+    """Return how far rounds differ, due to clock frequency, heat and other programs."""
     found = {}
     for side, one in times.items():
         rounds = [row[row != NEVER] for row in one.total]
         medians = np.array([np.median(row) for row in rounds if row.size]) / MS
         known = len(medians) > 1 and np.median(medians) > 0
         wide = float(np.ptp(medians) / np.median(medians)) if known else None
-        found[side] = {"medians_ms": medians.tolist(), "range": wide}
+        found[side] = Spread(medians_ms=medians.tolist(), range=wide)
     return found
 
 
-def conditions(rounds: Sequence[Round]) -> dict[str, Any] | None:
-    """Sum up what may have disturbed the rounds; None where nothing was measured here.
-
-    Returns:
-        ``collections`` of Python's garbage collector (``count``, ``ms``, ``longest_ms``,
-        ``samples`` during which one ran); ``preempted``, involuntary context switches; and the
-        smallest and the largest ``load`` (average of a minute) and ``mhz`` of the processors.
-    """
+def conditions(rounds: Sequence[Round]) -> Conditions | None:
+    """Sum up what may have disturbed the rounds; None where nothing was measured here."""
     if not rounds:
         return None
     every = [one.conditions for one in rounds]
     pauses = [one["collections"] for one in every]
     mhz = [value for one in every for value in one["mhz"]]
     loads = [one["load"] for one in every]
-    return {
-        "collections": {
+    return Conditions(
+        collections=Collections(
             **{key: sum(one[key] for one in pauses) for key in ("count", "ms", "samples")},
-            "longest_ms": max(one["longest_ms"] for one in pauses),
-        },
-        "preempted": sum(one["preempted"] for one in every),
-        "load": [min(loads), max(loads)],
-        "mhz": [min(mhz), max(mhz)] if mhz else None,
-    }
-
-
-def _together(one: Times, other: Times) -> bool:
-    """Whether two stacks took turns in the same rounds."""
-    return one.measured and other.measured and one.rounds == other.rounds
+            longest_ms=max(one["longest_ms"] for one in pauses),
+        ),
+        preempted=sum(one["preempted"] for one in every),
+        load=[min(loads), max(loads)],
+        mhz=[min(mhz), max(mhz)] if mhz else None,
+    )
 
 
 def _student(logs: Floats) -> list[float] | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,11 @@ from simulator.experiments.common import run_and_keep
 from simulator.experiments.session import Answers, Session, answers
 from simulator.latency import rounds
 from simulator.latency.inputs import Inputs
-from simulator.latency.pace import RoundPolicy
+from simulator.latency.job import Measurement
+from simulator.latency.pace import Pace
 from simulator.latency.recorded import load_times
 from simulator.latency.single_stream import Round, SingleStream
-from simulator.latency.summary import Timed, in_rounds, vocabulary
+from simulator.latency.summary import Timed
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_together
@@ -32,23 +33,23 @@ from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT
 
 SAMPLES = "samples.parquet"
+R = TypeVar("R", bound=LatencySummary)
 
 
-class InRounds:
+class InRounds(Measurement[R]):
     """Measures in SingleStream, round after round.
 
+    The untimed pass gives the predictions and finds samples that have to be skipped. Rounds of an
+    earlier attempt are kept; each new round is written to disk before the next begins.
+
     Args:
-        policy: a function from the number of samples to what decides the number of rounds.
+        pace: a function from the number of samples to what decides the number of rounds.
         tables: recorded latencies, by stack; such a stack is not measured. None where the
             experiment takes no recorded latencies.
     """
 
-    shape: ClassVar[type[LatencySummary]] = LatencySummary
-
-    def __init__(
-        self, policy: Callable[[int], RoundPolicy], tables: Mapping[str, Path] | None
-    ) -> None:
-        self._policy, self._tables = policy, tables
+    def __init__(self, pace: Callable[[int], Pace], tables: Mapping[str, Path] | None) -> None:
+        self._pace, self._tables = pace, tables
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
         """Refuse batches, and a recorded stack without latencies.
@@ -67,118 +68,78 @@ class InRounds:
                 how = "simulate tail takes latencies with --times"
             raise DataError(f"{replayed.path}: no latency was recorded; {how}")
 
-    def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
-        """Return the names of the run's figures, to check gate rules before it is run."""
-        return vocabulary(sides)
+    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> R:
+        """Measure the rounds and compute the figures.
 
-    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> LatencySummary:
-        """Measure the rounds and compute the figures."""
-        timed = measure_rounds(session, stacks, run, self._policy, self._tables)
+        Raises:
+            DataError: every sample was skipped, all timed inferences of a stack failed, or recorded
+                latencies cannot be used.
+            ModelError: a runtime fails; the rounds before are kept.
+        """
+        names = [stack.side for stack in stacks]
+        done = run_and_keep(session, session.plan(stacks), run, timed=False)
+        found = answers(session.card.task, names, done)
+        inputs = _inputs(session, found.items)
+        run.write_table(SAMPLES, pa.table({"sample": list(inputs.names), **inputs.sizes}))
+        times = self._recorded(stacks, found.items)
+        live = [stack for stack in stacks if stack.side not in times]
+        measured = self._measure(session, live, found.items, run) if live else []
+        rounds.merge(run, times, inputs.names)
+        of_live = dict(zip((one.side for one in live), of_rounds(measured, len(live)), strict=True))
+        times |= of_live
+        for name in names:
+            _refuse_failed(name, times[name], found.items, measured)
+        odd = _changed_answers(found, list(of_live), measured)
         session.show.say("computing the figures")
-        return self.shape.model_validate(self.figures(session, stacks, timed))
+        ordered = {name: times[name] for name in names}
+        return self.summarize(session, stacks, Timed(found, done, ordered, measured, inputs, odd))
 
-    def figures(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
-        """Return the fields of the summary."""
-        return in_rounds(session, stacks, timed)
+    @abstractmethod
+    def summarize(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> R:
+        """Compute the figures."""
 
+    def _recorded(self, stacks: Sequence[Stack], items: Sequence[Item]) -> dict[str, Times]:
+        """The times of stacks that were recorded on a device."""
+        found = {side: load_times(path, items) for side, path in (self._tables or {}).items()}
+        steps = timed_steps()
+        for stack in stacks:
+            replayed = recorded.recording(stack.profile, stack.choices, Stage.RUNTIME)
+            if stack.side in found or replayed is None:
+                continue
+            ns = np.full((1, len(items), len(steps)), ABSENT, np.int64)
+            for stage in replayed.stages:
+                column = steps.index(stage)
+                ns[0, :, column] = [replayed.latency(item, stage) for item in items]
+            found[stack.side] = of_stages(ns, replayed.path.name)
+        return found
 
-def measure_rounds(
-    session: Session,
-    stacks: Sequence[Stack],
-    run: RunWriter,
-    policy: Callable[[int], RoundPolicy],
-    tables: Mapping[str, Path] | None,
-) -> Timed:
-    """Run every sample once untimed, then in timed rounds in SingleStream.
+    def _measure(
+        self, session: Session, live: Sequence[Stack], items: Sequence[Item], run: RunWriter
+    ) -> list[Round]:
+        pace = self._pace(len(items))
+        sides, samples = [stack.side for stack in live], [item.name for item in items]
+        measured = rounds.kept(run.folder, sides, samples)
+        chains = [session.disturbed(stack.chain) for stack in live]
+        stream = SingleStream(session.executor, chains, items, session.seed)
+        each = len(live) * len(items)
+        if not pace.enough(of_rounds(measured, len(live))):
+            session.show.say("warming up")
+            stream.warm_up()
+            gc.freeze()  # do not scan existing objects in every round again: that takes 0.1 s
+        try:
+            while not pace.enough(of_rounds(measured, len(live))):
+                before = len(measured) * each
+                session.show.say(f"round {len(measured) + 1}{pace.progress}")
 
-    The untimed pass gives the predictions and finds samples that have to be skipped. Rounds of an
-    earlier attempt are kept; each new round is written to disk before the next begins.
+                def advance(now: int, before: int = before) -> None:
+                    session.show.advance(before + now, pace.rounds * each)
 
-    Args:
-        session: the model and the samples.
-        stacks: the stacks to be measured.
-        run: records and rounds are written to it.
-        policy: a function from the number of samples to what decides the number of rounds.
-        tables: recorded latencies, by stack; such a stack is not measured.
-
-    Raises:
-        DataError: every sample was skipped, all timed inferences of a stack failed, or recorded
-            latencies cannot be used.
-        ModelError: a runtime fails; the rounds before are kept.
-    """
-    names = [stack.side for stack in stacks]
-    done = run_and_keep(session, session.plan(stacks), run, timed=False)
-    found = answers(session.card.task, names, done)
-    inputs = _inputs(session, found.items)
-    run.write_table(SAMPLES, _table(inputs))
-    known = _recorded(stacks, found.items, tables)
-    live = [stack for stack in stacks if stack.side not in known]
-    measured = _measure(session, live, found.items, run, policy(len(found.items))) if live else []
-    rounds.merge(run, known, inputs.names)
-    taken = of_rounds(measured, len(live)) if live else []
-    times = dict(zip((stack.side for stack in live), taken, strict=True))
-    odd = _changed_answers(found, list(times), measured)
-    ordered = {name: times[name] if name in times else known[name] for name in names}
-    for name, one in ordered.items():
-        if not one.answered().size:
-            why = next(
-                f"{found.items[sample].name}: {why}"
-                for rounded in measured
-                for (_, sample), why in rounded.failed.items()
-            )
-            raise DataError(
-                f"{name}: all {one.total.size:,} timed inferences failed; the first: {why}"
-            )
-    return Timed(found, done, ordered, measured, inputs, odd)
-
-
-def _measure(
-    session: Session,
-    live: Sequence[Stack],
-    items: Sequence[Item],
-    run: RunWriter,
-    policy: RoundPolicy,
-) -> list[Round]:
-    sides, samples = [stack.side for stack in live], [item.name for item in items]
-    measured = rounds.kept(run.folder, sides, samples)
-    chains = [session.disturbed(stack.chain) for stack in live]
-    stream = SingleStream(session.executor, chains, items, session.seed)
-    each, total = len(live) * len(items), policy.max_rounds * len(live) * len(items)
-    if not policy.enough(of_rounds(measured, len(live)) if measured else []):
-        session.show.say("warming up")
-        stream.warm_up()
-        gc.freeze()  # do not scan existing objects in every round again: that takes 0.1 s
-    try:
-        while not policy.enough(of_rounds(measured, len(live)) if measured else []):
-            session.show.say(f"round {len(measured) + 1}{policy.progress}")
-            before = len(measured) * each
-            one = stream.round(len(measured), partial(_advance, session, before, total))
-            rounds.keep(run, one, sides, samples)
-            measured.append(one)
-    finally:
-        gc.unfreeze()
-    return measured
-
-
-def _advance(session: Session, before: int, total: int, now: int) -> None:
-    session.show.advance(before + now, total)
-
-
-def _recorded(
-    stacks: Sequence[Stack], items: Sequence[Item], tables: Mapping[str, Path] | None
-) -> dict[str, Times]:
-    found = {side: load_times(path, items) for side, path in (tables or {}).items()}
-    steps = timed_steps()
-    for stack in stacks:
-        replayed = recorded.recording(stack.profile, stack.choices, Stage.RUNTIME)
-        if stack.side in found or replayed is None:
-            continue
-        ns = np.full((1, len(items), len(steps)), ABSENT, np.int64)
-        for stage in replayed.stages:
-            column = steps.index(stage)
-            ns[0, :, column] = [replayed.latency(item, stage) for item in items]
-        found[stack.side] = of_stages(ns, replayed.path.name)
-    return found
+                one = stream.round(len(measured), advance)
+                rounds.keep(run, one, sides, samples)
+                measured.append(one)
+        finally:
+            gc.unfreeze()
+        return measured
 
 
 def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
@@ -192,8 +153,17 @@ def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
     return Inputs([item.name for item in items], measures, modality.length)
 
 
-def _table(inputs: Inputs) -> pa.Table:
-    return pa.table({"sample": list(inputs.names), **inputs.sizes})
+def _refuse_failed(
+    name: str, times: Times, items: Sequence[Item], measured: Sequence[Round]
+) -> None:
+    if times.answered().size:
+        return
+    why = next(
+        f"{items[sample].name}: {why}"
+        for one in measured
+        for (_, sample), why in one.failed.items()
+    )
+    raise DataError(f"{name}: all {times.total.size:,} timed inferences failed; the first: {why}")
 
 
 def _changed_answers(

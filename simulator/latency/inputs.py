@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from simulator.latency.figures import Floats
 from simulator.latency.times import Times
+from simulator.results.timed import EqualSize, InputEffect, Instances, LengthEffect, SizeEffect
 from simulator.statistics.density import fit, pairwise
 from simulator.statistics.percentiles import MS
 
@@ -45,19 +45,19 @@ class Inputs:
         return width * height
 
 
-def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, Any]:
+def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, InputEffect]:
     """Return, for each stack, how its latency depends on the input.
 
     Source:
         The questions of figures 2 to 4 of Yang et al., arXiv 2212.13925.
     """
     return {
-        side: {
-            "size": None if inputs.pixels is None else regression(inputs.pixels, medians(found)),
-            **({"length": of_length(inputs, medians(found))} if inputs.length else {}),
-            "equal_size": equal_size(found, inputs),
-            "instances": instances(found, inputs),
-        }
+        side: InputEffect(
+            size=None if inputs.pixels is None else regression(inputs.pixels, medians(found)),
+            length=of_length(inputs, medians(found)) if inputs.length else None,
+            equal_size=equal_size(found, inputs),
+            instances=instances(found, inputs),
+        )
         for side, found in times.items()
     }
 
@@ -68,61 +68,54 @@ def medians(times: Times) -> Floats:
     return found
 
 
-def regression(pixels: Floats, ms: Floats) -> dict[str, Any] | None:
-    """Fit a line to the samples' medians.
+def regression(pixels: Floats, ms: Floats) -> SizeEffect | None:
+    """Fit a line to the samples' medians over their size.
 
     Args:
         pixels: (n,) size of each image.
         ms: (n,) median latency of each image.
 
     Returns:
-        ``ms_per_megapixel`` with ``ci95``, ``intercept_ms``, ``r2`` (the share of the variance that
-        the size explains) and ``p`` for a slope of 0. None with fewer than three images, or where
-        all have the same size.
+        None with fewer than three images, or where all have the same size.
 
     Source:
         Least squares, ``scipy.stats.linregress``.
     """
-    found = _line(pixels / MEGA, ms)
-    return None if found is None else {"ms_per_megapixel": found.pop("slope"), **found}
-
-
-def of_length(inputs: Inputs, ms: Floats) -> dict[str, Any] | None:
-    """Fit a line to the samples' medians over their length.
-
-    Returns:
-        As :func:`regression`, with ``unit``, and ``ms_per_thousand`` of these units.
-    """
-    found = _line(np.array(inputs.sizes[inputs.length], np.float64) / 1e3, ms)
-    if found is None:
+    line = _line(pixels / MEGA, ms)
+    if line is None:
         return None
-    return {"unit": inputs.length, "ms_per_thousand": found.pop("slope"), **found}
+    slope, ci95, intercept, r2, p = line
+    return SizeEffect(ms_per_megapixel=slope, ci95=ci95, intercept_ms=intercept, r2=r2, p=p)
 
 
-def _line(sizes: Floats, ms: Floats) -> dict[str, Any] | None:
+def of_length(inputs: Inputs, ms: Floats) -> LengthEffect | None:
+    """Fit a line to the samples' medians over their length; see :func:`regression`."""
+    unit = inputs.length
+    line = _line(np.array(inputs.sizes[unit], np.float64) / 1e3, ms)
+    if line is None:
+        return None
+    slope, ci95, intercept, r2, p = line
+    return LengthEffect(
+        unit=unit, ms_per_thousand=slope, ci95=ci95, intercept_ms=intercept, r2=r2, p=p
+    )
+
+
+def _line(sizes: Floats, ms: Floats) -> tuple[float, list[float], float, float, float] | None:
+    """Slope with its 95 % interval, intercept, share of the variance, and p for a slope of 0."""
     if len(sizes) < 3 or not np.ptp(sizes):
         return None
     if not np.ptp(ms):
-        return {
-            "slope": 0.0, "ci95": [0.0, 0.0], "intercept_ms": float(ms[0]), "r2": 0.0, "p": 1.0,
-        }  # fmt: skip
+        return 0.0, [0.0, 0.0], float(ms[0]), 0.0, 1.0
     line = stats.linregress(sizes, ms)
     half = stats.t.ppf(0.975, len(ms) - 2) * line.stderr
-    return {
-        "slope": float(line.slope),
-        "ci95": [float(line.slope - half), float(line.slope + half)],
-        "intercept_ms": float(line.intercept),
-        "r2": float(line.rvalue**2),
-        "p": float(line.pvalue),
-    }
+    ends = [float(line.slope - half), float(line.slope + half)]
+    return line.slope, ends, line.intercept, line.rvalue**2, line.pvalue
 
 
-def equal_size(times: Times, inputs: Inputs) -> dict[str, Any] | None:
+def equal_size(times: Times, inputs: Inputs) -> EqualSize | None:
     """Return how far instances of the most frequent size differ, which size cannot explain.
 
-    Returns:
-        ``width``, ``height``, ``instances``, and of their medians the ``min_ms``, ``median_ms`` and
-        ``max_ms``; None where no two images have the same size, or samples are not images.
+    None where no two images have the same size, or samples are not images.
     """
     if inputs.pixels is None:
         return None
@@ -133,20 +126,17 @@ def equal_size(times: Times, inputs: Inputs) -> dict[str, Any] | None:
         return None
     among = medians(times)[which.ravel() == most]
     width, height = known[most].tolist()
-    return {
-        "width": width, "height": height, "instances": int(counts[most]),
-        "min_ms": float(among.min()), "median_ms": float(np.median(among)),
-        "max_ms": float(among.max()),
-    }  # fmt: skip
+    return EqualSize(
+        width=width, height=height, instances=int(counts[most]),
+        min_ms=among.min(), median_ms=float(np.median(among)), max_ms=among.max(),
+    )  # fmt: skip
 
 
-def instances(times: Times, inputs: Inputs) -> dict[str, Any] | None:
+def instances(times: Times, inputs: Inputs) -> Instances | None:
     """Return how far the latency distributions of instances are apart, in pairs.
 
-    Returns:
-        ``samples``, up to 24, evenly spread over the sizes from small to large; and ``rjsd``, the
-        matrix of their root Jensen-Shannon divergences in base 2 (0 to 1). None with fewer than 5
-        rounds.
+    They are up to :data:`COMPARED`, evenly spread over the sizes from small to large; None with
+    fewer than :data:`ROUNDS_NEEDED` rounds.
     """
     if times.rounds < ROUNDS_NEEDED:
         return None
@@ -154,4 +144,4 @@ def instances(times: Times, inputs: Inputs) -> dict[str, Any] | None:
     order = np.argsort(size, kind="stable")
     chosen = order[np.unique(np.linspace(0, len(order) - 1, COMPARED).astype(np.int64))]
     apart = pairwise(fit(times.finite()[:, chosen]))
-    return {"samples": [inputs.names[at] for at in chosen], "rjsd": apart.round(4).tolist()}
+    return Instances(samples=[inputs.names[at] for at in chosen], rjsd=apart.round(4).tolist())

@@ -1,28 +1,33 @@
-"""Shared by the timed experiments: loading their stacks, and running them."""
+"""What the timed experiments share: how they are run, whatever it is that they measure."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from simulator.analysis import gate
-from simulator.command.options import given
+from simulator.command.options import declared, given
 from simulator.contract import Stage
+from simulator.contract.stage import timed_steps
 from simulator.digests import sha256
 from simulator.errors import UserError
 from simulator.experiments.common import manifest, refuse_missing, variants
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.session import Session
-from simulator.latency.recorded import check_table
+from simulator.latency.experiments import TimedOptions
+from simulator.latency.times import TOTAL
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
+from simulator.statistics.percentiles import PERCENTILES, name
 
 LARGEST = 1e9
 """The limit for milliseconds (11 days), seconds, minutes and arrivals per second."""
+S = TypeVar("S", bound=Summary)
 
 
 def positive(option: str, value: float) -> None:
@@ -44,55 +49,36 @@ def is_recorded(chosen: Chosen) -> bool:
     return recorded.recording(*chosen, Stage.RUNTIME) is not None
 
 
-def logs(given: Sequence[str], sides: Mapping[str, Chosen]) -> dict[str, Path]:
-    """Read the values of ``--times``.
+class Measurement(ABC, Generic[S]):
+    """How one of the timed experiments measures.
 
-    Args:
-        given: ``[STACK=]FILE`` of each table of recorded latencies.
-        sides: the stacks of the run.
-
-    Returns:
-        The files, by stack.
-
-    Raises:
-        UserError: a stack is not one of the run's, or none is named where there are several.
-        DataError: a file is not such a table.
+    Attributes:
+        shape: the model of its summary.
     """
-    found: dict[str, Path] = {}
-    for one in given:
-        side, equals, file = one.partition("=")
-        if not equals:
-            side, file = next(iter(sides)), one
-        if side not in sides or not file or (not equals and len(sides) > 1):
-            raise UserError(
-                f"--times {one}: STACK=FILE expected, with STACK one of {', '.join(sides)}"
-            )
-        if side in found:
-            raise UserError(f"--times {one}: {side} already has a log")
-        check_table(Path(file))
-        found[side] = Path(file)
-    return found
 
+    shape: ClassVar[type[Summary]]
 
-S = TypeVar("S", bound=Summary)
-T_co = TypeVar("T_co", bound=Summary, covariant=True)
-
-
-class Measurement(Protocol[T_co]):
-    """How one of the timed experiments measures."""
-
-    @property
-    def shape(self) -> type[T_co]:
-        """The model of its summary."""
-
+    @abstractmethod
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
         """Raise a UserError if it is not possible with these stacks, this model or these data."""
 
-    def vocabulary(self, sides: Sequence[str], session: Session) -> Mapping[str, Sequence[str]]:
+    def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
         """Return the names of the run's figures; see :func:`simulator.analysis.gate.check`."""
+        return vocabulary(sides)
 
-    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> T_co:
+    @abstractmethod
+    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> S:
         """Measure, and return the summary without its gate."""
+
+
+def vocabulary(sides: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the names of figures that every timed run has."""
+    return {
+        "stack": sides,
+        "other stack": sides[1:],
+        "stage": (TOTAL, *timed_steps()),
+        "percentile": [name(p) for p in PERCENTILES],
+    }
 
 
 def timed_job(job: Job, sides: Mapping[str, Chosen], measurement: Measurement[S]) -> Result[S]:
@@ -113,7 +99,8 @@ def timed_job(job: Job, sides: Mapping[str, Chosen], measurement: Measurement[S]
     refuse_missing(sides.values())
     folder = job.folder(job.experiment.name, sides)
     job.refuse_taken(folder)
-    own = vars(type(asked))["__annotations__"].keys() - {"times"}  # the manifest has its digests
+    logs = [Path(one.partition("=")[2]) for one in getattr(asked, "times", ())]
+    own = declared(type(asked)).keys() - declared(TimedOptions).keys() - {"times"}
     with job.session() as session:
         measurement.check(sides, session)
         gate.check(rules, measurement.shape, measurement.vocabulary(list(sides), session))
@@ -121,9 +108,7 @@ def timed_job(job: Job, sides: Mapping[str, Chosen], measurement: Measurement[S]
         start = manifest(stacks, session, asked.overrides) | {
             "request": job.request(),
             "measuring": {one.name: value for one, value in given(asked) if one.name in own},
-            "times": {
-                one: sha256(Path(one.partition("=")[2])) for one in getattr(asked, "times", ())
-            },
+            "times": dict(zip(getattr(asked, "times", ()), map(sha256, logs), strict=True)),
         }
         with job.writer(folder, start, session) as run:
             found = measurement.measure(session, stacks, run)

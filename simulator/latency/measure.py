@@ -12,18 +12,18 @@ from simulator.contract import Load, Scenario
 from simulator.errors import UserError, unknown
 from simulator.experiments.common import load_stacks
 from simulator.experiments.job import Job, Result
-from simulator.latency import job as timing
+from simulator.experiments.session import Session
 from simulator.latency.experiments import LatencyOptions
 from simulator.latency.in_rounds import InRounds
-from simulator.latency.pace import FixedRounds
+from simulator.latency.job import is_recorded, positive, timed_job
+from simulator.latency.pace import Pace
+from simulator.latency.summary import Timed, summarize
 from simulator.latency.under_load import UnderLoad
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import Chosen, Stack
 from simulator.profile.implementations import choose
 from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.statistics.percentiles import MS
 
-QUERIES = 1024
-"""MLPerf's ``min_query_count`` of SingleStream; more than the 662 that a p99 needs."""
 ROUNDS = 5
 """The smallest number of rounds; a ratio's interval and the spread are computed over rounds."""
 
@@ -43,22 +43,26 @@ def latency(
         raise UserError(f"--queries must be at least 1, got {queries}")
     if scenario not in list(Scenario):
         raise UserError(unknown("scenario", scenario, list(Scenario)))
-    single, own = scenario == Scenario.SINGLE_STREAM, (asked.qps, asked.deadline_ms)
-    if single and (own != (None, None) or asked.seconds):
-        raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
-    load = None if single else _load(Scenario(scenario), queries, asked.seconds, *own)
+    load = _load(Scenario(scenario), asked)
     if asked.batch and scenario != Scenario.OFFLINE:
         raise UserError("--batch is for Offline: the others send one sample at a time")
     sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
     if asked.batch:
         sides = _in_batches(sides, asked.batch)
-    if asked.limit is None and not all(map(timing.is_recorded, sides.values())):
+    if asked.limit is None and not all(map(is_recorded, sides.values())):
         asked = asked.without(limit=max(1, queries // ROUNDS))
     job = Job(experiment, asked)
     if load is not None:
-        return timing.timed_job(job, sides, UnderLoad(load))
-    rounds = InRounds(lambda samples: FixedRounds(max(ROUNDS, math.ceil(queries / samples))), None)
-    return timing.timed_job(job, sides, rounds)
+        return timed_job(job, sides, UnderLoad(load))
+    rounds = _Latency(lambda samples: Pace(max(ROUNDS, math.ceil(queries / samples))), None)
+    return timed_job(job, sides, rounds)
+
+
+class _Latency(InRounds[LatencySummary]):
+    shape = LatencySummary
+
+    def summarize(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> LatencySummary:
+        return summarize(session, stacks, timed)
 
 
 def _in_batches(sides: Mapping[str, Chosen], batches: Sequence[int]) -> dict[str, Chosen]:
@@ -67,8 +71,9 @@ def _in_batches(sides: Mapping[str, Chosen], batches: Sequence[int]) -> dict[str
     Raises:
         UserError: a batch is no positive number, comes twice, or is not for the stack's runtime.
     """
+    words = ",".join(map(str, batches))
     if min(batches) < 1 or len(set(batches)) < len(batches):
-        raise UserError(f"--batch: different numbers from 1 up expected, got {_words(batches)}")
+        raise UserError(f"--batch: different numbers from 1 up expected, got {words}")
     found = {}
     for side, (profile, _) in sides.items():
         for size in batches:
@@ -79,23 +84,23 @@ def _in_batches(sides: Mapping[str, Chosen], batches: Sequence[int]) -> dict[str
     return found
 
 
-def _words(batches: Sequence[int]) -> str:
-    return ",".join(map(str, batches))
-
-
-def _load(
-    scenario: Scenario, queries: int, seconds: float, qps: float | None, deadline_ms: float | None
-) -> Load:
-    given = {"--seconds": seconds or None, "--qps": qps, "--deadline-ms": deadline_ms}
+def _load(scenario: Scenario, asked: LatencyOptions) -> Load | None:
+    """Return the load of Offline or Server; None in SingleStream."""
+    deadline_ms = asked.deadline_ms
+    given = {"--seconds": asked.seconds or None, "--qps": asked.qps, "--deadline-ms": deadline_ms}
+    if scenario is Scenario.SINGLE_STREAM:
+        if any(value is not None for value in given.values()):
+            raise UserError("--qps, --deadline-ms and --seconds are for Offline and Server")
+        return None
     for option, value in given.items():
         if value is not None:
-            timing.positive(option, value)
+            positive(option, value)
     if scenario is Scenario.SERVER:
         if missing := [option for option in ("--qps", "--deadline-ms") if given[option] is None]:
             raise UserError(f"Server needs {' and '.join(missing)}")
     elif deadline_ms is not None:
         raise UserError("--deadline-ms is for Server: Offline sends all samples at once")
-    elif seconds and qps is None:
+    elif asked.seconds and asked.qps is None:
         raise UserError("Offline with --seconds needs --qps, the expected rate")
     deadline = None if deadline_ms is None else max(1, round(deadline_ms * MS))
-    return Load(scenario, 1, queries, seconds, 0, qps, deadline)
+    return Load(scenario, 1, asked.queries, asked.seconds, 0, asked.qps, deadline)

@@ -86,12 +86,15 @@ def times_of(table: pa.Table, sources: Mapping[str, str]) -> dict[str, Times]:
         ValueError: the rows of a stack are not whole rounds of the same samples, or a total is not
             the sum of its stages.
     """
-    columns = table.select(["round", "sample", "side"]).to_pydict()
-    number, sample, side = (np.array(columns[name]) for name in ("round", "sample", "side"))
+    number, (sample, _), (side, names) = (
+        table["round"].to_numpy(),
+        _codes(table["sample"]),
+        _codes(table["side"]),
+    )
     total = table[f"{TOTAL}_ns"].fill_null(NEVER).to_numpy()
     stages, found = from_map(table["ns"]), {}
     for name, source in sources.items():
-        mine = side == name
+        mine = side == (names.index(name) if name in names else -1)
         shape = len(np.unique(number[mine])), len(np.unique(sample[mine]))
         if not mine.any() or mine.sum() != shape[0] * shape[1]:
             raise ValueError(f"{name}: its rows are not whole rounds")
@@ -101,12 +104,17 @@ def times_of(table: pa.Table, sources: Mapping[str, str]) -> dict[str, Times]:
         own = {stage: ns[mine].reshape(shape) for stage, ns in stages.items()}
         own = {stage: ns for stage, ns in own.items() if (ns != ABSENT).any()}
         one = Times(total[mine].reshape(shape), own, source)
-        there = np.stack([ns != ABSENT for ns in own.values()]) if own else np.zeros((1, *shape))
-        summed = sum(np.where(ns == ABSENT, 0, ns) for ns in own.values())
-        if (there.any(axis=0) & (one.total != summed)).any():
+        there = np.any([ns != ABSENT for ns in own.values()], axis=0)
+        if (there & (one.total != sum(np.where(ns == ABSENT, 0, ns) for ns in own.values()))).any():
             raise ValueError(f"{name}: a total is not the sum of its stages")
         found[name] = one
     return found
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
+    """The number of each value, and the values."""
+    values = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    return values.indices.to_numpy(), values.dictionary.to_pylist()
 
 
 def _files(folder: Path) -> list[Path]:

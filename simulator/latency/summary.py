@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from simulator import machine
 from simulator.contract import Stage
-from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import SampleError
 from simulator.experiments.failures import failures
 from simulator.experiments.kept import Kept
 from simulator.experiments.session import Answers, Session
-from simulator.experiments.summary import SKIPPED_LISTED, TOTAL, reference_of
+from simulator.experiments.summary import SKIPPED_LISTED, reference_of
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
 from simulator.latency.single_stream import TURN, WARM_UP, Round
 from simulator.latency.times import Times
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack
-from simulator.statistics.percentiles import PERCENTILES, name
+from simulator.results.shared import Running, Skipped
+from simulator.results.timed import LatencySummary, Machine, Protocol, TimedStack
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +46,34 @@ class Timed:
     odd: dict[str, int]
 
 
-def vocabulary(sides: Iterable[str]) -> dict[str, Sequence[str]]:
-    """Return the names of a timed run's figures, to check gate rules before it is run."""
-    stacks = list(sides)
-    return {
-        "stack": stacks,
-        "other stack": stacks[1:],
-        "stage": (TOTAL, *timed_steps()),
-        "percentile": [name(p) for p in PERCENTILES],
-    }
-
-
-def in_rounds(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
-    """Return the fields of :class:`simulator.results.timed.LatencySummary`.
-
-    The figures are those of :mod:`simulator.latency.figures` and :mod:`simulator.latency.inputs`.
-    """
-    times = timed.times
-    measured = [side for side, one in times.items() if one.measured]
-    return {
+def summarize(session: Session, stacks: Sequence[Stack], timed: Timed) -> LatencySummary:
+    """Return what rounds in SingleStream have given."""
+    measured = [side for side, one in timed.times.items() if one.measured]
+    several = len(measured) > 1
+    return LatencySummary(
         **head(session, stacks, timed.done),
-        "stacks": {stack.side: described(stack) | _counted(times[stack.side]) for stack in stacks},
-        "protocol": {
-            "warm_up": WARM_UP if measured else 0,
-            "turn": TURN if len(measured) > 1 else None,
-            "interleaved": measured if len(measured) > 1 else [],
-        },
+        scenario="SingleStream",
+        stacks={stack.side: _timed_stack(stack, timed.times[stack.side]) for stack in stacks},
+        protocol=Protocol(
+            warm_up=WARM_UP if measured else 0,
+            turn=TURN if several else None,
+            interleaved=measured if several else [],
+        ),
+        **of_times(timed.times),
+        conditions=figures.conditions(timed.rounds),
+        inputs=influence(timed.times, timed.inputs),
+        missing=figures.missing(timed.times),
+        warnings=[*notices(session, stacks, timed.answers.items), *_findings(timed)],
+    )
+
+
+def of_times(times: Mapping[str, Times]) -> dict[str, Any]:
+    """Return the fields of a summary that follow from the latencies alone."""
+    return {
         "latency_ms": figures.table(times),
         "percentiles": figures.percentiles(times),
         "ratio": figures.ratios(times),
         "spread": figures.spread(times),
-        "conditions": figures.conditions(timed.rounds),
-        "inputs": influence(times, timed.inputs),
-        "missing": figures.missing(times),
-        "warnings": [
-            *merged(notice for stack in stacks for notice in stack.labelled_notices),
-            *session.notes,
-            *in_process(session, stacks, timed.answers.items),
-            *_findings(timed),
-        ],
     }
 
 
@@ -97,6 +86,7 @@ def head(session: Session, stacks: Sequence[Stack], done: Kept) -> dict[str, Any
         done: the samples of the untimed pass.
     """
     skipped, names = done.skipped, [stack.side for stack in stacks]
+    host = machine.describe({})
     return {
         "task": session.card.task.name,
         "metric": session.card.task.headline,
@@ -106,20 +96,29 @@ def head(session: Session, stacks: Sequence[Stack], done: Kept) -> dict[str, Any
         "sample_unit": session.card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [
-            {"sample": item.name, "why": why} for item, why in skipped[:SKIPPED_LISTED]
+            Skipped(sample=item.name, why=why) for item, why in skipped[:SKIPPED_LISTED]
         ],
-        "machine": _machine(),
+        "machine": Machine(
+            cpu=host["cpu"]["model"],
+            **{key: host[key] for key in ("cores", "usable_cores", "platform")},
+        ),
     }
 
 
-def in_process(session: Session, stacks: Sequence[Stack], items: Sequence[Item]) -> list[Notice]:
-    """Say where decoders ran that have decoded files in a worker before time was measured.
+def notices(session: Session, stacks: Sequence[Stack], items: Sequence[Item]) -> list[Notice]:
+    """Return what is to be known of the stacks and of the samples, before anything was timed.
 
     Args:
         session: the model and the samples.
         stacks: those that were measured.
         items: the samples that were.
     """
+    of_stacks = merged(notice for stack in stacks for notice in stack.labelled_notices)
+    return [*of_stacks, *session.notes, *_decoded_here(session, stacks, items)]
+
+
+def _decoded_here(session: Session, stacks: Sequence[Stack], items: Sequence[Item]) -> list[Notice]:
+    """Say where decoders ran that have decoded files in a worker before time was measured."""
     isolation = session.builder.runtimes.isolation
     choices = (stack.choices.get(Stage.DECODE) for stack in stacks)
     decoders = {choice.backend.name: choice.backend for choice in choices if choice}
@@ -143,33 +142,24 @@ def _sources(session: Session, items: Sequence[Item]) -> Iterator[Any]:
             yield session.executor.context(item).source
 
 
-def described(stack: Stack) -> dict[str, Any]:
+def running(stack: Stack) -> Running:
     """Return a stack's profile, and the settings that are in force."""
-    return {
-        "profile": stack.profile.name,
-        "overrides": list(stack.profile.overrides),
-        "effective": {"compute": stack.effective.compute, **stack.effective.options},
-    }
+    return Running(
+        profile=stack.profile.name,
+        overrides=list(stack.profile.overrides),
+        effective={"compute": stack.effective.compute, **stack.effective.options},
+    )
 
 
-def _counted(times: Times) -> dict[str, Any]:
-    return {
-        "times": "measured" if times.measured else "recorded",
-        "source": times.source or None,
-        "rounds": times.rounds,
-        "queries": int(times.total.size),
-        "failed": times.failed,
-    }
-
-
-def _machine() -> dict[str, Any]:
-    found = machine.describe({})
-    return {
-        "cpu": found["cpu"]["model"],
-        "cores": found["cores"],
-        "usable_cores": found["usable_cores"],
-        "platform": found["platform"],
-    }
+def _timed_stack(stack: Stack, times: Times) -> TimedStack:
+    return TimedStack(
+        **running(stack),
+        times="measured" if times.measured else "recorded",
+        source=times.source or None,
+        rounds=times.rounds,
+        queries=times.total.size,
+        failed=times.failed,
+    )
 
 
 def _findings(timed: Timed) -> list[Notice]:

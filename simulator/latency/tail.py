@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from simulator.command.experiment import Experiment
 from simulator.errors import UserError
@@ -12,26 +12,19 @@ from simulator.experiments.common import load_stacks
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
-from simulator.latency import job as timing
-from simulator.latency import summary
-from simulator.latency import tail_figures as analysis
+from simulator.latency import job, tail_figures
 from simulator.latency.experiments import TailOptions
 from simulator.latency.in_rounds import InRounds
-from simulator.latency.pace import FixedRounds, RoundPolicy, UntilSettled
+from simulator.latency.job import positive, timed_job
+from simulator.latency.pace import Pace
 from simulator.latency.quality import Quality
+from simulator.latency.recorded import check_table
 from simulator.latency.stopping import Rule
-from simulator.latency.summary import Timed
-from simulator.latency.times import Times
+from simulator.latency.summary import Timed, summarize
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import Chosen, Stack
-from simulator.results.store import RunWriter
 from simulator.results.timed import TailSummary
 from simulator.tasks.task import Task
-
-MOST = 100
-"""The largest number of rounds of ``auto``."""
-MINUTES = 60.0
-"""Minutes after which ``auto`` does not begin another round."""
 
 
 def tail(experiment: Experiment[Any], asked: TailOptions) -> Result[TailSummary]:
@@ -45,64 +38,72 @@ def tail(experiment: Experiment[Any], asked: TailOptions) -> Result[TailSummary]
         >>> list(result.summary.tail), result.records().num_rows
         (['deploy'], 4)
     """
+    for ms in asked.deadlines_ms:
+        positive("--deadline-ms", ms)
     rounds = asked.rounds
-    _check(asked.deadlines_ms, rounds, asked.max_rounds, asked.max_minutes)
+    if rounds != "auto" and (not isinstance(rounds, int) or rounds < 1):
+        raise UserError(f"--rounds must be auto or at least 1, got {rounds}")
+    if asked.max_rounds < 1:
+        raise UserError(f"--max-rounds must be at least 1, got {asked.max_rounds}")
+    positive("--max-minutes", asked.max_minutes)
     sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
-
-    def policy(samples: int) -> RoundPolicy:
-        if rounds == "auto":
-            return UntilSettled(Rule(), asked.max_rounds, 60 * asked.max_minutes, samples)
-        return FixedRounds(rounds)
-
-    tables = timing.logs(asked.times, sides)
-    automatic = rounds == "auto"
-    if not automatic and set(tables) == set(sides):
+    tables = _logs(asked.times, sides)
+    if rounds != "auto" and set(tables) == set(sides):
         raise UserError("--rounds is for stacks that are measured; every stack here has a log")
-    measurement = _Tail(policy, tables, asked.deadlines_ms, automatic)
     logged = [f"{side}={path.resolve()}" for side, path in tables.items()]
-    return timing.timed_job(Job(experiment, asked.without(times=logged)), sides, measurement)
+    return timed_job(Job(experiment, asked.without(times=logged)), sides, _Tail(asked, tables))
+
+
+def _logs(given: Sequence[str], sides: Mapping[str, Chosen]) -> dict[str, Path]:
+    """Read the values of ``--times``, ``[STACK=]FILE``, as files by stack.
+
+    Raises:
+        UserError: a stack is not one of the run's, or none is named where there are several.
+        DataError: a file is not a table of recorded latencies.
+    """
+    found: dict[str, Path] = {}
+    for one in given:
+        side, equals, file = one.partition("=")
+        if not equals:
+            side, file = next(iter(sides)), one
+        if side not in sides or not file or (not equals and len(sides) > 1):
+            raise UserError(
+                f"--times {one}: STACK=FILE expected, with STACK one of {', '.join(sides)}"
+            )
+        if side in found:
+            raise UserError(f"--times {one}: {side} already has a log")
+        check_table(Path(file))
+        found[side] = Path(file)
+    return found
 
 
 def vocabulary(
     task: Task, sides: Sequence[str], deadlines_ms: Sequence[float]
 ) -> dict[str, Sequence[str]]:
     """Return the names of a run's figures, to check gate rules before it is run."""
-    thresholds = analysis.names(deadlines_ms)
+    thresholds = tail_figures.names(deadlines_ms)
     return {
-        **summary.vocabulary(sides),
+        **job.vocabulary(sides),
         "metric": task.vocabulary()["metric"],
         "threshold": thresholds,
         "tail quality": [f"tail_quality@{name}" for name in thresholds],
     }
 
 
-def _check(
-    deadlines_ms: Sequence[float], rounds: int | str, max_rounds: int, max_minutes: float
-) -> None:
-    for ms in deadlines_ms:
-        timing.positive("--deadline-ms", ms)
-    if rounds != "auto" and (not isinstance(rounds, int) or rounds < 1):
-        raise UserError(f"--rounds must be auto or at least 1, got {rounds}")
-    if max_rounds < 1:
-        raise UserError(f"--max-rounds must be at least 1, got {max_rounds}")
-    timing.positive("--max-minutes", max_minutes)
-
-
-class _Tail(InRounds):
+class _Tail(InRounds[TailSummary]):
     """Adds the figures of Algorithms 1 and 2 to the latencies."""
 
     shape = TailSummary
 
-    def __init__(
-        self,
-        policy: Callable[[int], RoundPolicy],
-        tables: Mapping[str, Path],
-        deadlines_ms: Sequence[float],
-        automatic: bool,
-    ) -> None:
-        super().__init__(policy, tables)
-        self._automatic = automatic
-        self._deadlines = sorted(set(deadlines_ms))
+    def __init__(self, asked: TailOptions, tables: Mapping[str, Path]) -> None:
+        def pace(_: int) -> Pace:
+            if asked.rounds == "auto":
+                return Pace(asked.max_rounds, Rule(), 60 * asked.max_minutes)
+            return Pace(asked.rounds)
+
+        super().__init__(pace, tables)
+        self._automatic = asked.rounds == "auto"
+        self._deadlines = sorted(set(asked.deadlines_ms))
 
     def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
         """Refuse samples without ground truth."""
@@ -113,54 +114,48 @@ class _Tail(InRounds):
         """Return the names of the run's figures, to check gate rules before it is run."""
         return vocabulary(session.card.task, sides, self._deadlines)
 
-    def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> TailSummary:
-        """Measure the rounds and compute the figures."""
-        return cast("TailSummary", super().measure(session, stacks, run))
-
-    def figures(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
-        """Return the fields of the summary: the latencies, and quality under every threshold."""
+    def summarize(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> TailSummary:
+        """Compute the latencies, and the quality under every threshold."""
         task, answers = session.card.task, timed.answers
         truths = [item.truth for item in answers.items]
         qualities = {side: Quality(task, answers.of(side), truths) for side in answers.names}
-        found, why = analysis.tail(
+        found, why = tail_figures.tail(
             timed.times, qualities, self._deadlines, session.seed, task.resamples
         )
-        latencies = super().figures(session, stacks, timed)
-        quality = {
-            "tail": found,
-            "better": analysis.better(found),
-            "convergence": analysis.convergence(timed.times, Rule()),
-            "missing": latencies["missing"] | why,
-        }
-        notices = doubt(session, answers.score(answers.names[0]))
-        notices += _findings(quality, timed.times, self._automatic, session.card.modality.unit)
-        return {**latencies, **quality, "warnings": [*latencies["warnings"], *notices]}
+        latencies = summarize(session, stacks, timed)
+        whole = TailSummary(
+            **{**latencies, "command": "tail", "missing": latencies.missing | why},
+            tail=found,
+            better=tail_figures.better({side: one.curve for side, one in found.items()}),
+            convergence=tail_figures.convergence(timed.times, Rule()),
+        )
+        notices = [
+            *latencies.warnings,
+            *doubt(session, answers.score(answers.names[0])),
+            *_findings(whole, self._automatic),
+        ]
+        return whole.model_copy(update={"warnings": notices})
 
 
-def _findings(
-    found: Mapping[str, Any], times: Mapping[str, Times], automatic: bool, unit: str
-) -> list[Notice]:
-    notices = []
-    for side, one in found["convergence"].items():
-        if automatic and times[side].measured and one["done_after"] is None:
+def _findings(found: TailSummary, automatic: bool) -> Iterator[Notice]:
+    for side, one in found.convergence.items():
+        if automatic and found.stacks[side].times == "measured" and one.done_after is None:
             words = (
-                f"the limit of rounds or minutes was reached before all {unit}s had settled; "
-                "--max-rounds and --max-minutes raise it"
+                f"the limit of rounds or minutes was reached before all {found.sample_unit}s had "
+                "settled; --max-rounds and --max-minutes raise it"
             )
-            notices.append(Notice(Kind.STOPPED_EARLY, words, (side,)))
-        if times[side].rounds < 2:
-            words = "one round cannot be split into training and test rounds"
-            notices.append(Notice(Kind.FEW_SAMPLES, words, (side,)))
-    for side, judged in found["tail"].items():
+            yield Notice(Kind.STOPPED_EARLY, words, (side,))
+        if one.rounds < 2:
+            yield Notice(Kind.FEW_SAMPLES, tail_figures.ONE_ROUND, (side,))
+    for side, judged in found.tail.items():
         names = [
             name if name.endswith("ms") else f"p{name}"
-            for name, one in judged["thresholds"].items()
-            if one is not None and one["worst"] < one["forecast"]["ci95"][0]
+            for name, one in judged.thresholds.items()
+            if one is not None and (one.worst or 0) < (one.forecast.ci95[0] or 0)
         ]
         if names:
             words = (
                 f"at {', '.join(names)} the worst round is worse than expected if answers were "
                 "late independently: whole rounds were slow"
             )
-            notices.append(Notice(Kind.SLOW_ROUNDS, words, (side,)))
-    return notices
+            yield Notice(Kind.SLOW_ROUNDS, words, (side,))

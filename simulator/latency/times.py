@@ -74,10 +74,14 @@ def of_rounds(rounds: Sequence[Round], stacks: int) -> list[Times]:
     """Return the times of each stack from measured rounds.
 
     Args:
-        rounds: at least one.
-        stacks: how many stacks were measured.
+        rounds: those so far.
+        stacks: how many stacks are measured.
+
+    Returns:
+        Nothing before the first round.
     """
-    return [of_stages(np.stack([one.ns[which] for one in rounds])) for which in range(stacks)]
+    which = range(stacks) if rounds else ()
+    return [of_stages(np.stack([one.ns[stack] for one in rounds])) for stack in which]
 
 
 def of_stages(ns: Ints, source: str = "") -> Times:

@@ -14,6 +14,7 @@ from simulator.latency import tail_figures as analysis
 from simulator.latency.stopping import Rule
 from simulator.latency.tail_figures import better, convergence, tail, thresholds
 from simulator.latency.times import NEVER, Times
+from simulator.results.timed import Curve
 from simulator.tasks.detection.boxes import Detections
 
 
@@ -247,9 +248,11 @@ def test_equal_halves_are_not_apart_and_disjoint_ones_are(classify):
 
     equal = rjsd(half)
     assert equal["rjsd"] == {"pooled": 0, "median": 0, "train": None, "test": 0}
-    assert {tuple(one["delta"].values()) for one in equal["thresholds"].values() if one} == {
-        (0, 0, 0)
-    }
+    assert {
+        tuple(one["delta"][key] for key in one["delta"])
+        for one in equal["thresholds"].values()
+        if one
+    } == {(0, 0, 0)}
     apart = rjsd(half * 1000)["rjsd"]
     assert apart["median"] > 0.999 and 0.98 < apart["pooled"] <= 1
 
@@ -292,9 +295,9 @@ def test_images_without_an_object_cannot_be_judged(detect):
 def curves(one, other):
     ms = [float(at + 1) for at in range(len(one))]
     return {
-        "a": {"curve": {"ms": ms, "mean": list(one)}},
-        "b": {"curve": {"ms": ms, "mean": list(other)}},
-    }  # fmt: skip
+        name: Curve(ms=ms, best=mean, worst=mean, mean=mean)
+        for name, mean in {"a": list(one), "b": list(other)}.items()
+    }
 
 
 @pytest.mark.parametrize(

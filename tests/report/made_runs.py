@@ -77,7 +77,8 @@ def run(
         judges = {side: Share(one) for side, one in right.items()}
         summary["tail"], why = tail.tail(times, judges, list(deadlines), 0, 20)
         summary |= {
-            "command": "tail", "better": tail.better(summary["tail"]),
+            "command": "tail",
+            "better": tail.better({side: one.curve for side, one in summary["tail"].items()}),
             "convergence": tail.convergence(times, Rule()),
         }  # fmt: skip
         summary["missing"] |= why

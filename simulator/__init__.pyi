@@ -8,6 +8,8 @@ import simulator.command.options
 from simulator.checkpoints.compare import checkpoints as checkpoints
 from simulator.command.options import Options as Options
 from simulator.experiments.job import Result as Result
+from simulator.experiments.sensitivity.figures import SensitivitySummary
+from simulator.experiments.tuning import TuningSummary
 from simulator.model.card import load as load_card
 from simulator.profile.load import load as load_profile
 from simulator.results.audits import AuditSummary
@@ -23,6 +25,7 @@ from simulator.results.suites import WorstSummary
 from simulator.results.timed import LatencySummary
 from simulator.results.timed import LoadSummary
 from simulator.results.timed import TailSummary
+from simulator.robustness.corrupted import Written
 
 def audit(
     document: str | pathlib.Path,
@@ -68,6 +71,20 @@ def compare(
     executor: str = ...,
     isolate: typing.Literal['auto', 'always', 'never'] = ...,
 ) -> Result[PairSummary]: ...
+
+def corrupt(
+    out: str | pathlib.Path,
+    *,
+    under: collections.abc.Sequence[str] = ...,
+    suite: str | None = ...,
+    trial: int = ...,
+    workers: int | None = ...,
+    model: str | pathlib.Path | None = ...,
+    data: str | pathlib.Path | None = ...,
+    limit: int | None = ...,
+    seed: int = ...,
+    progress: simulator.command.options.Progress | None = ...,
+) -> list[Written]: ...
 
 def explain(
     train: str,
@@ -119,6 +136,30 @@ def faults(
     executor: str = ...,
     isolate: typing.Literal['auto', 'always', 'never'] = ...,
 ) -> Result[FaultsSummary]: ...
+
+def finetune(
+    model: str | pathlib.Path,
+    data: str | pathlib.Path,
+    out: str | pathlib.Path,
+    *,
+    epochs: int,
+    mix: str | None = ...,
+    columns: collections.abc.Sequence[str] | None = ...,
+    option: collections.abc.Sequence[str] = ...,
+    profile: str | None = ...,
+    augment: collections.abc.Sequence[str] = ...,
+    statistics: str = ...,
+    module: str | None = ...,
+    weights: str | None = ...,
+    name: str | None = ...,
+    learning_rate: float = ...,
+    batch: int = ...,
+    held_out: float = ...,
+    threads: int | None = ...,
+    limit: int | None = ...,
+    seed: int = ...,
+    progress: simulator.command.options.Progress | None = ...,
+) -> TuningSummary: ...
 
 def identify(
     recording: str | pathlib.Path,
@@ -172,6 +213,25 @@ def latency(
     executor: str = ...,
     isolate: typing.Literal['auto', 'always', 'never'] = ...,
 ) -> Result[LatencySummary] | Result[LoadSummary]: ...
+
+def quantize(
+    model: str | pathlib.Path,
+    data: str | pathlib.Path,
+    out: str | pathlib.Path,
+    *,
+    method: str,
+    bits: int,
+    epochs: int,
+    weights: str = ...,
+    learning_rate: float = ...,
+    batch: int = ...,
+    held_out: float = ...,
+    profile: str | None = ...,
+    threads: int | None = ...,
+    limit: int | None = ...,
+    seed: int = ...,
+    progress: simulator.command.options.Progress | None = ...,
+) -> TuningSummary: ...
 
 def repair(
     train: str | None = ...,
@@ -243,6 +303,20 @@ def robustness(
     executor: str = ...,
     isolate: typing.Literal['auto', 'always', 'never'] = ...,
 ) -> list[Result[RobustnessSummary]]: ...
+
+def sensitivity(
+    profile: str,
+    goal: str,
+    out: str | pathlib.Path,
+    *,
+    top: int = ...,
+    workers: int | None = ...,
+    model: str | pathlib.Path | None = ...,
+    data: str | pathlib.Path | None = ...,
+    limit: int | None = ...,
+    seed: int = ...,
+    progress: simulator.command.options.Progress | None = ...,
+) -> SensitivitySummary: ...
 
 def sweep(
     suite: str,

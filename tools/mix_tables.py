@@ -25,8 +25,8 @@ from finished import of_same_settings
 
 from simulator import sweep
 from simulator.errors import RunError
+from simulator.experiments.fine_tuning import Finetune, FinetuneOptions
 from simulator.mitigation import MixedPreprocessing
-from simulator.mitigation.finetune import Settings, finetune
 from simulator.model.card import Card
 from simulator.profile.suite import load_suite
 from simulator.results.read import read_run
@@ -50,11 +50,15 @@ class Row:
         """Return its folder; a network as it is has no seed."""
         return given.out / f"{self.folder}-{0 if self.option == AS_IS else seed}"
 
-    def settings(self, given: argparse.Namespace, seed: int) -> Settings:
+    def options(self, given: argparse.Namespace, seed: int) -> FinetuneOptions:
         """Return how it learns."""
         mixed = self.option == MIX
-        return Settings(
+        return FinetuneOptions(
+            model=given.model,
+            data=given.train,
+            out=self.place(given, seed),
             epochs=given.epochs,
+            limit=given.limit,
             learning_rate=given.learning_rate,
             batch=given.batch,
             held_out=given.held_out,
@@ -98,8 +102,7 @@ def main() -> None:
         for row in every.values():
             place = row.place(given, seed)
             if row.option != AS_IS:
-                settings = row.settings(given, seed)
-                summary = finetune(given.model, given.train, place, settings, limit=given.limit)
+                summary = Finetune().run(row.options(given, seed))
                 print(f"{place}: {100 * summary['accuracy']:.1f} %", file=sys.stderr, flush=True)
             tested(given, row, seed)
     for column in _columns(given):

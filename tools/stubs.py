@@ -16,7 +16,7 @@ from typing import Any
 import generated
 
 import simulator
-from simulator.command.experiment import EXPERIMENTS, Experiment, called_in_python, function, place
+from simulator.command.experiment import EXPERIMENTS, Command, called_in_python, function, place
 
 PLACE = Path(simulator.__file__).with_suffix(".pyi")
 HEAD = '''"""The functions of this package; made by tools/stubs.py from the experiments' options."""
@@ -63,17 +63,17 @@ def _type(kind: Any) -> str:
     return str(kind).replace("NoneType", "None")
 
 
-def _imported(experiment: Experiment[Any], returned: str) -> set[str]:
+def _imported(command: Command[Any], returned: str) -> set[str]:
     """The imports of the names in what a function returns."""
-    source = inspect.getsource(sys.modules[place(experiment.runs).__module__])
+    module = sys.modules[place(command.runs).__module__]
     known = {
         alias.name: node.module
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    names = set(re.findall(r"\w+Summary", returned))
-    return {f"from {known[name]} import {name}" for name in names}
+    names = set(re.findall(r"[A-Z]\w+", returned)) - simulator.PLACES.keys()
+    return {f"from {known.get(name, module.__name__)} import {name}" for name in names}
 
 
 if __name__ == "__main__":

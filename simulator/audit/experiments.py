@@ -26,7 +26,7 @@ rules: [{fail_on: flip_rate > 90%, because: most answers must stay}]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(Under):
+class AuditOptions(Under, Options):
     """What ``simulate audit`` takes; model, data, limit and seed are the document's to say."""
 
     document: Annotated[str | Path, Option(

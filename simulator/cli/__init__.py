@@ -26,10 +26,6 @@ from simulator.errors import UserError, shortened, unknown
 __all__ = ["BUG", "COMMANDS", "GATE_FAILED", "PASS", "USER_ERROR", "main"]
 
 COMMANDS = {
-    "corrupt": "write a data set under conditions to disk",
-    "quantize": "fine-tune a classifier with weights and activations of a few bits",
-    "sensitivity": "find which layers of an INT8 stack to keep in FP32",
-    "finetune": "fine-tune a classifier on the pixels of one stack, or of many (mix training)",
     "replay-fault": "run one fault of a finished run again, and compare",
     "verify": "check whether the bundle of an audit was changed; runs nothing",
     "gate": "list the figures of a run, and apply rules to them; runs nothing",

@@ -1,4 +1,4 @@
-"""The command of an experiment: its arguments follow from its options."""
+"""The command line of commands: their arguments follow from their options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.cli import common
 from simulator.cli.exits import GATE_FAILED, PASS
-from simulator.command.experiment import Experiment, place
+from simulator.command.experiment import Command, Experiment, place
 from simulator.command.options import Samples, declared
 from simulator.command.parsing import add_options, values_of
 from simulator.errors import UserError
@@ -19,43 +19,58 @@ if TYPE_CHECKING:
     from simulator.experiments.job import Result
 
 
-def arguments(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> None:
-    """Declare the options of an experiment, and those of every command."""
-    add_options(parser, experiment.Options)
-    if experiment.formats:
-        parser.add_argument(
-            "--format", choices=("text", *experiment.formats), default="text",
-            help="format of the table",
-        )  # fmt: skip
-    if experiment.tables:
-        parser.add_argument(
-            "--table", choices=experiment.tables, default=experiment.tables[0],
-            help="which table, with --format",
-        )  # fmt: skip
-    every = set(declared(experiment.Options))
-    if issubclass(experiment.Options, Samples) and {"model", "models"} & every:
-        parser.add_argument(
-            "--example", metavar="NAME",
+def arguments(parser: argparse.ArgumentParser, command: Command[Any]) -> None:
+    """Declare the options of a command; of an experiment also those of every experiment."""
+    add = parser.add_argument
+    add_options(parser, command.Options)
+    every = set(declared(command.Options))
+    if issubclass(command.Options, Samples) and {"model", "models"} & every:
+        add("--example", metavar="NAME",
             help="a built-in model and its samples, in place of --model: image (the default), "
-            "text, audio",
-        )  # fmt: skip
+            "text, audio")  # fmt: skip
+    if isinstance(command, Experiment):
+        _of_runs(parser, command)
+    if command.json:
+        add("--json", action="store_true", help="print the summary as JSON, and nothing else")
+
+
+def _of_runs(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> None:
+    add = parser.add_argument
+    if experiment.formats:
+        add("--format", choices=("text", *experiment.formats), default="text",
+            help="format of the table")  # fmt: skip
+    if experiment.tables:
+        add("--table", choices=experiment.tables, default=experiment.tables[0],
+            help="which table, with --format")  # fmt: skip
     if experiment.signed:
         common.signer(parser)
     common.timeout(parser)
-    parser.add_argument("--explain-plan", action="store_true", help="print the plan before it runs")
-    parser.add_argument(
-        "--explain-time", action="store_true", help="print at the end where the time went"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print the summary as JSON, and nothing else"
-    )
+    add("--explain-plan", action="store_true", help="print the plan before it runs")
+    add("--explain-time", action="store_true", help="print at the end where the time went")
 
 
-def run(experiment: Experiment[Any], given: argparse.Namespace) -> int:
-    """Run an experiment and print its result; the exit code is that of its gate."""
+def run(command: Command[Any], given: argparse.Namespace) -> int:
+    """Run a command and print its result; the exit code is that of its gate."""
     from simulator.cli.progress import Bar
 
-    values = values_of(given, experiment.Options)
+    values = values_of(given, command.Options)
+    if isinstance(command, Experiment):
+        return _experiment(command, given, values)
+    with Bar() as bar:
+        asked = command.Options(**values, progress=bar)
+        found = command.run(asked)
+    if command.json and given.json:
+        common.print_json(found)
+    else:
+        command.print_result(found, str(asked.out), common.console())
+    return PASS if command.passed(found) else GATE_FAILED
+
+
+def _experiment(
+    experiment: Experiment[Any], given: argparse.Namespace, values: dict[str, object]
+) -> int:
+    from simulator.cli.progress import Bar
+
     sign = common.signing(getattr(given, "sign", None))
     with Bar(given.explain_plan) as bar:
         report = experiment.report if experiment.reported else None

@@ -22,21 +22,60 @@ from simulator.errors import UserError, unknown
 if TYPE_CHECKING:
     from rich.console import Console
 
-O = TypeVar("O", bound=groups.Options)  # noqa: E741
+O = TypeVar("O", bound=groups.Group)  # noqa: E741
 
 
-class Experiment(Generic[O]):
-    """A job: its options, and what runs it. Its docstring is the help of its command.
+class Command(Generic[O]):
+    """A command: its options, and what runs it. Its docstring is its help.
 
     Attributes:
-        name: of its command; ``run`` is ``simulate`` itself.
+        name: of the command; ``run`` is ``simulate`` itself.
         about: what it does, in a few words, for the list of commands.
         Options: what it takes.
-        runs: ``module:function`` that runs it, given the experiment and its options.
+        runs: ``module:function`` that runs it, given the command and its options.
         returns: what its function returns.
-        summary: ``module:Class`` of its ``summary.json``; empty where it leaves none.
-        screen: ``module:function`` that prints a summary, given also the run's folder and a
-            console.
+        json: whether its result can be printed as JSON.
+        screen: ``module:function`` that prints a result, given also its folder and a console.
+        summary: ``module:Class`` of its ``summary.json``; empty where it leaves no run.
+        reported: whether its runs have a page.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    Options: type[O]
+    runs: ClassVar[str]
+    returns: ClassVar[str]
+    json: ClassVar[bool] = False
+    screen: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    reported: ClassVar[bool] = False
+
+    def run(self, asked: O) -> Any:
+        """Run it.
+
+        Raises:
+            UserError: anything that the caller can fix; the message says how.
+        """
+        return place(self.runs)(self, asked)
+
+    def print_result(self, found: Any, folder: str, console: Console) -> None:
+        """Print a result, given also its folder."""
+        place(self.screen)(found, folder, console)
+
+    def passed(self, found: Any) -> bool:
+        """Whether it ends with exit code 0."""
+        return True
+
+    def positional(self) -> list[str]:
+        """Return the options that Python takes without their names."""
+        every = declared(self.Options).values()
+        return [one.name for one in every if one.about.in_python or one.about.positional]
+
+
+class Experiment(Command[O]):
+    """A command that leaves runs: a job. :meth:`run` gives a :class:`simulator.Result`, or a list.
+
+    Attributes:
         verdict: ``module:function`` that gives what a summary says, see
             :class:`simulator.report.verdicts.told.Told`.
         gate: whether rules can judge its runs.
@@ -51,13 +90,8 @@ class Experiment(Generic[O]):
         in_process: why its samples run in this process only; empty: any executor may run them.
     """
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    Options: type[O]
-    runs: ClassVar[str]
     returns: ClassVar[str] = "The summary, and where the run was written."
-    summary: ClassVar[str] = ""
-    screen: ClassVar[str] = ""
+    json: ClassVar[bool] = True
     verdict: ClassVar[str] = ""
     gate: ClassVar[bool] = True
     printer: ClassVar[str] = ""
@@ -73,17 +107,6 @@ class Experiment(Generic[O]):
         """Return the title of a run's page, and its question: the first line of the help."""
         help_text = inspect.cleandoc(self.__doc__ or f"{self.about}.")
         return f"{summary.model}: {self.name}", help_text.partition("\n")[0]
-
-    def run(self, asked: O) -> Any:
-        """Run it.
-
-        Returns:
-            A :class:`simulator.Result`; of several models a list with one for each.
-
-        Raises:
-            UserError: anything that the caller can fix; the message says how.
-        """
-        return place(self.runs)(self, asked)
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return options of a small run, by which the experiment is tried.
@@ -107,7 +130,7 @@ class Experiment(Generic[O]):
             console: where they go.
         """
         for one in found:
-            place(self.screen)(one.summary, str(one.folder), console)
+            self.print_result(one.summary, str(one.folder), console)
 
     def printed(self, summaries: Sequence[Any], form: str, table: str | None) -> str:
         """Return the table of runs in one of the formats."""
@@ -130,11 +153,6 @@ class Experiment(Generic[O]):
     def several(self) -> bool:
         """Whether it takes several models, and leaves a run for each."""
         return issubclass(self.Options, groups.Models)
-
-    def positional(self) -> list[str]:
-        """Return the options that Python takes without their names."""
-        every = declared(self.Options).values()
-        return [one.name for one in every if one.about.in_python or one.about.positional]
 
     def again(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a request, which anyone may have edited.
@@ -166,10 +184,10 @@ def place(reference: str) -> Any:
     return getattr(import_module(module), name)
 
 
-class _Experiments(Table[type[Experiment[Any]]]):
-    """Every experiment, by the name of its command."""
+class _Experiments(Table[type[Command[Any]]]):
+    """Every experiment, by the name of its command; and commands whose results are no runs."""
 
-    def of(self, name: str) -> Experiment[Any]:
+    def of(self, name: str) -> Any:
         """Return one, ready to run."""
         return self[name]()
 
@@ -177,7 +195,7 @@ class _Experiments(Table[type[Experiment[Any]]]):
 EXPERIMENTS = _Experiments(
     "simulator.experiments",
     "experiment",
-    lambda found: isinstance(found, type) and issubclass(found, Experiment),
+    lambda found: isinstance(found, type) and issubclass(found, Command),
 )
 
 
@@ -223,7 +241,7 @@ def _signature(every: Mapping[str, Declared], first: Sequence[str]) -> inspect.S
     return inspect.Signature([*found, *map(parameter, sorted(rest, key=lambda o: not o.required))])
 
 
-def _documented(experiment: Experiment[Any], every: Mapping[str, Declared]) -> str:
+def _documented(experiment: Command[Any], every: Mapping[str, Declared]) -> str:
     lines = [f"    {one.name}: {one.about.help}." for one in every.values()]
     examples = (inspect.getdoc(place(experiment.runs)) or "").partition("\nExamples:\n")
     return "\n".join(

@@ -129,8 +129,17 @@ class Declared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What every experiment takes."""
+class Group:
+    """Options that belong together; what a command takes is a group, made of others."""
+
+    def without(self, **changes: Any) -> Any:
+        """Return the same options with others in their place."""
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Group):
+    """What every experiment takes that leaves a run."""
 
     out: Annotated[str | Path | None, Option(
         "run folder; default: a new one below runs/", "DIR", "folder", asked=False
@@ -163,20 +172,34 @@ class Options:
         "default, files of a format that the library was seen to die of; docs/decoders.md",
     )] = "auto"  # fmt: skip
 
-    def without(self, **changes: Any) -> Any:
-        """Return the same options with others in their place."""
-        return dataclasses.replace(self, **changes)
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFolder(Group):
+    """A folder of results that are no run; the same call goes on in it."""
+
+    out: Annotated[str | Path, Option(
+        "a new folder, or that of the same command", "DIR", "folder", in_python=True, asked=False
+    )]  # fmt: skip
+    progress: Annotated[Progress | None, Option(
+        "called as the work goes on", shell=False, asked=False
+    )] = None  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(Options):
+class Subset(Group):
+    """How many of the samples are taken, and the seed."""
+
+    limit: Annotated[int | None, Option("take a random subset of N images", "N")] = None
+    seed: Annotated[int, Option("random seed; default 0", "S")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples(Subset):
     """Which samples an experiment takes."""
 
     data: Annotated[str | Path | None, Option(
         "a folder of samples, or a data card (YAML); default: the built-in images", "PATH", "data"
     )] = None  # fmt: skip
-    limit: Annotated[int | None, Option("take a random subset of N images", "N")] = None
-    seed: Annotated[int, Option("random seed; default 0", "S")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,7 +221,7 @@ class Models(Samples):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Under(Options):
+class Under(Group):
     """The condition that every stack is under."""
 
     under: Annotated[str | None, Option(
@@ -270,7 +293,7 @@ class Suite(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allowed(Options):
+class Allowed(Group):
     """What a gate bears, and gives where samples do not decide it."""
 
     undecided: Annotated[Undecided, Option(
@@ -294,7 +317,7 @@ class Gate(Allowed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question(Options):
+class Question(Group):
     """The question by which options are dropped early."""
 
     until_decided: Annotated[Asking | None, Option(
@@ -304,16 +327,13 @@ class Question(Options):
     )] = None  # fmt: skip
 
 
-def declared(shape: type[Options]) -> dict[str, Declared]:
-    """Return the options of a group by name: its own first, those of every experiment last.
-
-    Args:
-        shape: a subclass of :class:`Options`.
-    """
+def declared(shape: type[Group]) -> dict[str, Declared]:
+    """Return the options of a group by name: its own first, those of every experiment last."""
     if shape not in _KNOWN:
         hints = get_type_hints(shape, include_extras=True)
         fields = {one.name: one for one in dataclasses.fields(shape)}
-        order = [name for kind in shape.__mro__ for name in vars(kind).get("__annotations__", {})]
+        kinds = sorted(shape.__mro__, key=lambda kind: kind is Options)
+        order = [name for kind in kinds for name in vars(kind).get("__annotations__", {})]
         _KNOWN[shape] = {
             name: _declared(name, hints[name], fields[name]) for name in dict.fromkeys(order)
         }
@@ -329,7 +349,7 @@ def _declared(name: str, hint: Any, field: dataclasses.Field[Any]) -> Declared:
     return Declared(name, kind, field.default, said)
 
 
-def given(options: Options) -> Iterator[tuple[Declared, Any]]:
+def given(options: Group) -> Iterator[tuple[Declared, Any]]:
     """Yield each option of a call with its value."""
     for one in declared(type(options)).values():
         yield one, getattr(options, one.name)

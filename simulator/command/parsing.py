@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING
 from typing import Any, Literal, get_args, get_origin
 
-from simulator.command.options import Declared, Options, declared
+from simulator.command.options import Declared, Group, declared
 
 
-def add_options(parser: argparse.ArgumentParser, shape: type[Options]) -> None:
+def add_options(parser: argparse.ArgumentParser, shape: type[Group]) -> None:
     """Give a parser the options of a group."""
     every = declared(shape)
     for one in every.values():
@@ -18,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser, shape: type[Options]) -> None:
             _add(parser, one, every)
 
 
-def values_of(given: argparse.Namespace, shape: type[Options]) -> dict[str, Any]:
+def values_of(given: argparse.Namespace, shape: type[Group]) -> dict[str, Any]:
     """Return the values of a group's options by their names in Python."""
     every = declared(shape)
     values = {name: getattr(given, name) for name, one in every.items() if one.about.shell}

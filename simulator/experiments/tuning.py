@@ -1,4 +1,4 @@
-"""Fine-tuning, for ``simulate quantize`` and ``finetune``: epochs, state, card, summary."""
+"""Fine-tuning, for ``quantize`` and ``finetune``: epochs, state, card, summary."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import json
 import math
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NotRequired, TypedDict, final
 
 import numpy as np
 import yaml
 
 from simulator import registry
-from simulator.command.options import Progress
+from simulator.command.options import Progress, given
 from simulator.contract import Array, Lesson, Stage, Tuner
 from simulator.contract.recipe import Chain, generator
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import sha256
 from simulator.errors import DataError, ModelError, NotFinite, UserError
+from simulator.experiments.claim import claim
 from simulator.experiments.common import chosen
+from simulator.experiments.fine_tuning import TuningOptions
 from simulator.experiments.tuning_data import EPOCH, INPUTS, LABELS, Examples, prepared
 from simulator.files import TEXT, read_file, write_whole
 from simulator.machine import usable
@@ -31,43 +32,36 @@ from simulator.model.store import digest
 from simulator.pipeline.stack import front_end
 from simulator.profile.implementations import Choice, implementation
 from simulator.profile.profile import Profile
+from simulator.results.json_text import finite, parse_json, write_json
 from simulator.tasks.task import Task
 
-PLAN, STATE, SUMMARY, MODEL, CARD = (
-    "plan.json", "state", "summary.json", "model.onnx", "model.yaml",
-)  # fmt: skip
+STATE, SUMMARY, MODEL, CARD = "state", "summary.json", "model.onnx", "model.yaml"
 CALIBRATION = 64
+USUAL = "pillow_fp32"
+"""The stack that makes the inputs where none is named."""
+_IN_DIGESTS = ("model", "data", "limit")
+"""Options that a plan does not name: it has the digests of what they choose."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
-    """How a network learns.
+class Epoch(TypedDict):
+    """What came of an epoch, counted from 1; ``replaced``: inputs that could not be drawn."""
 
-    Attributes:
-        epochs: how often each example is learned from.
-        learning_rate: of the first epoch, above 0; it falls as half a cosine.
-        batch: examples in a step.
-        held_out: the share of examples that accuracy is measured on.
-        seed: of the split and of the order.
-        profile: the stack whose preprocessing makes the examples.
-        threads: of PyTorch; another number gives weights that differ in their last bits.
-    """
+    epoch: int
+    loss: float | None
+    accuracy: float
+    replaced: NotRequired[int]
 
-    epochs: int
-    learning_rate: float = 0.01
-    batch: int = 32
-    held_out: float = 0.2
-    seed: int = 0
-    profile: str = "pillow_fp32"
-    threads: int = field(default_factory=lambda: len(usable()))
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise UserError(f"the learning rate must be above 0, got {self.learning_rate}")
-        if not 0 < self.held_out < 1:
-            raise UserError(f"the share held out must be between 0 and 1, got {self.held_out}")
-        if self.seed < 0:
-            raise UserError(f"the seed must be at least 0, got {self.seed}")
+class TuningSummary(TypedDict):
+    """What is in ``summary.json`` of a fine-tuning."""
+
+    settings: dict[str, object]
+    epochs: list[Epoch]
+    metric: str
+    accuracy: float
+    nc_below: float | None
+    converged: bool
+    card: str
 
 
 class Tuning(ABC):
@@ -75,15 +69,13 @@ class Tuning(ABC):
 
     Args:
         card: the model card of the network.
-        data: labelled samples: a folder or a data card.
-        settings: how it learns.
-        limit: take a random subset of this many samples.
+        asked: how it learns, and where.
 
     Raises:
         UserError: the model or the data do not fit.
     """
 
-    settings: Course
+    settings: TuningOptions
     mark: str
     """A field of the offers that can do it."""
     lessons = False
@@ -91,7 +83,7 @@ class Tuning(ABC):
     of_module = False
     """Whether the card's file names a module, and is no ONNX file."""
 
-    def __init__(self, card: Card, data: Path, settings: Course, limit: int | None) -> None:
+    def __init__(self, card: Card, asked: TuningOptions) -> None:
         classifies = card.task.name == "classification"
         if not classifies and not self.lessons:
             raise UserError(
@@ -103,11 +95,14 @@ class Tuning(ABC):
             )
         if not self.of_module:
             check(card)
-        self.card, self.settings = card, settings
-        whole = card.task.load(data, Files.of(card.modality))
-        self.dataset: Dataset = subset(whole, limit, settings.seed)
+        self.card, self.home, self.show = card, Path(asked.out), asked.progress or Progress()
+        self.threads = asked.threads or len(usable())
+        self.stack_name = asked.profile or USUAL
+        self.settings = asked.without(threads=self.threads, profile=self.stack_name)
+        whole = card.task.load(Path(asked.data), Files.of(card.modality))
+        self.dataset: Dataset = subset(whole, asked.limit, asked.seed)
         if not self.dataset.labelled:
-            raise DataError(f"{data}: fine-tuning needs a label for every sample")
+            raise DataError(f"{asked.data}: fine-tuning needs a label for every sample")
         self.profile = self.trained_on()
         self._decoding = card.task.settings(card.modality.postprocess(self.profile, card.spec))
         self.lesson = None if classifies else self._lesson()
@@ -130,61 +125,50 @@ class Tuning(ABC):
 
     def trained_on(self) -> Profile:
         """Return the stack whose preprocessing makes the examples."""
-        return chosen(self.settings.profile, [])[0]
+        return chosen(self.stack_name, [])[0]
 
     def stack(self) -> Chain:
         """Return the steps of the stack whose preprocessing makes the examples."""
-        profile, choices = chosen(self.settings.profile, [])
+        profile, choices = chosen(self.stack_name, [])
         for choice in choices.values():
             registry.require(choice.backend)
         return front_end(self.card, profile, choices)
 
-    def examples(self, home: Path, show: Progress) -> Examples:
+    def examples(self) -> Examples:
         """Preprocess every sample, or find those of a killed run."""
-        if not (home / INPUTS).exists():
-            show.say("preprocessing")
+        if not (self.home / INPUTS).exists():
+            self.show.say("preprocessing")
         return prepared(
-            home,
-            self.stack(),
-            self.card.modality,
-            self.dataset.items,
-            self._label,
-            show.advance,
-        )
+            self.home, self.stack(), self.card.modality, self.dataset.items, self._label,
+            self.show.advance,
+        )  # fmt: skip
 
     @final
-    def run(self, home: Path, show: Progress) -> dict[str, Any]:
-        """Learn in a folder, from where an earlier call was stopped.
-
-        The folder gets an ONNX file, a model card, and ``summary.json``.
-
-        Returns:
-            The summary: settings, epochs, ``accuracy`` on the samples held out (from 0 to 1),
-            ``nc_below``, and ``converged``.
+    def run(self) -> TuningSummary:
+        """Learn in the folder, from where an earlier call was stopped; write model and card.
 
         Raises:
             UserError: the model, the data or the settings do not fit, or the folder is of another
                 call.
         """
         choice = self._choice()
-        own = {name: getattr(self.settings, name) for name in ("learning_rate", "seed")}
-        own["lesson"] = self.lesson
-        tuner: Tuner = choice.offer.make({**choice.options, **own})
-        home.mkdir(parents=True, exist_ok=True)
-        self._claim(home, choice)
+        home, show, settings = self.home, self.show, self.settings
+        own = {"learning_rate": settings.learning_rate, "seed": settings.seed}
+        tuner: Tuner = choice.offer.make({**choice.options, **own, "lesson": self.lesson})
+        claim(home, self._work(choice), "fine-tuning")
         if (home / SUMMARY).exists():
             show.note(f"{home} is finished")
-            finished: dict[str, Any] = _read(home / SUMMARY)
+            finished: TuningSummary = parse_json(read_file(home / SUMMARY, TEXT))
             return finished
-        examples = self.examples(home, show)
+        examples = self.examples()
         if left := len(self.dataset.items) - len(examples.items):
             show.note(f"{left} of {len(self.dataset.items)} cannot be used, and are left out")
-        learn, held_out = examples.split(self.settings.held_out, self.settings.seed)
+        learn, held_out = examples.split(settings.held_out, settings.seed)
         show.say("reading the network")
         assert self.card.model is not None
         tuner.open(self.card.model, np.array(examples.inputs[learn[:CALIBRATION]]))
-        log = self._learn(home, tuner, examples, (learn, held_out), show)
-        summary = self._finish(home, tuner, log, examples)
+        log = self._learn(tuner, examples, learn, held_out)
+        summary = self._finish(tuner, log, examples)
         for name in (INPUTS, LABELS, EPOCH, STATE):
             (home / name).unlink(missing_ok=True)
         return summary
@@ -203,7 +187,8 @@ class Tuning(ABC):
         )
         backend, _ = next(able)
         output: Any = self.card.task.output
-        course = {name: getattr(self.settings, name) for name in ("epochs", "batch", "threads")}
+        settings = self.settings
+        course = {"epochs": settings.epochs, "batch": settings.batch, "threads": self.threads}
         fields = self.fields() | course | {"output": getattr(output, "kind", "logits")}
         try:
             choice = implementation(Stage.TUNE, backend, fields)
@@ -213,48 +198,36 @@ class Tuning(ABC):
         registry.require(backend)
         return choice
 
-    def _claim(self, home: Path, choice: Choice) -> None:
-        """Take a folder for this work, or find it taken for the same.
+    def _asked(self) -> dict[str, object]:
+        """Return the options that are not in digests."""
+        options = ((one, value) for one, value in given(self.settings) if one.about.asked)
+        return {one.name: value for one, value in options if one.name not in _IN_DIGESTS}
 
-        Raises:
-            UserError: it holds something else.
-        """
+    def _work(self, choice: Choice) -> dict[str, object]:
+        """Return all that the weights depend on."""
         assert self.card.model is not None
-        items = self.dataset.items
         stamp = self.card.task.stamp
-        samples = digest([[item.name, stamp(item.truth), sha256(item.path)] for item in items])
-        wanted = _plain({
+        samples = [[item.name, stamp(item.truth), sha256(item.path)] for item in self.dataset.items]
+        return {
             "model": sha256(self.card.model),
             "output": self.card.spec.model_dump(mode="json")["output"],
-            "samples": samples,
+            "samples": digest(samples),
             "stack": [recipe.identity() for recipe in self.stack().recipes],
             "tuner": choice.identity(),
             **self.identity(),
-            "settings": asdict(self.settings),
+            "settings": self._asked(),
             **({} if self.lesson is None else {"lesson": self._decoding.identity()}),
-        })  # fmt: skip
-        if (home / PLAN).exists():
-            if _read(home / PLAN) != wanted:
-                raise UserError(f"{home} holds another fine-tuning; choose another --out")
-        elif any(home.iterdir()):
-            raise UserError(f"{home} is not empty; choose another --out")
-        else:
-            _write(home / PLAN, wanted)
+        }
 
     def _learn(
-        self,
-        home: Path,
-        tuner: Tuner,
-        examples: Examples,
-        parts: tuple[Array, Array],
-        show: Progress,
-    ) -> list[dict[str, Any]]:
+        self, tuner: Tuner, examples: Examples, learn: Array, held_out: Array
+    ) -> list[Epoch]:
         """Run the epochs that are left; the state is kept after each."""
-        learn, held_out = parts
+        home, show = self.home, self.show
         seed, epochs = self.settings.seed, self.settings.epochs
         placements = self._placements(examples)
         targets = self._targets(examples, placements)
-        log: list[dict[str, Any]] = []
+        log: list[Epoch] = []
         if (home / STATE).exists():
             state = (home / STATE).read_bytes()
             length = int.from_bytes(state[:8], "little")
@@ -331,11 +304,9 @@ class Tuning(ABC):
             raise DataError("nothing is annotated in the samples held out; hold out more")
         return float(value)
 
-    def _finish(
-        self, home: Path, tuner: Tuner, log: list[dict[str, Any]], examples: Examples
-    ) -> dict[str, Any]:
+    def _finish(self, tuner: Tuner, log: list[Epoch], examples: Examples) -> TuningSummary:
         """Write the model, its card and the summary, which comes last."""
-        card = self.card
+        card, home = self.card, self.home
         tuner.write(home / MODEL)
         needed = card.task.nc_below({"": tuner.answers(examples.inputs[:1]).shape})
         accuracy = log[-1]["accuracy"]
@@ -350,8 +321,8 @@ class Tuning(ABC):
                 shutil.copyfile(source, home / labels)
             spec["labels"] = labels
         write_whole(home / CARD, yaml.safe_dump(spec, sort_keys=False).encode())
-        summary = {
-            "settings": _plain(asdict(self.settings)),
+        summary: TuningSummary = {
+            "settings": finite(self._asked()),
             "epochs": log,
             "metric": card.task.headline,
             "accuracy": accuracy,
@@ -359,7 +330,7 @@ class Tuning(ABC):
             "converged": converged,
             "card": CARD,
         }
-        _write(home / SUMMARY, summary)
+        write_json(home / SUMMARY, summary)
         return summary
 
 
@@ -378,17 +349,3 @@ def _accuracy(outputs: Array, labels: Array) -> float:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as JSON gives it back."""
-    plain: dict[str, Any] = json.loads(json.dumps(value))
-    return plain
-
-
-def _read(path: Path) -> Any:
-    return json.loads(read_file(path, TEXT))
-
-
-def _write(path: Path, value: Any) -> None:
-    write_whole(path, json.dumps(value, indent=1).encode())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment, function
-from simulator.command.options import OneModel, Option
+from simulator.command.options import OneModel, Option, Options
 
 if TYPE_CHECKING:
     from simulator.results.identify import IdentifySummary
@@ -37,7 +37,7 @@ columns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentifyOptions(OneModel):
+class IdentifyOptions(OneModel, Options):
     """What ``simulate identify`` takes."""
 
     recording: Annotated[str | Path, Option(

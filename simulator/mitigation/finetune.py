@@ -9,128 +9,51 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from simulator.command.options import Progress
+from simulator.command.experiment import Command
 from simulator.contract.recipe import Chain
 from simulator.digests import sha256
 from simulator.errors import ModelError, ProfileError, UserError
-from simulator.experiments.tuning import Course, Tuning, in_words
+from simulator.experiments.fine_tuning import FinetuneOptions
+from simulator.experiments.tuning import Tuning, TuningSummary, in_words
 from simulator.experiments.tuning_data import Examples
 from simulator.mitigation.augment import Augmentation
 from simulator.mitigation.examples import DrawnExamples
-from simulator.mitigation.preprocessing import COLUMNS, MixedPreprocessing
+from simulator.mitigation.preprocessing import MixedPreprocessing
 from simulator.model.card import Card, of_onnx_alone
 from simulator.profile.document import read
 from simulator.profile.profile import Profile
+from simulator.profile.suite import load_suite
 
 MODULE = "module.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(Course):
-    """What is learned from, and how.
+def finetune(command: Command[FinetuneOptions], asked: FinetuneOptions) -> TuningSummary:
+    """Fine-tune a classifier, or a detector with anchors; see :class:`Finetune`.
 
-    Attributes:
-        mix: a suite's path, or a built-in name; None for the training stack alone.
-        columns: of the suite, those that are drawn for each image and epoch; None is ``decode`` and
-            ``resize``, or none where there are options.
-        option: ``COLUMN=NAME``, options of the suite that the training stack has.
-        augment: ``flip`` and ``shift:N``.
-        statistics: ``learn`` those of normalizations of batches, or ``keep`` them.
-        module: learn this module, ``package.file:factory``, in place of the card's file.
-        weights: the state dict of the module.
-        name: in the new card.
+    Accuracy is measured through the training stack.
     """
-
-    mix: str | None = None
-    columns: tuple[str, ...] | None = None
-    option: tuple[str, ...] = ()
-    augment: tuple[str, ...] = ()
-    statistics: str = "learn"
-    module: str | None = None
-    weights: str | None = None
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        super(Settings, self).__post_init__()
-        if self.mix is None and (self.columns or self.option):
-            raise UserError("--columns and --option are of a suite; name it: --mix SUITE")
-        if self.weights and not self.module:
-            raise UserError("--weights are a module's; name it: --module package.file:factory")
-        if self.module is not None and not all(self.module.partition(":")):
-            raise UserError(f"--module {self.module}: package.file:factory expected")
-        for one in self.option:
-            if not all(one.partition("=")):
-                raise UserError(f"--option {one}: COLUMN=NAME expected")
-        if len(self.fixed) < len(self.option):
-            raise UserError(f"--option {','.join(self.option)}: a column is named twice")
-        Augmentation.parse(self.augment)
-
-    @property
-    def drawn(self) -> tuple[str, ...]:
-        """The columns that are drawn."""
-        if self.columns is not None:
-            return self.columns
-        return COLUMNS if self.mix and not self.option else ()
-
-    @property
-    def fixed(self) -> dict[str, str]:
-        """The options that the training stack has, by column."""
-        return dict(one.split("=", 1) for one in self.option)
-
-
-def finetune(
-    model: str | Path,
-    data: str | Path,
-    out: str | Path,
-    settings: Settings,
-    *,
-    limit: int | None = None,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Fine-tune a classifier or a detector with anchors.
-
-    A second call with the same arguments goes on after the last epoch.
-
-    Every image of every epoch goes through a stack that is drawn from the suite. Accuracy is
-    measured through the training stack.
-
-    Args:
-        model: the model card; with a module, its ``model`` is not read.
-        data: annotated images: a folder or a data card.
-        out: the folder; it gets an ONNX file, a model card and ``summary.json``.
-        settings: what is learned.
-        limit: take a random subset of this many images.
-        progress: is told what happens.
-
-    Returns:
-        The summary: settings, epochs, ``metric``, ``accuracy``, its value on the images held out
-        (from 0 to 1), ``nc_below``, and ``converged``.
-
-    Raises:
-        UserError: the model, the data or the settings do not fit, or the folder is of another
-            call.
-    """
-    with _card(Path(model), settings) as card:
-        work = _Mixing(card, Path(data), settings, limit)
-        return work.run(Path(out), progress or Progress())
+    Augmentation.parse(asked.augment)
+    if asked.profile is None and asked.mix is not None:
+        asked = asked.without(profile=load_suite(asked.mix).spec.train)
+    with _card(Path(asked.model), asked) as card:
+        return _Mixing(card, asked).run()
 
 
 class _Mixing(Tuning):
     """Weights as they are, from pixels that are drawn."""
 
-    settings: Settings
+    settings: FinetuneOptions
     mark = "statistics"
     lessons = True
 
-    def __init__(self, card: Card, data: Path, settings: Settings, limit: int | None) -> None:
-        self.of_module = settings.module is not None
-        super().__init__(card, data, settings, limit)
+    def __init__(self, card: Card, asked: FinetuneOptions) -> None:
+        self.of_module = asked.module is not None
+        super().__init__(card, asked)
         self._rows = 1 if card.spec.input.layout == "NCHW" else 0
         self._fits(card)
 
@@ -142,7 +65,7 @@ class _Mixing(Tuning):
             model=self.card,
             columns=settings.drawn,
             fixed=settings.fixed,
-            train=settings.profile,
+            train=self.stack_name,
             seed=settings.seed,
         )
         return self._mixed.profile
@@ -182,26 +105,20 @@ class _Mixing(Tuning):
         """Return the training stack, with the options that are not drawn."""
         return self._mixed.base
 
-    def examples(self, home: Path, show: Progress) -> Examples:
+    def examples(self) -> Examples:
         """Preprocess by the training stack; each epoch draws."""
-        made = super().examples(home, show)
+        made = super().examples()
         return DrawnExamples(
-            made.inputs,
-            made.labels,
-            made.items,
-            home,
+            made.inputs, made.labels, made.items, self.home,
             self._mixed if self._mixed.options else None,
-            Augmentation.parse(self.settings.augment),
-            self.settings.seed,
-            self._rows,
-            self.settings.threads,
-            show.advance,
-        )
+            Augmentation.parse(self.settings.augment), self.settings.seed, self._rows,
+            self.threads, self.show.advance,
+        )  # fmt: skip
 
     def described(self, accuracy: float) -> dict[str, Any]:
         """Return a name, and what it learned from."""
         settings = self.settings
-        how = ", ".join([*settings.drawn, *settings.option]) if settings.mix else settings.profile
+        how = ", ".join([*settings.drawn, *settings.option]) if settings.mix else self.stack_name
         words = f"{settings.epochs} epochs"
         if settings.drawn:
             words += f", mixed from {settings.mix}: {how}"
@@ -218,7 +135,7 @@ class _Mixing(Tuning):
 
 
 @contextmanager
-def _card(path: Path, settings: Settings) -> Iterator[Card]:
+def _card(path: Path, settings: FinetuneOptions) -> Iterator[Card]:
     """Give the card of a network; of a module, one that names it where others name their file.
 
     Raises:

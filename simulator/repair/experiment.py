@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment
-from simulator.command.options import Allowed, OneModel, Option, Under
+from simulator.command.options import Allowed, OneModel, Option, Options, Under
 
 if TYPE_CHECKING:
     from simulator.results.repair import RepairSummary
@@ -28,7 +28,7 @@ axes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepairOptions(OneModel, Under, Allowed):
+class RepairOptions(OneModel, Under, Allowed, Options):
     """What ``simulate repair`` takes."""
 
     train: Annotated[str | None, Option(

@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from rich.console import Console
 
+from simulator.command.experiment import Command
 from simulator.conditions.condition import Under
+from simulator.conditions.condition import under as condition_of
 from simulator.conditions.image_files import decoding, writing
 from simulator.contract import Decoder, ImageWriter
 from simulator.contract.recipe import Boundary, Context
@@ -29,6 +32,8 @@ from simulator.errors import DataError, SampleError, UserError, one_line
 from simulator.files import write_whole
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
+from simulator.robustness.corrupt import CorruptOptions
+from simulator.robustness.document import load_suite
 
 LABELS = "labels.csv"
 _PLACES = ("annotations", "classes", "split")
@@ -54,35 +59,17 @@ class Written:
     turned: int = 0
 
 
-def corrupt(
-    conditions: Sequence[Under],
-    data: str | Path | None,
-    out: str | Path,
-    *,
-    model: str | Path | None = None,
-    limit: int | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-) -> list[Written]:
+def corrupt(command: Command[CorruptOptions], asked: CorruptOptions) -> list[Written]:
     """Write every image of a data set under each condition, with its truth.
 
     Each goes to ``OUT/NAME/PARAMETERS``, the layout of the released ImageNet-C, under its own
     name. Where a condition acts on the frame, the image is decoded by Pillow and written as PNG.
-
-    Args:
-        conditions: on the source or on the frame; each with its trial.
-        data: a folder of images or a data card; the built-in images by default.
-        out: an empty folder, or a new one.
-        model: a model card, whose task and classes the truth has; the built-in one by default.
-        limit: take a random subset of this many images.
-        seed: of the subset.
-        workers: how many images are written at once; the number of cores by default.
-
-    Raises:
-        UserError: a condition cannot be written, or the data or the folder cannot be used.
     """
-    home = Path(out)
-    card = Card(Path(model)) if model else Card(example.model_card())
+    home, texts = Path(asked.out), list(asked.under)
+    if asked.suite:
+        texts = [one.condition.text for one in load_suite(asked.suite).conditions()]
+    conditions = [found for text in texts if (found := condition_of(text, asked.trial))]
+    card = Card(Path(asked.model)) if asked.model else Card(example.model_card())
     source = check(card)
     conditions = [under.bound(card, source) for under in conditions]
     for under in conditions:
@@ -91,13 +78,27 @@ def corrupt(
     if home.is_dir() and any(home.iterdir()):
         raise UserError(f"{home} is not empty; choose another --out")
     files = Files.of(card.modality)
-    found = root_of(data) if data else None
-    whole = card.task.load(found, files) if found else card.task.example()
-    items = subset(whole, limit, seed).items
+    root = root_of(asked.data) if asked.data else None
+    whole = card.task.load(root, files) if root else card.task.example()
+    items = subset(whole, asked.limit, asked.seed).items
     _refuse_alike(items)
-    writer = _Writer(card, find_card(found) if found else None)
-    at_once = workers or os.cpu_count() or 1
+    writer = _Writer(card, find_card(root) if root else None)
+    at_once = asked.workers or os.cpu_count() or 1
     return [writer.write(under, items, home, at_once) for under in conditions]
+
+
+def show(found: Sequence[Written], folder: str, console: Console) -> None:
+    """Print where the images are, and what was left out."""
+    for one in found:
+        skipped = f", {len(one.skipped)} skipped" if one.skipped else ""
+        lines = [f"{one.text}: {one.images} images{skipped} in {one.folder}"]
+        lines += [f"  {name}: {why}" for name, why in list(one.skipped.items())[:3]]
+        if one.turned:
+            lines.append(
+                f"  {one.turned} say by EXIF how they are to be turned; a PNG does not keep that"
+            )
+        for line in lines:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _refuse(under: Under, in_pixels: bool) -> None:

@@ -242,6 +242,8 @@ def prove_experiment(what: str | type[Experiment[Any]]) -> list[Verdict]:
         MissingLibrary: what the specimen needs is not installed.
     """
     experiment = EXPERIMENTS.of(what) if isinstance(what, str) else what()
+    if not isinstance(experiment, Experiment):
+        raise UserError(f"{experiment.name}: leaves no run, by which it could be proved")
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "specimen"
         files.mkdir()

@@ -20,7 +20,6 @@ from simulator.errors import UserError
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.profile.implementations import implementation
-from simulator.robustness.corrupted import corrupt
 
 torch = pytest.importorskip("torch")
 library = pytest.importorskip("pyautoattack")
@@ -250,4 +249,6 @@ def test_square_asks_the_stack_that_is_named(tmp_path, cache):
 def test_a_data_set_cannot_be_written_with_a_stacks_answers(program, tmp_path):
     data = tiny.data(tmp_path / "photographs", each=1)
     with pytest.raises(UserError, match="asks a stack, and none is run here"):
-        corrupt([under("square:linf,8/255,on=opencv_fp32")], data, tmp_path / "out", model=program)
+        simulator.corrupt(
+            tmp_path / "out", under=["square:linf,8/255,on=opencv_fp32"], data=data, model=program
+        )

@@ -18,10 +18,9 @@ from PIL import Image
 
 from backends.fake_quant.formulas import Grid, clip_codes, dorefa_weights, lsq_codes
 from backends.fake_quant.learned import DorefaActivation, DorefaWeights, Lsq, Pact
-from simulator import cli
+from simulator import cli, quantize
 from simulator.contract import Stage
 from simulator.errors import UserError
-from simulator.experiments.quantize import Settings, quantize
 from simulator.registry import backend
 
 needs_onnx2torch = pytest.mark.skipif(
@@ -146,8 +145,8 @@ def card(tmp_path):
 
 
 def tuned(card, out, method="lsq", bits=4, epochs=3, **more):
-    settings = Settings(method, bits, epochs=epochs, batch=8, learning_rate=0.05, **more)
-    return quantize(card, card.parent / "data", card.parent / out, settings)
+    more = {"batch": 8, "learning_rate": 0.05, "method": method, "bits": bits} | more
+    return quantize(card, card.parent / "data", card.parent / out, epochs=epochs, **more)
 
 
 @needs_onnx2torch
@@ -155,11 +154,10 @@ def tuned(card, out, method="lsq", bits=4, epochs=3, **more):
 @pytest.mark.parametrize("method", ["lsq", "pact", "dorefa"])
 def test_the_file_answers_as_the_network_that_learned(card, method, bits):
     """In ONNX Runtime, on inputs that it has not seen; some values may fall beside a tie."""
-    settings = Settings(method, bits, epochs=2, batch=8, learning_rate=0.05)
     tuner = backend("fake_quant_torch").of(Stage.TUNE)[0].make(
         {
             "method": method, "bits": bits, "weights": "per_tensor", "epochs": 2, "batch": 8,
-            "learning_rate": settings.learning_rate, "threads": 1, "output": "logits",
+            "learning_rate": 0.05, "threads": 1, "output": "logits",
             "seed": 0,
         }
     )  # fmt: skip
@@ -242,9 +240,8 @@ def write_whole(place, data):
     if count == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 q.write_whole = write_whole
-from simulator.experiments.quantize import Settings, quantize
-settings = Settings("lsq", 4, epochs=4, batch=8, learning_rate=0.05)
-quantize(sys.argv[1], sys.argv[2], sys.argv[3], settings)
+from simulator import quantize
+quantize(*sys.argv[1:], method="lsq", bits=4, epochs=4, batch=8, learning_rate=0.05)
 """
 
 
@@ -311,6 +308,7 @@ def test_a_card_without_an_onnx_file_is_refused_in_one_line(tmp_path, data, caps
         ({"held_out": 1.0}, "the share held out must be between 0 and 1, got 1.0"),
         ({"held_out": 0.001}, "60 samples cannot be divided with a share of 0.001 held out"),
         ({"seed": -1}, "the seed must be at least 0"),
+        ({"learning_rate": 0}, "the learning rate must be above 0, got 0"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(card, options, message):
@@ -321,14 +319,9 @@ def test_what_does_not_fit_is_refused_in_one_line(card, options, message):
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_learning_rate_of_zero_is_refused():
-    with pytest.raises(UserError, match="the learning rate must be above 0, got 0"):
-        Settings("lsq", 4, epochs=1, learning_rate=0)
-
-
 def test_samples_without_labels_are_refused(card, tmp_path):
     (tmp_path / "plain").mkdir()
     Image.new("RGB", (32, 32)).save(tmp_path / "plain" / "a.png")
 
     with pytest.raises(UserError, match="fine-tuning needs a label for every sample"):
-        quantize(card, tmp_path / "plain", tmp_path / "out", Settings("lsq", 4, epochs=1))
+        quantize(card, tmp_path / "plain", tmp_path / "out", method="lsq", bits=4, epochs=1)

@@ -1,7 +1,6 @@
 """``simulate sensitivity``: the layer that INT8 breaks is found, kept and confirmed."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +8,11 @@ import tiny
 from onnx import helper
 from scipy.stats import binomtest
 
-from simulator import cli
+from simulator import cli, sensitivity
 from simulator.errors import UserError
 from simulator.experiments.common import chosen
-from simulator.experiments.sensitivity import Settings, paired, refuse_fitted, sensitivity
+from simulator.experiments.sensitivity.figures import paired
+from simulator.experiments.sensitivity.prepare import refuse_fitted
 from simulator.profile.load import load
 
 PER_TENSOR = """\
@@ -51,19 +51,24 @@ def fragile():
     return tiny.model(nodes, constants=constants)
 
 
-@pytest.fixture
-def given(tmp_path, cache):
-    profile = tmp_path / "per_tensor.yaml"
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """A profile, a model and its data, and a folder; see :func:`search`."""
+    home = tmp_path_factory.mktemp("search")
+    profile = home / "per_tensor.yaml"
     profile.write_text(PER_TENSOR.replace("LEVEL", "disable_all"))
-    model, data = tiny.card(tmp_path / "m", fragile()), tiny.data(tmp_path / "data", 12)
-    return str(profile), model, data
+    return profile, tiny.card(home / "m", fragile()), tiny.data(home / "data", 12), home / "out"
 
 
-@pytest.fixture
-def found(given, tmp_path):
-    profile, model, data = given
-    settings = Settings(profile, "flip_rate < 2%", top=3)
-    return sensitivity(model, data, tmp_path / "out", settings, workers=1)
+def search(given, out=None, goal="flip_rate < 2%", profile=None, **more):
+    own, model, data, home = given
+    asked = {"model": model, "data": data, "top": 3, "workers": 1} | more
+    return sensitivity(str(profile or own), goal, out or home, **asked)
+
+
+@pytest.fixture(scope="module")
+def found(given):
+    return search(given)
 
 
 def test_the_fragile_layer_is_kept_and_confirmed(found):
@@ -74,8 +79,11 @@ def test_the_fragile_layer_is_kept_and_confirmed(found):
     assert found["confirmed"]["holds"] is True
 
 
-def test_few_images_confirm_nothing(found, given, tmp_path, capsys):
-    """0 of 8 images may be 37 % of all: by SciPy, 0 of 183 is the first interval below 2 %."""
+def test_few_images_confirm_nothing(found, given, capsys, monkeypatch):
+    """
+    0 of 8 images may be 37 % of all: by SciPy, 0 of 183 is the first interval below 2 %. The same
+    command reads back what was measured: running would raise.
+    """
     images = found["confirmed"]["with"]["images"]
     high = binomtest(0, images).proportion_ci().high
     assert high > 0.02 and found["confirmed"]["sure"] is False
@@ -83,10 +91,13 @@ def test_few_images_confirm_nothing(found, given, tmp_path, capsys):
     ends = [binomtest(0, images + more - less).proportion_ci().high for less in (0, 1)]
     assert ends[0] < 0.02 <= ends[1]
 
-    profile, model, data = given
-    words = ["--model", str(model), "--data", str(data), "--profile", profile, "--top", "3"]
+    profile, model, data, home = map(str, given)
+    monkeypatch.setattr("simulator.experiments.session.Session.run", None)
+    words = ["--model", model, "--data", data, "--profile", profile, "--top", "3", "--out", home]
     goal = ["--goal", "flip_rate < 2%", "--workers", "1"]
-    assert cli.main(["sensitivity", *words, *goal, "--out", str(tmp_path / "out")]) == 1
+    assert cli.main(["sensitivity", *words, *goal, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == found
+    assert cli.main(["sensitivity", *words, *goal]) == 1
     first = capsys.readouterr().out.splitlines()[0]
     assert f"UNDECIDED, 0 of {images} images that were not searched flip, but" in first
     assert f"{100 * high:.1f} % cannot be excluded; {more} more would decide it" in first
@@ -97,79 +108,69 @@ def test_onnxruntime_rounds_a_single_kept_layer_again(given, tmp_path):
     Above disable_all its WeightBiasQuantization (1.31) rounds float weights between two rounded
     tensors, with one scale: the fragile layer alone wins nothing, with its neighbour it does.
     """
-    _profile, model, data = given
     optimized = tmp_path / "optimized.yaml"
     optimized.write_text(PER_TENSOR.replace("LEVEL", "all"))
-    settings = Settings(str(optimized), "flip_rate < 2%", top=1)
-    found = sensitivity(model, data, tmp_path / "all", settings, workers=1)
+    found = search(given, tmp_path / "all", profile=optimized, top=1)
 
     assert (found["layers"][0]["name"], found["layers"][0]["won"]) == ("fragile", 0)
     assert found["keep"] == ["fragile", "third"]
     assert found["confirmed"]["with"]["rate"] == 0
 
 
-def test_images_are_divided(found, tmp_path):
+def test_images_are_divided(found, given):
     """36 images: 12 calibrate, 12 are searched, 12 confirm; the profile names the first."""
     assert found["images"] == {"calibrate": 12, "search": 12, "confirm": 12}
-    profile, _ = chosen(str(tmp_path / "out" / "profile.yaml"), [])
+    out = given[-1]
+    profile, _ = chosen(str(out / "profile.yaml"), [])
     quantizer = profile.spec.precision.quantizer
 
     assert quantizer.keep.nodes == ["fragile"]
     assert quantizer.weights == "per_tensor"
-    assert quantizer.calibration.source == str(tmp_path / "out" / "calibration")
-    assert len(list((tmp_path / "out" / "calibration").iterdir())) == 12
+    assert quantizer.calibration.source == str(out / "calibration")
+    assert len(list((out / "calibration").iterdir())) == 12
 
 
-def test_a_second_call_runs_nothing_again(found, given, tmp_path, monkeypatch):
-    """What was measured is read back: running would raise."""
-    profile, model, data = given
-    monkeypatch.setattr("simulator.experiments.session.Session.run", None)
-    settings = Settings(profile, "flip_rate < 2%", top=3)
-
-    assert sensitivity(model, data, tmp_path / "out", settings, workers=1) == found
-
-
-def test_another_search_does_not_take_the_folder(found, given, tmp_path):
-    profile, model, data = given
-    with pytest.raises(UserError, match="holds another search"):
-        sensitivity(model, data, tmp_path / "out", Settings(profile, "flip_rate < 1%"))
-
-
-def test_an_edited_profile_is_another_search(found, given, tmp_path):
-    """The same name, other options: what was measured with the old ones is not read back."""
-    profile, model, data = given
-    path = Path(profile)
-    path.write_text(path.read_text().replace("disable_all", "basic"))
-    with pytest.raises(UserError, match="holds another search"):
-        sensitivity(model, data, tmp_path / "out", Settings(profile, "flip_rate < 2%", top=3))
+@pytest.mark.parametrize("change", [{"goal": "flip_rate < 1%"}, {"level": "basic"}])
+def test_another_search_does_not_take_the_folder(found, given, tmp_path, change):
+    """Another goal; or the same profile with other options, whose flips are not read back."""
+    profile, before = given[0], given[0].read_text()
+    profile.write_text(before.replace("disable_all", change.pop("level", "disable_all")))
+    try:
+        with pytest.raises(UserError, match="holds another search"):
+            search(given, **change)
+    finally:
+        profile.write_text(before)
 
 
 def test_an_edited_calibration_folder_is_another_search(given, tmp_path):
-    profile, model, data = given
-    folder = tiny.data(tmp_path / "calibrate", 1)
-    path = Path(profile)
+    folder, out = tiny.data(tmp_path / "calibrate", 1), tmp_path / "out"
+    profile = tmp_path / "own.yaml"
     source = f"weights: per_tensor, calibration: {{samples: 9, through: deploy, source: {folder}}}"
-    path.write_text(path.read_text().replace("weights: per_tensor", source))
-    settings = Settings(profile, "flip_rate < 99%", top=1)
-    first = sensitivity(model, data, tmp_path / "out", settings, workers=1)
-    assert sensitivity(model, data, tmp_path / "out", settings, workers=1) == first
-    (folder / "red" / "more.jpg").write_bytes(next(data.rglob("*.jpg")).read_bytes())
+    profile.write_text(given[0].read_text().replace("weights: per_tensor", source))
+    asked = {"goal": "flip_rate < 99%", "profile": profile, "top": 1}
+    assert search(given, out, **asked) == search(given, out, **asked)
+    (folder / "red" / "more.jpg").write_bytes(next(folder.rglob("*.jpg")).read_bytes())
     with pytest.raises(UserError, match="holds another search"):
-        sensitivity(model, data, tmp_path / "out", settings, workers=1)
+        search(given, out, **asked)
 
 
-def test_a_sample_that_cannot_be_read_is_skipped_and_said(given, tmp_path, capsys):
-    profile, model, data = given
+def test_a_goal_that_everything_reaches_and_samples_that_cannot_be_read(given, tmp_path, capsys):
+    """No profile is written, the exit code is 0; what was skipped is counted and said."""
+    data, out = tiny.data(tmp_path / "data", 12), tmp_path / "easy"
     for number in range(3):
         (data / "red" / f"broken{number}.jpg").write_bytes(b"no image")
-    words = ["--model", str(model), "--data", str(data), "--out", str(tmp_path / "out")]
-    cli.main(["sensitivity", "--profile", profile, "--goal", "flip_rate < 2%", *words])
+    words = ["--model", str(given[1]), "--data", str(data), "--out", str(out)]
+    code = cli.main(["sensitivity", "--profile", "ort_int8", "--goal", "flip_rate < 99%", *words])
 
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert code == cli.PASS
+    told = capsys.readouterr().out
+    assert "no layer need be kept for flip_rate < 99%: confirmed" in told
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["keep"], (out / "profile.yaml").exists()) == ([], False)
     ran = summary["searched"]["images"] + summary["confirmed"]["with"]["images"]
     assert ran + summary["skipped"] == summary["images"]["search"] + summary["images"]["confirm"]
     assert 0 < summary["skipped"] <= 3
-    assert f"skipped: {summary['skipped']} images" in capsys.readouterr().out
+    assert f"skipped: {summary['skipped']} images" in told
 
 
 def test_flips_are_paired_by_sample():
@@ -178,18 +179,6 @@ def test_flips_are_paired_by_sample():
     kept = {"d": True, "c": False, "b": False}
 
     assert paired(bare, kept) == {"flips": 0, "won": 1, "p": 0.5}
-
-
-def test_nothing_need_be_kept(given, tmp_path, capsys):
-    """A goal that everything reaches: no profile is written, the exit code is 0."""
-    _, model, data = given
-    words = ["--model", str(model), "--data", str(data), "--out", str(tmp_path / "easy")]
-    code = cli.main(["sensitivity", "--profile", "ort_int8", "--goal", "flip_rate < 99%", *words])
-
-    assert code == cli.PASS
-    assert "no layer need be kept for flip_rate < 99%: confirmed" in capsys.readouterr().out
-    summary = json.loads((tmp_path / "easy" / "summary.json").read_text())
-    assert (summary["keep"], (tmp_path / "easy" / "profile.yaml").exists()) == ([], False)
 
 
 @pytest.mark.parametrize(
@@ -201,9 +190,8 @@ def test_nothing_need_be_kept(given, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_looked_for_is_refused(given, tmp_path, profile, goal, words):
-    _, model, data = given
     with pytest.raises(UserError, match=words):
-        sensitivity(model, data, tmp_path / "no", Settings(profile, goal))
+        search(given, tmp_path / "no", goal, profile)
 
 
 @pytest.mark.parametrize(
@@ -218,11 +206,10 @@ def test_what_cannot_be_looked_for_is_refused(given, tmp_path, profile, goal, wo
     ],
 )  # fmt: skip
 def test_what_is_fitted_to_another_stack_is_refused(given, tmp_path, section, words):
-    profile, model, data = given
-    path = Path(profile)
-    path.write_text(path.read_text() + section + "\n")
+    profile = tmp_path / "fitted.yaml"
+    profile.write_text(given[0].read_text() + section + "\n")
     with pytest.raises(UserError, match=words) as refused:
-        sensitivity(model, data, tmp_path / "no", Settings(profile, "flip_rate < 2%"))
+        search(given, tmp_path / "no", profile=profile)
     assert "\n" not in str(refused.value) and not (tmp_path / "no").exists()
 
 

@@ -14,10 +14,9 @@ import tiny
 import yaml
 from onnx import helper
 
-from simulator import cli
+from simulator import cli, finetune
 from simulator.errors import ModelError, UserError
 from simulator.mitigation.augment import Augmentation
-from simulator.mitigation.finetune import Settings, finetune
 from simulator.profile.suite import load_suite
 
 pytestmark = pytest.mark.skipif(
@@ -53,8 +52,8 @@ def card(tmp_path):
 
 def tuned(card, out, epochs=2, limit=None, **more):
     own = {"batch": 8, "learning_rate": 0.05, "threads": 1, "held_out": 0.25}
-    settings = Settings(epochs=epochs, **own | more)
-    return finetune(card, card.parent / "data", card.parent / out, settings, limit=limit)
+    options = {"epochs": epochs, "limit": limit} | own | more
+    return finetune(card, card.parent / "data", card.parent / out, **options)
 
 
 def held(folder):
@@ -125,10 +124,10 @@ def write_whole(place, data):
     if count == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 q.write_whole = write_whole
-from simulator.mitigation.finetune import Settings, finetune
-finetune(sys.argv[1], sys.argv[2], sys.argv[3], Settings(
-    epochs=4, batch=8, learning_rate=0.05, threads=1, held_out=0.25, mix="sysnoise-mix",
-    profile="pillow_bilinear_fp32", augment=("flip", "shift:2")))
+from simulator import finetune
+finetune(
+    *sys.argv[1:], epochs=4, batch=8, learning_rate=0.05, threads=1, held_out=0.25,
+    mix="sysnoise-mix", profile="pillow_bilinear_fp32", augment=("flip", "shift:2"))
 """
 
 
@@ -330,11 +329,10 @@ def test_a_module_starts_from_its_weights(module, monkeypatch):
     net = importlib.import_module("own_net").Net()
     torch.nn.init.constant_(net.head.weight, 0.25)
     torch.save(net.state_dict(), module.parent / "weights.pt")
-    settings = Settings(
-        epochs=1, learning_rate=1e-12, threads=1, held_out=0.25, module="own_net:Net",
-        weights="weights.pt", statistics="keep",
+    finetune(
+        module, "data", "out", epochs=1, learning_rate=1e-12, threads=1, held_out=0.25,
+        module="own_net:Net", weights="weights.pt", statistics="keep",
     )  # fmt: skip
-    finetune(module, "data", "out", settings)
 
     values = held(module.parent / "out").values()
     heads = [one for inputs in values for one in inputs if one is not None and one.shape == (3, 6)]
@@ -405,9 +403,8 @@ def test_another_augmentation_is_refused(word):
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(card, options, message):
-    settings = {"epochs": 1, "threads": 1} | options
     with pytest.raises(UserError, match=message) as error:
-        finetune(card, card.parent / "data", card.parent / "out", Settings(**settings))
+        tuned(card, "out", 1, **options)
     assert len(str(error.value).splitlines()) == 1
 
 

@@ -14,9 +14,8 @@ import yaml
 from onnx import helper
 from PIL import Image
 
-from simulator import cli
+from simulator import cli, finetune
 from simulator.errors import ModelError, UserError
-from simulator.mitigation.finetune import Settings, finetune
 from simulator.results.read import read_run
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -95,8 +94,7 @@ def card(tmp_path):
 
 def tuned(card, out, epochs=2, **more):
     own = {"batch": 4, "learning_rate": 0.05, "threads": 1, "held_out": 0.25}
-    settings = Settings(epochs=epochs, **own | more)
-    return finetune(card, card.parent / "data.yaml", card.parent / out, settings)
+    return finetune(card, card.parent / "data.yaml", card.parent / out, epochs=epochs, **own | more)
 
 
 def test_a_detector_learns_and_runs(card, capsys):

@@ -141,8 +141,5 @@ def test_what_cannot_be_written_is_one_line(tmp_path, capsys, arguments, message
 
 
 def test_a_folder_with_files_is_left_alone(card, photographs):
-    from simulator.conditions.condition import under
-    from simulator.robustness.corrupted import corrupt
-
     with pytest.raises(UserError, match="not empty"):
-        corrupt([under("jpeg:5")], photographs, photographs, model=card)
+        simulator.corrupt(photographs, under=["jpeg:5"], data=photographs, model=card)

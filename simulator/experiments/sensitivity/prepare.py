@@ -1,0 +1,142 @@
+"""The stacks and the samples of a search: what is refused, divided, and copied to calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simulator.contract.recipe import generator
+from simulator.data.address import root_of
+from simulator.data.folder import Files, Item
+from simulator.data.source import samples_of
+from simulator.digests import sha256
+from simulator.errors import DataError, UserError
+from simulator.experiments.sensitivity.experiment import SensitivityOptions
+from simulator.experiments.session import Session
+from simulator.files import LARGE, write_whole
+from simulator.model.passes.rewrite import wanted
+from simulator.model.store import digest
+from simulator.pipeline.stack import Chosen
+from simulator.places import read
+from simulator.profile.implementations import choose
+from simulator.profile.precision import Precision, Quantizer
+from simulator.profile.profile import Profile
+
+CALIBRATION = "calibration"
+
+
+class Parts(NamedTuple):
+    """The samples, divided: to calibrate (none where the profile names a folder), and so on."""
+
+    calibrate: Sequence[Item]
+    search: Sequence[Item]
+    confirm: Sequence[Item]
+
+
+def quantizer_of(profile: Profile) -> Quantizer:
+    """Return the quantizer of a profile.
+
+    Raises:
+        UserError: it has none that calibrates on its own pixels.
+    """
+    found = profile.spec.precision.quantizer
+    if found is None or found.calibration is None:
+        raise UserError(f"{profile.name}: keep lists are found for a quantizer that calibrates")
+    if found.calibration.through != "deploy":
+        raise UserError(f"{profile.name}: there is no other stack here: write through: deploy")
+    return found
+
+
+def refuse_fitted(profile: Profile) -> None:
+    """Refuse what needs another stack here, or is fitted to samples that are searched.
+
+    Raises:
+        UserError: the graph is fitted so, or the network adapts while it runs.
+    """
+    for axis, given in wanted(profile.spec.graph).items():
+        if "train" in given.through or given.source == "data":
+            raise UserError(
+                f"{profile.name}: graph.{axis} is fitted through the training stack or to "
+                "evaluated samples, and there is no other stack here: leave it out"
+            )
+    if profile.spec.runtime.adaptation is not None:
+        raise UserError(f"{profile.name}: runtime.adaptation changes the network: leave it out")
+    if profile.spec.runtime.samples > 1:
+        raise UserError(f"{profile.name}: runtime.batch: one sample runs at a time: leave it out")
+
+
+def work_of(session: Session, asked: SensitivityOptions, base: Chosen) -> dict[str, object]:
+    """Return all that the search depends on."""
+    given = quantizer_of(base[0]).calibration
+    assert given is not None
+    sources = [given.source, *(one.source for one in wanted(base[0].spec.graph).values())]
+    files = Files.of(session.card.modality)
+    folders = {
+        source: [sha256(item.path) for item in samples_of(root_of(source), files).items]
+        for source in sources
+        if source != "data"
+    }
+    return {
+        "model": session.source.digest,
+        "card": session.card.written.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "samples": digest([[item.name, sha256(item.path)] for item in session.dataset.items]),
+        "settings": {name: getattr(asked, name) for name in ("profile", "goal", "top", "seed")},
+        "profile": base[0].spec.model_dump(mode="json"),
+        "choices": {stage: choice.identity() for stage, choice in base[1].items()},
+        "calibration": digest(folders),
+    }
+
+
+def divided(items: Sequence[Item], quantizer: Quantizer, seed: int) -> Parts:
+    """Divide samples at random.
+
+    Raises:
+        DataError: there are too few.
+    """
+    assert quantizer.calibration is not None
+    order = [items[at] for at in generator("sensitivity", seed).permutation(len(items))]
+    given, count = quantizer.calibration, 0
+    if given.source == "data":
+        count = min(given.samples, len(items) // 3)
+    else:
+        folder = Path(given.source).resolve()
+        order = [
+            item for item in order
+            if not (isinstance(item.path, Path) and item.path.resolve().is_relative_to(folder))
+        ]  # fmt: skip
+    rest = order[count:]
+    if len(rest) < 4 or (given.source == "data" and not count):
+        raise DataError(f"{len(items)} samples are too few to calibrate, search and confirm")
+    half = len(rest) // 2
+    return Parts(tuple(order[:count]), tuple(rest[:half]), tuple(rest[half:]))
+
+
+def calibrated(home: Path, base: Chosen, items: Sequence[Item]) -> Chosen:
+    """Return the stack with these samples to calibrate on, copied to a folder."""
+    if not items:
+        return base
+    folder = home / CALIBRATION
+    for number, item in enumerate(items):
+        place = folder / f"{number:05}{item.path.suffix.lower() or '.bin'}"
+        if not place.exists():
+            place.parent.mkdir(exist_ok=True)
+            write_whole(place, read(item.path, LARGE))
+    given = quantizer_of(base[0]).calibration
+    assert given is not None
+    samples = {"samples": len(items), "source": str(folder.resolve())}
+    return with_quantizer(base[0], calibration=given.model_copy(update=samples))
+
+
+def with_quantizer(profile: Profile, **fields: Any) -> Chosen:
+    """Return a stack with other fields of its quantizer."""
+    quantizer = quantizer_of(profile).model_copy(update=fields)
+    precision = profile.spec.precision.model_copy(update={"quantizer": quantizer})
+    return in_precision(profile, precision)
+
+
+def in_precision(profile: Profile, precision: Precision) -> Chosen:
+    """Return a stack in another precision."""
+    spec = profile.spec.model_copy(update={"precision": precision}).settled()
+    made = Profile(profile.name, spec, {})
+    return made, choose(made)

@@ -3,11 +3,13 @@
 import json
 import shutil
 import signal
+from functools import partial
 
 import pytest
 import tiny
 import yaml
 from ending import ended
+from made_repair import BGR, BOX, DOCUMENT, RGB, written
 from PIL import Image
 
 from simulator import cli, compare, repair
@@ -29,50 +31,33 @@ RUNTIME = {
     "mode": "eager", "memory_format": "contiguous", "exporter": {"backend": "onnx2torch"},
 }  # fmt: skip
 
-RGB = {"set": {"color.order": "model"}, "cost": {"hours": 3, "work": "one word"}, "why": "RGB"}
-BOX = {"set": {"resize": "pil-box"}, "cost": {"ms": 0.5}}
 AREA = {"set": {"resize": "opencv-area"}, "cost": {"ms": "measured"}}
-DOCUMENT = {
-    "schema": 1, "name": "mine", "summary": "the order repairs all, the resize nothing",
-    "train": "pillow_fp32", "deploy": "pillow_fp32",
-    "axes": {"order": {"rgb": RGB}, "resize": {"box": BOX, "area": AREA}},
-}  # fmt: skip
-BGR = ["deploy.color.order=bgr", "deploy.resize=opencv-nearest"]
-"""Red and blue change places; the resize is harmless on noise."""
+AXES = DOCUMENT["axes"] | {"resize": {"box": BOX, "area": AREA}}
 GATE = ["flip_rate < 2%"]
 
 
-@pytest.fixture
-def document(tmp_path):
-    """A function that writes the document with other fields, and returns its path."""
-
-    def write(**changed):
-        path = tmp_path / "mine.yaml"
-        path.write_text(yaml.safe_dump({**DOCUMENT, **changed}, sort_keys=False))
-        return str(path)
-
-    return write
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    return tiny.data(tmp_path_factory.mktemp("many") / "data", each=20)
 
 
 @pytest.fixture
-def many(tmp_path):
-    return tiny.data(tmp_path / "many", each=20)
+def run(repaired, many):
+    return partial(repaired, data=many, gate=GATE)
 
 
-@pytest.fixture
-def run(document, card, many, cache, tmp_path):
-    """A function that repairs the made pair."""
+@pytest.fixture(scope="module")
+def answer(many, tmp_path_factory):
+    """A finished run: two axes, three changes, six stacks, on 30 images and 30 others."""
+    folder = tmp_path_factory.mktemp("answer")
+    return repair(
+        gate=GATE, repairs=written(folder, axes=AXES), overrides=BGR, data=many,
+        model=tiny.card(folder / "model"), out=folder / "run",
+    )  # fmt: skip
 
-    def start(out="run", gate=GATE, changed=None, **options):
-        given = {"repairs": document(**(changed or {})), "overrides": BGR} | options
-        return repair(gate=gate, model=card, data=many, out=tmp_path / out, **given)
 
-    return start
-
-
-def test_the_one_axis_that_loses_is_the_answer(run, card, many, tmp_path):
-    result = run()
-    summary = result.summary
+def test_the_one_axis_that_loses_is_the_answer(answer, card, many, tmp_path):
+    result, summary = answer, answer.summary
 
     assert (summary.chosen, result.passed, summary.verdict.decision) == (
         "order/rgb", False, "undecided",
@@ -104,41 +89,36 @@ def test_the_one_axis_that_loses_is_the_answer(run, card, many, tmp_path):
     assert again.summary.flips.count == 0
 
 
-def test_search_and_confirmation_share_no_sample(run, many):
-    result = run()
-
+def test_search_and_confirmation_share_no_sample(answer):
     def names(folder):
         return set(json.loads((folder / "manifest.json").read_text())["data"]["images"])
 
-    seen, unseen = names(result.folder / "search-1"), names(result.folder / "confirm")
+    seen, unseen = names(answer.folder / "search-1"), names(answer.folder / "confirm")
     assert not seen & unseen
     assert len(seen | unseen) == 60
-    assert set(result.records()["sample"].to_pylist()) == unseen
+    assert set(answer.records()["sample"].to_pylist()) == unseen
 
 
-def test_intervals_hold_for_all_finalists_and_p_is_the_binomial_one(run):
-    """No flip of 30: (1 - 0.02) ** 30 = 0.5455; Clopper-Pearson at 1 - 0.05 / family."""
-    summary = run().summary
-    answer = next(one for one in summary.finalists if one.name == summary.chosen).confirmed
+def test_intervals_hold_for_all_finalists_and_p_is_the_binomial_one(answer):
+    """No flip of 30: (1 - 0.02) ** 30 = 0.5455; Clopper-Pearson at 1 - 0.05 / family.
 
-    assert answer.p == pytest.approx(0.98**30)
-    assert answer.p_holm == 1
+    Four are confirmed: the three of six with the order, and the best of the others.
+    """
+    summary = answer.summary
+    best = next(one for one in summary.finalists if one.name == summary.chosen).confirmed
+
+    assert [one.name.startswith("order/rgb") for one in summary.finalists].count(True) == 3
+    assert len(summary.finalists) == 4
+    assert best.p == pytest.approx(0.98**30)
+    assert best.p_holm == 1
     names = {"deploy", *(one.name for one in summary.finalists)}
     assert summary.family == len(names) > 2
     assert summary.before.flips.ci95 == pytest.approx(
         list(clopper_pearson(summary.before.flips.count, 30, 1 - 0.05 / len(names)))
     )
     ends = clopper_pearson(0, 30, 1 - 0.05 / summary.family)
-    assert answer.flips.ci95 == pytest.approx(list(ends))
+    assert best.flips.ci95 == pytest.approx(list(ends))
     assert "may be chance" in " ".join(summary.verdict.lost)
-
-
-def test_four_stacks_are_confirmed_where_few_pass(run):
-    """Three of the six have the order that passes; the one with the fewest flips of the others."""
-    finalists = run().summary.finalists
-
-    assert len(finalists) == 4
-    assert [one.name.startswith("order/rgb") for one in finalists].count(True) == 3
 
 
 def test_a_change_that_is_possible_only_with_another_has_no_figure_alone(run):
@@ -171,16 +151,16 @@ def test_a_network_that_adapts_is_refused_before_anything_runs(run, tmp_path):
     assert not (tmp_path / "run" / "search-1").exists()
 
 
-def test_who_cannot_do_what_the_deployment_can_is_named(run, many):
+def test_who_cannot_do_what_the_deployment_can_is_named(run, tmp_path):
     """TurboJPEG reads no PNG: two of 62 samples, whichever half they are in."""
-    for at, path in enumerate(sorted(many.rglob("*.jpg"))[:2]):
+    data = tiny.data(tmp_path / "own", each=20)
+    for at, path in enumerate(sorted(data.rglob("*.jpg"))[:2]):
         Image.open(path).save(path.with_name(f"more{at}.png"))
     fast = {"backend": "turbojpeg", "exif": None, "idct": "ifast", "chroma_upsampling": "plain"}
-    axes = DOCUMENT["axes"] | {"decoder": {"fast": {"set": {"decode": fast}, "cost": {}}}}
+    axes = AXES | {"decoder": {"fast": {"set": {"decode": fast}, "cost": {}}}}
 
-    result = run(changed={"axes": axes})
+    summary = run(changed={"axes": axes}, data=data).summary
 
-    summary = result.summary
     told = [one.text for one in summary.warnings if one.kind is Kind.DATA]
     assert summary.skipped == 0
     assert any("left out for all stacks, because of decoder/fast" in text for text in told)
@@ -212,7 +192,7 @@ def test_calibration_images_are_never_those_of_the_confirmation(run, many, tmp_p
 
 def test_the_upper_end_can_be_the_gate(run):
     """No flip of 30 leaves more than 10 % possible: nothing passes, and it says so."""
-    summary = run(gate=["flip_rate.high < 2%"]).summary
+    summary = run(gate=["flip_rate.high < 2%"], changed={"axes": AXES}).summary
 
     assert (summary.chosen, summary.gate.passed) == (None, False)
     assert summary.nearest.startswith("order/rgb")
@@ -221,7 +201,7 @@ def test_the_upper_end_can_be_the_gate(run):
 
 
 def test_nothing_is_changed_where_the_gate_passes_already(run):
-    result = run(overrides=["deploy.resize=opencv-nearest"], gate=["flip_rate < 2%"])
+    result = run(overrides=["deploy.resize=opencv-nearest"])
 
     assert result.summary.chosen == "deploy"
     assert result.summary.changes == []
@@ -244,7 +224,7 @@ def test_halving_says_how_many_were_dropped_when(run, monkeypatch):
     monkeypatch.setattr(search, "FINAL", 2)
     monkeypatch.setattr(search, "FIRST", 4)
 
-    summary = run().summary
+    summary = run(changed={"axes": AXES}).summary
 
     assert not summary.exact
     assert [one.samples for one in summary.rungs] == [7, 15, 30]
@@ -253,9 +233,9 @@ def test_halving_says_how_many_were_dropped_when(run, monkeypatch):
 
 
 @pytest.mark.parametrize("folder", ["search-1", "confirm", "parts"])
-def test_a_killed_search_goes_on_to_the_same_answer(run, document, card, many, tmp_path, folder):
-    whole = run("whole").summary
-    words = ["repair", "--options", document(), "--gate", GATE[0], "--model", card, "--data", many]
+def test_a_killed_search_goes_on_to_the_same_answer(answer, card, many, tmp_path, folder):
+    whole, document = answer.summary, written(tmp_path, axes=AXES)
+    words = ["repair", "--options", document, "--gate", GATE[0], "--model", card, "--data", many]
     words += [word for change in BGR for word in ("--set", change)]
     out = tmp_path / "killed"
 
@@ -301,12 +281,9 @@ def test_a_model_file_is_repaired_where_the_device_stays(run):
     assert "compensation" in {one.axis for one in summary.difference}
 
 
-def test_the_screen_and_the_report_show_the_answer(run, capsys):
-    folder = run().folder
+def test_the_report_shows_the_answer(answer):
+    page = answer.report.read_text()
 
-    assert cli.main(["report", str(folder)]) == 0
-
-    page = (folder / "report.html").read_text()
     assert "Pareto" in page and "What each change gives back" in page
 
 

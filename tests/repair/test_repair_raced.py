@@ -2,62 +2,30 @@
 
 import json
 import math
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 import tiny_tasks
 import yaml
+from made_repair import BGR, DOCUMENT, written
 from PIL import Image
 from races import killed_and_resumed
 from scipy import integrate
 
-from simulator import cli, repair
+from simulator import cli
 from simulator.analysis.gate import parse
 from simulator.errors import UserError
 from simulator.experiments.race import Cheapest, rounds
 from simulator.notices import Kind
 from simulator.tasks.task import TASKS, Network
 
-RGB = {"set": {"color.order": "model"}, "cost": {"hours": 3, "work": "one word"}, "why": "RGB"}
-DOCUMENT = {
-    "schema": 1, "name": "mine", "summary": "the order repairs all, the resize nothing",
-    "train": "pillow_fp32", "deploy": "pillow_fp32",
-    "axes": {
-        "order": {"rgb": RGB},
-        "resize": {"box": {"set": {"resize": "pil-box"}, "cost": {"ms": 0.5}}},
-    },
-}  # fmt: skip
-BGR = ["deploy.color.order=bgr", "deploy.resize=opencv-nearest"]
-"""Red and blue change places; the resize is harmless on noise."""
 RULE = "flip_rate < 10%"
 
 
 @pytest.fixture
-def document(tmp_path):
-    """A function that writes the document with other fields, and returns its path."""
-
-    def write(**changed):
-        path = tmp_path / "mine.yaml"
-        path.write_text(yaml.safe_dump({**DOCUMENT, **changed}, sort_keys=False))
-        return str(path)
-
-    return write
-
-
-@pytest.fixture
-def run(document, card, ninety, cache, tmp_path):
-    """A function that repairs the made pair."""
-
-    def start(gate=RULE, changed=None, **options):
-        given = {
-            "repairs": document(**(changed or {})),
-            "overrides": BGR,
-            "model": card,
-            "data": ninety,
-        } | options
-        return repair(gate=[gate], out=tmp_path / "run", until_decided=True, **given)
-
-    return start
+def run(repaired, ninety):
+    return partial(repaired, data=ninety, gate=[RULE], until_decided=True)
 
 
 def surely_below(limit, options):
@@ -120,7 +88,7 @@ def test_a_dearer_stack_is_dropped_when_a_cheaper_one_passes():
 def test_what_the_images_do_not_decide_is_said(run, undecided, chosen):
     """At 2 % no flip of 90 images proves nothing."""
     assert surely_below(0.02, 4) > 90
-    result = run("flip_rate < 2%", undecided=undecided)
+    result = run(gate=["flip_rate < 2%"], undecided=undecided)
 
     summary = result.summary
     assert (summary.chosen, summary.nearest, result.passed) == (chosen, "order/rgb", bool(chosen))
@@ -142,7 +110,7 @@ def test_where_every_stack_fails_it_says_so_at_once(run):
 
 def test_the_metric_can_be_the_gate(run):
     """The order gives back two thirds of top-1, which is lost after 30 images for certain."""
-    summary = run("delta.top1 > -25 points").summary
+    summary = run(gate=["delta.top1 > -25 points"]).summary
 
     assert summary.chosen == "order/rgb"
     why = next(one.why for one in summary.early.dropped if one.option == "deploy")
@@ -175,28 +143,26 @@ def test_who_cannot_do_what_the_deployment_can_is_named(run, ninety):
     fast = {"backend": "turbojpeg", "exif": None, "idct": "ifast", "chroma_upsampling": "plain"}
     axes = DOCUMENT["axes"] | {"decoder": {"fast": {"set": {"decode": fast}, "cost": {"ms": -1}}}}
 
-    summary = run("flip_rate < 2%", changed={"axes": axes}).summary
+    summary = run(gate=["flip_rate < 2%"], changed={"axes": axes}).summary
 
     told = [one.text for one in summary.warnings if one.kind is Kind.DATA]
     assert summary.skipped == 0
     assert any("left out for all stacks, because of" in text for text in told)
 
 
-def test_killed_and_resumed_it_is_the_same(document, card, ninety, cache, tmp_path):
+def test_killed_and_resumed_it_is_the_same(card, ninety, tmp_path):
     words = [word for change in BGR for word in ("--set", change)]
     killed_and_resumed(
-        tmp_path, "repair", "--options", document(), "--gate", RULE, "--until-decided",
+        tmp_path, "repair", "--options", written(tmp_path), "--gate", RULE, "--until-decided",
         "--under", "jpeg:60", "--limit", "80", "--model", card, "--data", ninety, *words,
         folders=(".", "race"),
     )  # fmt: skip
 
 
-def test_the_screen_says_when_each_stack_was_dropped(
-    document, card, ninety, cache, tmp_path, capsys, monkeypatch
-):
+def test_the_screen_says_when_each_stack_was_dropped(card, ninety, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     words = [word for change in BGR for word in ("--set", change)]
-    asked = ["repair", "--options", document(), "--gate", RULE, "--until-decided", *words]
+    asked = ["repair", "--options", written(tmp_path), "--gate", RULE, "--until-decided", *words]
     out = ["--model", str(card), "--data", str(ninety), "--out", str(tmp_path / "run")]
 
     assert cli.main([*asked, *out]) == cli.PASS
@@ -218,7 +184,7 @@ def test_the_screen_says_when_each_stack_was_dropped(
 )
 def test_what_has_no_bound_at_any_time_is_refused_in_a_line(run, tmp_path, gate, said):
     with pytest.raises(UserError, match=said) as refused:
-        run(gate)
+        run(gate=[gate])
 
     assert "\n" not in str(refused.value) and not (tmp_path / "run").exists()
 

@@ -79,7 +79,7 @@ class Latency(Experiment[LatencyOptions]):
     Options = LatencyOptions
     runs = "simulator.latency.measure:latency"
     summary = "simulator.results.timed:LatencySummary"
-    screen = "simulator.latency.screen:timed"
+    screen = "simulator.latency.screen:latency"
     verdict = "simulator.report.verdicts.timed:latency"
     in_process = HERE
 

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from simulator.latency import tail_screen
-from simulator.latency.percentile_table import percentiles
-from simulator.latency.tail_screen import milliseconds
-from simulator.report.fitted import Fitted
-from simulator.report.table import screen
-from simulator.report.terminal import NOTHING, gate, heading, skipped
-from simulator.report.words import count, run_on
-from simulator.results.shared import Latency, Running
-from simulator.results.timed import (
-    LatencySummary,
-    LoadSummary,
-    TailSummary,
-    TimedStack,
-)
+from simulator.latency import tables
+from simulator.report.table import NOTHING, screen
+from simulator.report.terminal import gate, heading, skipped
+from simulator.report.words import count, given_deadlines, leads, ranked, run_on, share, title
+from simulator.results.shared import Running
+from simulator.results.timed import LatencySummary, LoadSummary, TailSummary, TimedStack
+
+Fact = tuple[str, str]
+"""What a line is about, and what it says, as markup."""
 
 
-def timed(summary: LatencySummary | LoadSummary, folder: str, console: Console) -> None:
-    """Print the latencies, or what the load has given; see :func:`latency`."""
-    if isinstance(summary, LoadSummary):
-        served(summary, folder, console)
-    else:
-        latency(summary, folder, console)
-
-
-def latency(summary: LatencySummary, folder: str, console: Console) -> None:
-    """Print the latencies of the stacks.
+def latency(summary: LatencySummary | LoadSummary, folder: str, console: Console) -> None:
+    """Print the latencies of the stacks, or what they have served under load.
 
     Args:
         summary: the content of ``summary.json``.
@@ -39,54 +28,47 @@ def latency(summary: LatencySummary, folder: str, console: Console) -> None:
         console: a terminal, or a file that gets plain text.
     """
     _head(summary, console)
-    names = {side: side for side in summary.percentiles}
-    console.print(screen(percentiles(summary, names)))
-    _stages(summary, console)
-    _facts(summary, console)
+    if isinstance(summary, LoadSummary):
+        console.print(screen(tables.served(summary)))
+        _print(_of_load(summary), console)
+    else:
+        _percentiles(summary, console)
+        if stages := tables.stages(summary):
+            console.print(screen(stages))
+        _print(_of_rounds(summary), console)
     _end(summary, folder, console)
 
 
 def tail(summary: TailSummary, folder: str, console: Console) -> None:
-    """Print the quality of the stacks when late answers are wrong; see :func:`latency`."""
-    _head(summary, console)
-    tail_screen.blocks(summary, console)
-    names = {side: side for side in summary.percentiles}
-    console.print(screen(percentiles(summary, names)))
-    _facts(summary, console)
-    _end(summary, folder, console)
+    """Print the quality of the stacks when late answers are wrong; see :func:`latency`.
 
-
-def served(summary: LoadSummary, folder: str, console: Console) -> None:
-    """Print LoadGen's results; see :func:`latency`."""
+    The stacks are in the order of their worst rounds at the first deadline that the user gave.
+    """
     _head(summary, console)
-    keys = ("p50", "p90", "p99", "max") if summary.load.deadline_ns else ()
-    heading("Under LoadGen's load", console)
-    shown = Fitted(
-        "", "batch", "answers a second", "answered", "failed",
-        *(f"{key} ms" for key in keys), "LoadGen's verdict", right=1,
-    )  # fmt: skip
-    for side, one in summary.served.items():
-        times = summary.latency_ms[side]["total"]
-        shown.add_row(
-            escape(side), f"{one.batch}", f"{one.qps:.1f}", f"{one.queries:,}", f"{one.failed:,}",
-            *(milliseconds(times[key]) for key in keys),
-            "[green]VALID[/]" if one.valid else "[red]INVALID[/]",
-        )  # fmt: skip
-    console.print(shown)
-    rows = _facts_table()
-    load = summary.load
-    if load.deadline_ns:
-        rows.add_row(
-            "load",
-            f"{load.qps:g} arrivals a second; p99 within {load.deadline_ns / 1e6:g} ms",
-        )
-    workers = next(iter(summary.served.values())).workers
-    rows.add_row(
-        "served by", f"{workers} threads from one queue; latency is counted from the arrival"
+    metric = title(summary.task, summary.metric)
+    first = given_deadlines(summary)[:1]
+    order = f"; the best at {first[0]} comes first" if first and len(summary.tail) > 1 else ""
+    heading(f"{metric} when late answers are wrong{order}", console)
+    console.print(
+        "by chance: the worst of as many rounds (95 %) if answers were late independently",
+        highlight=False,
     )
-    _machine(summary, rows)
-    console.print(rows, highlight=False)
+    for side in ranked(summary, *first):
+        whole = f"{metric} {share(summary.tail[side].quality, 2)} without a deadline"
+        console.print(f"\n[bold]{escape(side)}[/]   {whole}", highlight=False)
+        console.print(screen(tables.thresholds(summary, side)))
+        if later := tables.prediction(summary, side):
+            console.print(screen(later))
+    for sentence in leads(summary.better):
+        console.print(escape(sentence), highlight=False)
+    _percentiles(summary, console)
+    _print(_of_rounds(summary), console)
     _end(summary, folder, console)
+
+
+def _percentiles(summary: LatencySummary, console: Console) -> None:
+    names = {side: side for side in summary.percentiles}
+    console.print(screen(tables.percentiles(summary, names)))
 
 
 def _head(summary: LatencySummary | LoadSummary, console: Console) -> None:
@@ -94,7 +76,7 @@ def _head(summary: LatencySummary | LoadSummary, console: Console) -> None:
         f"\n[bold]{summary.scenario}[/]   {escape(summary.model)}, {run_on(summary)}",
         highlight=False,
     )
-    rows = _facts_table()
+    rows = _lines()
     for side, stack in summary.stacks.items():
         name = stack.profile + "".join(f" +{one}" for one in stack.overrides)
         shown = "" if side == stack.profile else escape(name)
@@ -112,64 +94,45 @@ def _counts(stack: Running) -> list[str]:
     return found
 
 
-def _facts_table() -> Table:
+def _lines() -> Table:
     return Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
 
 
-def _stages(summary: LatencySummary, console: Console) -> None:
-    sides = summary.latency_ms
-    stages = list(dict.fromkeys(stage for rows in sides.values() for stage in rows))
-    if len(stages) < 2:
-        return
-    heading("Stages, ms p50 / p90", console)
-    shown = Fitted("", *map(escape, sides), right=1)
-    for stage in [*stages[1:], stages[0]]:
-        shown.add_row(stage, *(_pair(rows.get(stage)) for rows in sides.values()))
-    console.print(shown)
+def _print(facts: Iterable[Fact], console: Console) -> None:
+    rows = _lines()
+    for about, words in facts:
+        rows.add_row(about, words)
+    console.print(rows, highlight=False)
 
 
-def _pair(row: Latency | None) -> str:
-    if row is None or row.p50 is None:
-        return NOTHING
-    return f"{milliseconds(row.p50)} / {milliseconds(row.p90)}"
+def _of_load(summary: LoadSummary) -> Iterator[Fact]:
+    if asked := tables.load(summary):
+        yield "load", asked
+    workers = next(iter(summary.served.values())).workers
+    yield "served by", f"{workers} threads from one queue; latency is counted from the arrival"
+    yield _machine(summary)
 
 
-def _facts(summary: LatencySummary, console: Console) -> None:
-    """Further facts, one per line."""
-    rows = _facts_table()
+def _of_rounds(summary: LatencySummary) -> Iterator[Fact]:
     for side, ratio in summary.ratio.items():
         interval = ""
         if ratio.ci95:
             interval = "   95 % interval {:.3f} to {:.3f}".format(*ratio.ci95)
         words = f"{escape(side)} takes [bold]{ratio.value:.3f}[/] of {escape(ratio.to)}'s time"
-        rows.add_row("[bold]ratio[/]", f"{words}{interval} ({ratio.rounds} rounds, paired)")
+        yield "[bold]ratio[/]", f"{words}{interval} ({ratio.rounds} rounds, paired)"
     if isinstance(summary, TailSummary):
-        _rounds(summary, rows)
+        yield from _convergence(summary)
     for side, spread in summary.spread.items():
         if spread.range is not None:
-            rows.add_row(
-                "spread", f"{escape(side)}: medians of rounds differ by {spread.range:.1%}"
-            )
+            yield "spread", f"{escape(side)}: medians of rounds differ by {spread.range:.1%}"
     for side, found in summary.inputs.items():
-        if size := found.size:
-            low, high = size.ci95
-            rows.add_row(
-                "input",
-                f"{escape(side)}: {size.ms_per_megapixel:+.2f} ms per megapixel "
-                f"({low:+.2f} to {high:+.2f}), which explains {size.r2:.0%} of the variance",
-            )
-        if length := found.length:
-            low, high = length.ci95
-            rows.add_row(
-                "input",
-                f"{escape(side)}: {length.ms_per_thousand:+.2f} ms per 1,000 {length.unit} "
-                f"({low:+.2f} to {high:+.2f}), which explains {length.r2:.0%} of the variance",
-            )
-    _conditions(summary, rows)
-    console.print(rows, highlight=False)
+        for effect in (found.size, found.length):
+            if effect:
+                yield "input", f"{escape(side)}: {tables.slope(effect)}"
+    yield from _conditions(summary)
 
 
-def _rounds(summary: TailSummary, rows: Table) -> None:
+def _convergence(summary: TailSummary) -> Iterator[Fact]:
     """Whether the rounds were enough, and whether later rounds were like the earlier ones."""
     unit = summary.sample_unit
     for side, one in summary.convergence.items():
@@ -177,7 +140,7 @@ def _rounds(summary: TailSummary, rows: Table) -> None:
         if one.done_after:
             needed = one.done_after * one.instances
             state = f"all {count(one.instances, unit)} settled after {one.done_after} rounds"
-        rows.add_row(
+        yield (
             "rounds",
             f"{escape(side)}: {state}, {needed:,} inferences: {needed / one.mlperf:.1%} of the "
             f"{one.mlperf:,} that MLPerf asks for a p99",
@@ -186,23 +149,22 @@ def _rounds(summary: TailSummary, rows: Table) -> None:
         if found.split:
             rjsd = found.split.rjsd
             train = NOTHING if rjsd.train is None else f"{rjsd.train:.3f}"
-            rows.add_row(
+            yield (
                 "drift",
                 f"{escape(side)}: rJSD, mean over {unit}s, train {train}, test {rjsd.test:.3f}; "
                 f"all latencies together {rjsd.pooled:.3f} (0 equal, 1 disjoint)",
             )
 
 
-def _conditions(summary: LatencySummary, rows: Table) -> None:
-    protocol = summary.protocol
+def _conditions(summary: LatencySummary) -> Iterator[Fact]:
+    protocol, found = summary.protocol, summary.conditions
     if protocol.warm_up:
         turns = f", in turns of {protocol.turn}" if protocol.turn else ""
         warm = count(protocol.warm_up, summary.sample_unit)
-        rows.add_row("protocol", f"{warm} a stack to warm up{turns}")
-    found = summary.conditions
+        yield "protocol", f"{warm} a stack to warm up{turns}"
     if found is None:
         return
-    _machine(summary, rows)
+    yield _machine(summary)
     pauses = found.collections
     words = (
         f"garbage collected {pauses.count} times, {pauses.ms:.1f} ms, in "
@@ -211,13 +173,13 @@ def _conditions(summary: LatencySummary, rows: Table) -> None:
     )
     if found.mhz:
         words += "; {:,.0f} to {:,.0f} MHz".format(*found.mhz)
-    rows.add_row("disturbed", words)
+    yield "disturbed", words
 
 
-def _machine(summary: LatencySummary | LoadSummary, rows: Table) -> None:
+def _machine(summary: LatencySummary | LoadSummary) -> Fact:
     machine = summary.machine
     usable = f"{len(machine.usable_cores)} of {machine.cores} cores may be used"
-    rows.add_row("machine", f"{escape(machine.cpu)}, {usable}")
+    return "machine", f"{escape(machine.cpu)}, {usable}"
 
 
 def _end(summary: LatencySummary | LoadSummary, folder: str, console: Console) -> None:

@@ -204,7 +204,7 @@ def test_points_lie_on_the_line_where_size_explains_all(tmp_path):
     points, line = drawn(inputs.size(run).panels[0]).data
 
     assert (list(points.x), list(points.y)) == ([1, 2, 4], [13, 23, 43])
-    assert [list(row) for row in points.customdata][1] == ["b.jpg", 1000, 2000]
+    assert [list(row) for row in points.customdata][1] == ["b.jpg", "<br>1000 × 2000, "]
     assert line.x == pytest.approx([1, 4]) and line.y == pytest.approx([13, 43])
     assert "+10.00 ms per megapixel" in inputs.size(run).found[0]
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from simulator.latency.percentile_table import percentiles
 from simulator.latency.reading import TimedRun, of_rounds
-from simulator.latency.sections.boxes import BOX, MS, Floats, boxes
+from simulator.latency.sections.stages import BOX, Floats, boxes
+from simulator.latency.tables import deadlines, percentiles
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report import charts
 from simulator.report.charts import Trace
 from simulator.report.colors import band
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import Look, figure, looks, milliseconds, text, upright
-from simulator.results.timed import LatencySummary
+from simulator.results.timed import LatencySummary, Percentile
 from simulator.results.times import Ints
+from simulator.statistics.percentiles import MS
 
 POINTS, ALL_POINTS = 2000, 20_000
 """The largest number of points of a stack's curve, and of all curves together."""
@@ -64,23 +66,24 @@ def latencies(run: TimedRun) -> Section:
     known = looks(run.summary.stacks)
     ranked = {side: Ranked.of(times) for side, times in run.times.items()}
     ranked = {side: one for side, one in ranked.items() if one.ms.size}
-    low, high = _frame([one.ms for one in ranked.values()], _marked(run.summary))
+    marks = _marked(run.summary)
+    low, high = _frame([one.ms for one in ranked.values()], [*chain(*marks.values())])
     most = min(POINTS, ALL_POINTS // max(1, len(known)))
     traces: list[Trace] = []
     for side, look in known.items():
         if side in ranked:
             traces.append(_histogram(ranked[side].ms, look, _edges(ranked, low, high)))
             traces.append(_slower(ranked[side], run.names, look, most))
-        traces.append(_marks(run.summary["percentiles"][side], look))
+        traces.append(_marks(run.summary.percentiles[side], look))
     drawn = figure(traces, 620, "latency, ms", "answers that take longer")
     drawn.update_layout(
-        xaxis={"anchor": "y"}, yaxis={"domain": [0, 0.62], **_tail_axis(ranked, run.summary)},
+        xaxis={"anchor": "y"}, yaxis={"domain": [0, 0.62], **_tail_axis(ranked, marks)},
         yaxis2={
             "domain": [0.68, 1], "title": {"text": "answers"}, "tickformat": charts.SHARE,
             "rangemode": "tozero", "zeroline": False, "automargin": True,
             "gridcolor": drawn.layout["yaxis"]["gridcolor"],
         },
-        **_lines(run.summary),
+        shapes=[upright(ms, name) for name, ms in deadlines(run.summary).items()],
     )  # fmt: skip
     drawn.update_xaxes(**milliseconds(low, high))
     names = {side: look.name for side, look in known.items()}
@@ -136,11 +139,11 @@ def thinned(n: int, most: int) -> Ints:
     return np.unique(np.concatenate([even, tail]).astype(np.int64))
 
 
-def _marks(rows: Mapping[str, Any], look: Look) -> Trace:
+def _marks(rows: Mapping[str, Percentile], look: Look) -> Trace:
     """The known percentiles, with their intervals."""
-    carried = {name: row for name, row in rows.items() if row["ms"] is not None}
-    ms = np.array([row["ms"] for row in carried.values()], np.float64)
-    ends = np.array([row["ci95"] or (np.nan, np.nan) for row in carried.values()], np.float64)
+    carried = {name: row for name, row in rows.items() if row.ms is not None}
+    ms = np.array([row.ms for row in carried.values()], np.float64)
+    ends = np.array([row.ci95 or (np.nan, np.nan) for row in carried.values()], np.float64)
     ends = ends.reshape(-1, 2)
     return charts.scatter(
         x=ms, y=[1 - float(name[1:]) / 100 for name in carried], mode="markers", marker=look.marker,
@@ -156,18 +159,23 @@ def _marks(rows: Mapping[str, Any], look: Look) -> Trace:
     )  # fmt: skip
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _interval(row: Percentile) -> str:
     words = ""
-    if row["ci95"]:
-        words = "<br>95 % interval {:.3f} to {:.3f}".format(*row["ci95"])
-    if row["early_stopping_ms"] is not None:
-        words += f"<br>LoadGen's early-stopping estimate {row['early_stopping_ms']:.3f}"
+    if row.ci95:
+        words = "<br>95 % interval {:.3f} to {:.3f}".format(*row.ci95)
+    if row.early_stopping_ms is not None:
+        words += f"<br>LoadGen's early-stopping estimate {row.early_stopping_ms:.3f}"
     return words
 
 
-def _marked(summary: LatencySummary) -> list[float]:
-    rows = summary["percentiles"].values()
-    return [row["ms"] for one in rows for row in one.values() if row["ms"] is not None]
+def _marked(summary: LatencySummary) -> dict[str, list[float]]:
+    """The known percentiles of all stacks, ms, by their names."""
+    found: dict[str, list[float]] = {}
+    for rows in summary.percentiles.values():
+        for name, row in rows.items():
+            if row.ms is not None:
+                found.setdefault(name, []).append(row.ms)
+    return found
 
 
 def _frame(ranked: list[Floats], marks: list[float]) -> tuple[float, float]:
@@ -193,22 +201,13 @@ def _edges(ranked: Mapping[str, Ranked], low: float, high: float) -> Floats:
     return edges
 
 
-def _tail_axis(ranked: Mapping[str, Ranked], summary: LatencySummary) -> dict[str, Any]:
-    counts = [len(one.ms) for one in ranked.values()]
-    rows = summary["percentiles"].values()
-    far = [1 - float(name[1:]) / 100 for one in rows for name in one if one[name]["ms"] is not None]
-    least = min([0.05, *(1 / n for n in counts), *far])
+def _tail_axis(ranked: Mapping[str, Ranked], marks: Iterable[str]) -> dict[str, Any]:
+    far = [1 - float(name[1:]) / 100 for name in marks]
+    least = min([0.05, *(1 / len(one.ms) for one in ranked.values()), *far])
     return {
         "type": "log", "range": [float(np.log10(least)) - 0.15, 0.08],
         "tickvals": list(_PARTS), "ticktext": list(_PARTS.values()),
     }  # fmt: skip
-
-
-def _lines(summary: LatencySummary) -> dict[str, Any]:
-    """The user's deadlines."""
-    under = next(iter((summary.get("tail") or {"": {"thresholds": {}}}).values()))["thresholds"]
-    shapes = [upright(one["ms"], name) for name, one in under.items() if name.endswith("ms")]
-    return {"shapes": shapes}
 
 
 def _notes(
@@ -216,8 +215,8 @@ def _notes(
 ) -> list[str]:
     notes = ["Symbols: percentiles with their 95 % intervals, where there are enough samples."]
     needs: dict[str, list[str]] = {}
-    for side, rows in run.summary["percentiles"].items():
-        short = ", ".join(f"{p} ({row['needs']:,} more)" for p, row in rows.items() if row["needs"])
+    for side, rows in run.summary.percentiles.items():
+        short = ", ".join(f"{p} ({row.needs:,} more)" for p, row in rows.items() if row.needs)
         needs.setdefault(short, []).append(known[side].name)
     notes += [
         f"{', '.join(names)}: more samples are needed for {short}."

@@ -1,20 +1,33 @@
-"""Report section: the latencies of a pair's stages."""
+"""Report section: the latencies of a pair's stages; boxes of stages, for timed runs too."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from simulator.contract.stage import timed_steps
-from simulator.latency.sections.boxes import BOX, MS, Floats, boxes
 from simulator.latency.times import TOTAL
+from simulator.report import charts
+from simulator.report.charts import Figure, Trace
+from simulator.report.colors import band
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
-from simulator.report.sections.style import looks
+from simulator.report.sections.style import Look, figure, looks, milliseconds
 from simulator.report.words import SIDES
+from simulator.report.words import figure as written
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Latency
 from simulator.results.times import ABSENT, from_map
+from simulator.statistics.percentiles import MS
+
+Floats = NDArray[np.float64]
+BOX = (
+    "Box: median and quartiles; whiskers: the fastest and the slowest answer. Medians of stages "
+    "need not add up to the total's."
+)
 
 
 @part(order=220)
@@ -29,14 +42,13 @@ def stages(run: Run) -> Section | None:
     drawn = boxes(values, known)
     if drawn is None:
         return None
-    every = Latency().keys()
     figures = [
         key
-        for key in every
+        for key in Latency()
         if any(one[key] is not None for of in rows.values() for one in of.values())
     ]
     cells = [
-        [f"{side}, {kind}", *(ms(rows[side][kind][key]) for key in figures)]
+        [f"{side}, {kind}", *(written(rows[side][kind][key], ".3f") for key in figures)]
         for kind in (*timed_steps(), TOTAL)
         for side in SIDES
         if kind in rows[side] and rows[side][kind].p50 is not None
@@ -66,6 +78,41 @@ def _columns(records: pa.Table) -> dict[str, Floats]:
     return found
 
 
-def ms(value: float | None) -> str:
-    """Return a latency in words."""
-    return "–" if value is None else f"{value:.3f}"
+def boxes(values: Mapping[str, Mapping[str, Floats]], known: Mapping[str, Look]) -> Figure | None:
+    """Draw the latencies of stages as boxes.
+
+    Args:
+        values: ms by stack and stage, in any order.
+        known: how each stack is drawn.
+
+    Returns:
+        The figure; None where no stage has a latency.
+    """
+    own = {side: {kind: ms for kind, ms in of.items() if ms.size} for side, of in values.items()}
+    kinds = [kind for kind in (*timed_steps(), TOTAL) if any(kind in of for of in own.values())]
+    if not kinds:
+        return None
+    drawn = figure(
+        [_box(own[side], look) for side, look in known.items() if own.get(side)],
+        130 + len(kinds) * (14 + 18 * len(known)),
+        "latency, ms",
+        "",
+    )
+    every = np.concatenate([ms for of in own.values() for ms in of.values()])
+    above = every[every > 0] if (every > 0).any() else np.ones(1)
+    drawn.update_layout(boxmode="group", boxgap=0.25)
+    drawn.update_yaxes(
+        type="category", categoryorder="array", categoryarray=kinds, autorange="reversed"
+    )
+    drawn.update_xaxes(**milliseconds(float(above.min()), float(above.max())))
+    return drawn
+
+
+def _box(of: Mapping[str, Floats], look: Look) -> Trace:
+    ends = np.array([np.quantile(ms, [0, 0.25, 0.5, 0.75, 1]) for ms in of.values()])
+    least, q1, middle, q3, most = ends.T
+    return charts.box(
+        y=list(of), lowerfence=least, q1=q1, median=middle, q3=q3, upperfence=most,
+        orientation="h", name=look.label, fillcolor=band(look.color),
+        line={"color": look.color, "width": 1.5}, hoverinfo="x",
+    )  # fmt: skip

@@ -79,7 +79,7 @@ def test_listing_needs_no_library(arguments):
 OTHERS = [
     "simulator.results.audits", "simulator.results.faults", "simulator.results.identify",
     "simulator.results.repair", "simulator.results.robustness", "simulator.results.suites",
-    "simulator.results.timed", "simulator.report.sections.suites", "simulator.cluster",
+    "simulator.results.timed", "simulator.experiments.sweep.report", "simulator.cluster",
     "scipy", "plotly", "pandas", "onnx.reference", "rich._emoji_codes",
 ]  # fmt: skip
 """Each would add 1 to 10 % to the processor time of a pair over one image."""

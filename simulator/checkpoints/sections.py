@@ -17,7 +17,7 @@ from simulator.checkpoints.words import limits
 from simulator.report import charts
 from simulator.report.charts import Figure, Trace
 from simulator.report.colors import FAINT
-from simulator.report.sections.section import Cell, Link, Panel, Section, Table
+from simulator.report.sections.section import Cell, Link, Panel, Section
 from simulator.report.sections.style import Look, error_bars, figure, looks, text
 from simulator.report.words import PAGE, title, turned
 from simulator.results.checkpoints import Checkpoint, Checkpoints
@@ -93,14 +93,14 @@ def _noise(found: Checkpoints) -> Section:
             "open: the worst option.",
             *limits(found),
         ],
-        tables=[Table.of(tables.recipes(found, caption))],
+        tables=[tables.recipes(found, caption)],
     )
 
 
 def _differences(found: Checkpoints) -> list[Section]:
     if not found.comparisons:
         return []
-    shown = [Table.of(tables.comparisons(found, of)) for of in tables.FIGURES]
+    shown = [tables.comparisons(found, of) for of in tables.FIGURES]
     section = Section(
         "differences",
         f"Differences: less {found.first}, points",
@@ -116,7 +116,7 @@ def _differences(found: Checkpoints) -> list[Section]:
 
 
 def _models(found: Checkpoints, beside: Path) -> Section:
-    made = Table.of(tables.checkpoints(found, "Every model; its name leads to its own report"))
+    made = tables.checkpoints(found, "Every model; its name leads to its own report")
     links = [_link(one, beside) for one in found.checkpoints]
     cells = [[link, *row[1:]] for link, row in zip(links, made.rows, strict=True)]
     return Section(

@@ -47,7 +47,7 @@ def comparisons(found: Checkpoints, of: str) -> Table:
             for row in tested
         ],
         f"{FIGURES[of].capitalize()}, less that of {found.first}",
-        frozenset(at for at, row in enumerate(tested) if row.p_holm < SIGNIFICANT),
+        marked=frozenset(at for at, row in enumerate(tested) if row.p_holm < SIGNIFICANT),
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def over_time(run: Run) -> Section | None:
         for side, one in worst.items()
     ]
     title = "Share of faults that leave an area above L on average, with intervals"
-    tables = [Table.of(replace(shares(summary, rescaled=True), title=title))]
+    tables = [replace(shares(summary, rescaled=True), title=title)]
     clips: list[list[Cell]] = [
         [side, str(one.worst), Link(one.clip, quote(one.clip))]
         for side, one in worst.items()

@@ -12,7 +12,7 @@ from simulator.faults.tables import rates as rate_table
 from simulator.report import charts
 from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS
-from simulator.report.sections.section import Panel, Section, Table, fitting, part
+from simulator.report.sections.section import Panel, Section, fitting, part
 from simulator.report.sections.style import error_bars, figure, looks, text
 from simulator.report.words import count
 from simulator.results.faults import FaultEvent, FaultsSummary, Rate
@@ -34,7 +34,7 @@ def rates(run: Run) -> Section | None:
             "runtime and on where it is looked for.",
             *notes(summary),
         ],
-        tables=[Table.of(rate_table(summary, title="Rates and severities, with intervals"))],
+        tables=[rate_table(summary, title="Rates and severities, with intervals")],
     )
 
 
@@ -69,7 +69,7 @@ def events(run: Run) -> Section | None:
         "What does a fault do at its worst?",
         ["Run one again: simulate replay-fault RUN --fault N."],
         notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
-        tables=[Table.of(found)],
+        tables=[found],
         pictures=pictures,
     )
 
@@ -115,5 +115,5 @@ def _grouped(run: Run, what: str, question: str, note: str) -> Section | None:
         drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
         drawn.update_xaxes(type="category")
         panels.append(Panel(drawn, title))
-    tables = [Table.of(groups(summary, what))]
+    tables = [groups(summary, what)]
     return Section(f"by_{what}", f"By {what}", question, [note], panels=panels, tables=tables)

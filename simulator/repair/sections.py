@@ -63,7 +63,7 @@ def changes(run: Run) -> Section | None:
     made.append(repairs.changed(summary, "What each change gives back, points"))
     if summary.changes:
         made.append(repairs.difference(summary, "The change"))
-    tables = [Table.of(one) for one in made if one.rows]
+    tables = [one for one in made if one.rows]
     return Section(
         "repair",
         "The repair: what to change",

@@ -8,10 +8,6 @@ a symbol or a hatching says it too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import repeat
-from typing import Any
-
 _NIGHT = {
     "text": ("#1c1c1c", "#e8e8e8"),
     "faint": ("#5c5c5c", "#a8a8a8"),
@@ -54,21 +50,6 @@ DARK = {
     **{band(day): band(night) for day, night in STACKS},
 }
 """What charts are painted in instead of each color where the reader's screen is dark."""
-
-
-def judged(values: Iterable[float], clear: Iterable[bool] | None = None) -> dict[str, Any]:
-    """Return the marker of bars: good above zero, bad below.
-
-    Args:
-        values: a number for each bar, turned so that more is better.
-        clear: whether each is more than chance; those that are not have an outline alone.
-    """
-    colors = [GOOD if one > 0 else BAD if one < 0 else EVEN for one in values]
-    filled = repeat(True) if clear is None else clear
-    return {
-        "color": [one if full else CLEAR for one, full in zip(colors, filled, strict=False)],
-        "line": {"color": colors, "width": 1.5},
-    }
 
 
 def css() -> str:

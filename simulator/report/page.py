@@ -175,8 +175,7 @@ def _told(run: Run) -> Told:
 
 def sections_of(run: Run) -> list[Section]:
     """Return what the page shows of a run."""
-    found = (part(run) for part in parts_of(run.command))
-    return [one for one in found if one is not None]
+    return [section for part in parts_of(run.command) for section in part.sections(run)]
 
 
 def _embedded(sections: Sequence[Section]) -> Markup:

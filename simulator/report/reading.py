@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import TypeVar
 
 from simulator.errors import RunError
 from simulator.files import TEXT, read_file
@@ -15,9 +17,11 @@ from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.read import Stored, open_run, read_head, read_summary
 from simulator.results.shared import Summary
 
+S_co = TypeVar("S_co", bound=Summary, default=Summary, covariant=True)
+
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Generic[S_co]):
     """A finished run.
 
     Attributes:
@@ -29,7 +33,7 @@ class Run:
 
     folder: Path
     manifest: RunManifest | AuditManifest
-    summary: Summary
+    summary: S_co
     records: Stored | None
 
     @property

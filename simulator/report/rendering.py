@@ -18,6 +18,7 @@ from markupsafe import Markup
 from simulator import cache as user_cache
 from simulator.contract.library import installed_version
 from simulator.errors import RunError
+from simulator.report import drawn
 
 LOOKS, PICTURES, RECORDS = 1_150_000, 450_000, 2_600_000
 """Bytes of looks in base64, of which worst flips take their part where they have pictures; and of
@@ -78,6 +79,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["drawn"] = drawn.shown
     made.filters["base64"] = lambda data: base64.b64encode(data).decode()
     return made
 

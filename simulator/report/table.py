@@ -1,7 +1,7 @@
 """A table of figures and words, and the ways to write one.
 
-A column says what its figures are counted in; how a figure of that unit is written stands here and
-nowhere else. CSV has the figures as they are, for other programs.
+A column says what its figures are counted in and which way is better; how a figure of that unit is
+written stands here and nowhere else. CSV has the figures as they are, for other programs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from simulator.typed import Unit
 
 NOTHING = "–"
 """In place of a figure that is not defined."""
-Cell = str | float | Sequence[float | None] | None
-"""A figure, both ends of an interval of points, words, or nothing."""
 _FORMS: Mapping[Unit, Callable[[float], str]] = {
     Unit.SHARE: lambda value: f"{round(100 * value, 2) + 0.0:.2f}",
     Unit.RATIO: lambda value: f"{round(100 * value, 2) + 0.0:.2f}",
@@ -32,6 +30,67 @@ _FORMS: Mapping[Unit, Callable[[float], str]] = {
     Unit.NUMBER: lambda value: f"{value:.2f}",
 }
 """How a figure is written below a title that says its unit: shares in %, without -0.00."""
+_LONG = 16
+"""Characters of a column's title for which a phone has no room beside others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A word that is marked.
+
+    Attributes:
+        word: what it says.
+        kind: how it is marked: one of the kinds of evidence, ``good`` or ``bad``.
+    """
+
+    word: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What is typed, with its line breaks.
+
+    Attributes:
+        word: the text.
+    """
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A way to a page beside this one.
+
+    Attributes:
+        word: what is clicked.
+        place: relative to this page, quoted.
+    """
+
+    word: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A figure that a page draws beside its number.
+
+    Attributes:
+        value: the figure; None where it is not defined.
+        ci95: both ends of its interval; empty where there is none.
+        base: where the bar begins.
+        clear: whether it is more than chance; one that may be chance has an outline alone.
+    """
+
+    value: float | None
+    ci95: Sequence[float | None] = ()
+    base: float = 0.0
+    clear: bool = True
+
+
+Word = str | Badge | Link | Code
+Cell = Word | float | Bar | Sequence[float | None] | Sequence[Word] | None
+"""A figure, both ends of an interval of points, words, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +100,14 @@ class Column:
     Attributes:
         title: its head.
         unit: of its figures, which stand to the right; None: it has words.
+        better: 1 where more is better, -1 where less is, 0 where neither.
+        heat: whether a page shades a cell the more the farther its figure is from 0.
     """
 
     title: str
     unit: Unit | None = None
+    better: int = 0
+    heat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,43 +115,75 @@ class Table:
     """Rows of cells.
 
     Attributes:
-        columns: the first one names the row.
+        columns: the first one names the row; one that is text alone has words.
         rows: a cell for each column.
         title: what it is a table of.
+        figures: columns from this one on stand to the right; by default from the first with a unit.
         marked: numbers of the rows that are to be seen first.
+        folded: whether a page shows only its title at first.
     """
 
-    columns: Sequence[Column]
+    columns: Sequence[Column | str]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
+    figures: int | None = None
     marked: frozenset[int] = frozenset()
+    folded: bool = False
 
     @property
-    def right(self) -> int:
-        """The first column of figures, which stand to the right with all that follow."""
-        return next((at for at, one in enumerate(self.columns) if one.unit is not None), 99)
+    def heads(self) -> list[Column]:
+        """The columns, also those that were given as text."""
+        return [Column(one) if isinstance(one, str) else one for one in self.columns]
 
     @property
     def titles(self) -> list[str]:
         """The heads of the columns."""
-        return [column.title for column in self.columns]
+        return [column.title for column in self.heads]
+
+    @property
+    def right(self) -> int:
+        """The first column of figures, which stand to the right with all that follow."""
+        known = (at for at, one in enumerate(self.heads) if one.unit is not None)
+        return next(known, 99) if self.figures is None else self.figures
+
+    @property
+    def narrow(self) -> str:
+        """How its rows stand on a phone: ``words`` below each other, ``many`` as running text.
+
+        Empty where its columns have room on a phone too.
+        """
+        if self.right >= len(self.columns) > 2:
+            return "words"
+        wide = len(self.columns) > 4 or max(map(len, self.titles)) > _LONG
+        return "many" if wide else ""
 
     def lines(self) -> list[list[str]]:
-        """Return the cells as people read them."""
+        """Return the cells as text."""
         return [
-            [_written(cell, column) for cell, column in zip(row, self.columns, strict=True)]
+            [written(cell, column) for cell, column in zip(row, self.heads, strict=True)]
             for row in self.rows
         ]
 
 
-def _written(cell: Cell, column: Column) -> str:
-    if isinstance(cell, str):
-        return cell
+def written(cell: Cell, column: Column) -> str:
+    """Return a cell as text, in the unit of its column."""
+    if isinstance(cell, Bar):
+        cell = cell.value
+    if isinstance(cell, Word):
+        return cell if isinstance(cell, str) else cell.word
     if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return NOTHING
     if isinstance(cell, int | float):
-        return _FORMS[column.unit or Unit.NUMBER](cell)
-    return ends(cell)
+        return _FORMS.get(column.unit or Unit.NUMBER, _FORMS[Unit.NUMBER])(cell)
+    if has_marks(cell):
+        return " ".join(written(part, column) for part in cell)
+    return ends([end for end in cell if not isinstance(end, Word)])
+
+
+def has_marks(cell: Cell) -> bool:
+    """Whether a page shows more of a cell than its text."""
+    parts = cell if isinstance(cell, list | tuple) else [cell]
+    return any(isinstance(part, Badge | Link | Code) for part in parts)
 
 
 def markdown(table: Table) -> str:
@@ -103,7 +198,7 @@ def latex(table: Table) -> str:
     titles, *lines = (
         " & ".join(map(cells.latex, row)) + r" \\" for row in [table.titles, *table.lines()]
     )
-    sides = "".join("l" if column.unit is None else "r" for column in table.columns)
+    sides = "".join("l" if column.unit is None else "r" for column in table.heads)
     body = "\n".join([titles, r"\hline", *lines])
     return f"\\begin{{tabular}}{{{sides}}}\n{body}\n\\end{{tabular}}\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from simulator.report.evidence import known
 from simulator.report.fitted import Fitted
 from simulator.report.words import at_any_time, differences, ends, named, no_effect, points, run_on
 from simulator.results.pair import Alone, AxisEffect, AxisSide, PairSummary
-from simulator.results.shared import Summary
+from simulator.results.shared import ModelSummary, Summary
 from simulator.tasks.task import TASKS
 from simulator.typed import plain
 
@@ -34,12 +35,7 @@ def render(summary: PairSummary, folder: str, console: Console) -> None:
         folder: where the run is.
         console: a terminal, or a file that gets plain text.
     """
-    train, deploy = (named(summary[side]) for side in ("train", "deploy"))
-    console.print(
-        f"\n[bold]{escape(train)} → {escape(deploy)}[/]   {escape(summary.model)}, "
-        f"{run_on(summary)}",
-        highlight=False,
-    )
+    stacks(summary, console, named(summary.train), named(summary.deploy))
     _axes(summary, console)
     _answer(summary, console)
     if summary.worst_flips:
@@ -47,7 +43,27 @@ def render(summary: PairSummary, folder: str, console: Console) -> None:
     _latency(summary, console)
     _notes(summary, console)
     gate(summary, console)
-    console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
+    end((), folder, console)
+
+
+def stacks(
+    summary: ModelSummary, console: Console, train: str, deploy: str, more: str = ""
+) -> None:
+    """Print which two stacks were compared, of what model and on how many samples."""
+    of = f"{summary.model}, {run_on(summary)}{more}"
+    console.print(f"\n[bold]{escape(train)} → {escape(deploy)}[/]   {escape(of)}", highlight=False)
+
+
+def note(words: object, console: Console) -> None:
+    """Print what the person should know besides the result."""
+    console.print(f"[yellow]note[/] {escape(str(words))}", highlight=False)
+
+
+def end(notes: Iterable[object], folder: str, console: Console) -> None:
+    """Print the notes of a run, and where it is."""
+    for words in notes:
+        note(words, console)
+    console.print(f"run: {folder}", markup=False, highlight=False, soft_wrap=True)
 
 
 def heading(words: str, console: Console) -> None:
@@ -182,7 +198,7 @@ def skipped(summary: PairSummary | LatencySummary | LoadSummary, console: Consol
 def _notes(summary: PairSummary, console: Console) -> None:
     skipped(summary, console)
     for warning in summary.warnings:
-        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
+        note(warning, console)
     same = summary.controls.self_
     if same.bit_equal:
         console.print(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
+from simulator.notices import Kind
 from simulator.tasks.task import TASKS
 
 if TYPE_CHECKING:  # building all of them takes longer than many a run
@@ -108,6 +109,12 @@ def failures(summary: Summary | Checkpoints) -> list[str]:
         f"{'the first: ' if one.count > len(one.samples) else ''}{', '.join(one.samples)}"
         for one in summary.get("failures", ())
     ]
+
+
+def cause(axis: str, summary: ModelSummary) -> str:
+    """Name an axis; precision by what it does, where the sums of INT8 products are cut here."""
+    cut = any(one.kind is Kind.SATURATED for one in summary.warnings)
+    return f"saturation of INT8 products (axis {axis})" if cut and axis == "precision" else axis
 
 
 def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from failing import DECODE, PAIR, TURBO, mixed
 import simulator
 from simulator import cli, repair, robustness
 from simulator.experiments.failures import tallied
-from simulator.report.sweep import printed
+from simulator.experiments.sweep.report import printed
 from simulator.results.summaries import parse
 
 SUITE = {

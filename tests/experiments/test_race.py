@@ -15,8 +15,8 @@ from simulator import cli, sweep, worst
 from simulator.checkpoints.compare import checkpoints
 from simulator.errors import DataError, UserError
 from simulator.experiments.race import rounds
+from simulator.experiments.sweep import report as tables
 from simulator.experiments.worst.run import ways_to
-from simulator.report import sweep as tables
 
 BGR, NEAREST, BOX = "order/bgr", "resize/nearest", "resize/box"
 SUITE = {

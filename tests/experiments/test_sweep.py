@@ -9,8 +9,8 @@ from rich.console import Console
 
 from simulator import sweep, worst
 from simulator.errors import ProfileError, UserError
+from simulator.experiments.sweep import report as tables
 from simulator.profile.suite import load_suite
-from simulator.report import sweep as tables
 
 SUITE = {
     "schema": 1,
@@ -99,7 +99,7 @@ def test_a_model_that_is_always_wrong_has_no_sni(suite, card, data, cache, tmp_p
     assert result.summary["top1"] == 0
     assert result.summary["systematic"]["SNI"] is None
     console = Console(file=io.StringIO())
-    tables.render([result.summary], console)
+    tables.show([result.summary], console)
     assert "SNI –" in console.file.getvalue()
 
 

@@ -181,7 +181,7 @@ def test_the_percentiles_are_in_a_table_with_what_they_need(tmp_path):
     (table,) = distributions.latencies(read(folder)).tables
 
     rows = dict(table.rows)
-    assert table.head == ["percentile", "deploy (deploy_fp32)"]
+    assert table.titles == ["percentile", "deploy (deploy_fp32)"]
     assert rows["p50"].startswith("51.00 (") and rows["p90"].startswith("91.00 (")
     assert (rows["p99"], rows["p99.9"]) == ("needs 562 more", "needs 6,536 more")
 

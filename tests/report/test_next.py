@@ -9,9 +9,11 @@ from command_lines import BGR, PAIR, REPAIRS, SUITE
 
 from simulator import cli, worst
 from simulator.data import example
+from simulator.experiments.sweep import report as sweep_report
+from simulator.experiments.worst import report as worst_report
 from simulator.report.command import PAIR as PAIR_ARGUMENTS
 from simulator.report.command import Asked
-from simulator.report.verdicts import pairs, suites
+from simulator.report.verdicts import pairs
 from simulator.results.read import read_summary
 
 
@@ -69,7 +71,7 @@ def test_the_worst_option_of_a_suite_by_one_image_is_chance(start, tmp_path, cap
     start("sweep", "--suite", "suite.yaml", "--limit", "2", out="few")
     summary = read_summary(next((tmp_path / "few").iterdir()))[1]
 
-    said = suites.sweep(summary).lost[0]
+    said = sweep_report.verdict(summary).lost[0]
     assert "which chance may explain (the largest of 2)" in said
 
 
@@ -82,7 +84,7 @@ def test_the_worst_combination_has_an_interval_and_how_many_it_was_picked_from(
 
     low, high = found.path[0].drop_ci95
     assert low <= found.path[0].drop <= high and found.path[0].family == 2
-    assert "which chance may explain" in suites.worst(found).lost[0]
+    assert "which chance may explain" in worst_report.verdict(found).lost[0]
 
 
 def test_axes_that_chance_may_order_are_said_to_be(start, tmp_path):

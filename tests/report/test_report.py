@@ -25,9 +25,12 @@ from test_looks_section import entry, png
 
 from simulator import cli
 from simulator.cache import VARIABLE
+from simulator.experiments.explain import report as explain
+from simulator.experiments.sweep import report as sweep
+from simulator.experiments.worst import report as worst
 from simulator.report import page, reading, terminal
-from simulator.report.colors import BAD, CLEAR, EVEN, GOOD
-from simulator.report.sections import blame, flips, provenance, stacks, suites
+from simulator.report.drawn import shown
+from simulator.report.sections import flips, provenance, stacks
 from simulator.report.sections.head import head
 from simulator.report.sections.section import Badge
 from simulator.tasks.classification import sections as classified
@@ -177,41 +180,46 @@ def explanation(tmp_path):
     return reading.read(explained(tmp_path / "run", axes, {"top1": BLAME}))
 
 
-def test_the_waterfall_sums_to_the_total(explanation):
-    _, bars = drawn(blame.waterfall(explanation).panels[0]).data
+def bars(table, column):
+    """The bars of a column: the value, where it begins and how wide it is, good or bad, filled."""
+    found = [row[column] for row in shown(table)]
+    return [(one.words, *one.bar, one.kind, one.clear) for one in found]
 
-    assert list(bars.y) == ["decoder", "color", "resize", "in all"]
-    assert list(bars.x) == pytest.approx([-1, 0.25, -4.25, -5])
-    assert list(bars.base) == pytest.approx([0, -1, -0.75, 0])
-    assert list(bars.marker.color) == [BAD, GOOD, BAD, BAD]
-    assert list(bars.text) == ["-1.00", "+0.25", "-4.25", "-5.00"]
+
+def test_the_waterfall_sums_to_the_total(explanation):
+    """From 0 to -1, to -0.75, to -5 and in all -5: of 5 points wide, 0 is at the right."""
+    _, waterfall, _ = explain.sections(explanation)
+
+    assert [row[0] for row in waterfall.tables[0].rows] == ["decoder", "color", "resize", "in all"]
+    assert bars(waterfall.tables[0], 1) == [
+        ("-1.00", 80, 20, "bad", True), ("+0.25", 80, 5, "good", True),
+        ("-4.25", 0, 85, "bad", True), ("-5.00", 0, 100, "bad", True),
+    ]  # fmt: skip
 
 
 def test_only_shares_that_are_more_than_chance_are_filled(explanation):
-    """0.049 is below 5 %, 0.05 and 0.2 are not."""
-    drawing = blame.shapley(explanation)
-    (bars,) = drawn(drawing.panels[0]).data
+    """0.049 is below 5 %, 0.05 and 0.2 are not; the intervals reach from -4 to 1 point."""
+    shares, _, _ = explain.sections(explanation)
+    table = shares.tables[0]
 
-    assert list(bars.x) == pytest.approx([-2, -3, 0])
-    assert list(bars.marker.color) == [CLEAR, BAD, CLEAR]
-    assert list(bars.marker.line.color) == [BAD, BAD, EVEN]
-    assert list(bars.error_x.array) == pytest.approx([3, 1, 0])
-    assert list(bars.error_x.arrayminus) == pytest.approx([1, 1, 0])
-    assert drawing.tables[0].marked == {1}
-    assert drawing.tables[0].rows[1][-3:] == ["-3.00", "-4.00 to -2.00", "0.049"]
-    assert drawing.found == [
-        "resize and decoder together: -1.00 points of top-1 beyond the sum of each alone."
-    ]
+    assert bars(table, 4) == [
+        ("-2.00", 40, 40, "bad", False), ("-3.00", 20, 60, "bad", True),
+        ("+0.00", 80, 0, "", False),
+    ]  # fmt: skip
+    assert [row[4].interval for row in shown(table)] == [(20, 80), (0, 40), (80, 0)]
+    assert table.marked == {1}
+    assert table.lines()[1][-3:] == ["-3.00", "-4.00 to -2.00", "0.049"]
 
 
 def test_the_matrix_has_each_pair_in_its_cell(explanation):
-    (heat,) = drawn(blame.interactions(explanation).panels[0]).data
+    _, _, interactions = explain.sections(explanation)
+    table = interactions.tables[0]
 
-    assert (list(heat.x), list(heat.y)) == (["decoder", "color"], ["color", "resize"])
-    assert np.isnan(heat.z[0][1])
-    assert [heat.z[0][0], *heat.z[1]] == pytest.approx([0.25, -1, 0])
-    assert [list(row) for row in heat.text] == [["+0.25", ""], ["-1.00*", "+0.00"]]
-    assert (heat.zmin, heat.zmax) == (-1, 1)
+    assert table.titles[1:] == ["decoder", "color"]
+    assert table.lines() == [["color", "+0.25", ""], ["resize", "-1.00", "+0.00"]]
+    heat = [[getattr(one, "heat", None) for one in row[1:]] for row in shown(table)]
+    assert heat == [[0.25, None], [1, 0]]
+    assert interactions.found == ["top-1: resize and decoder: -1.00 beyond the sum of each alone."]
 
 
 def test_the_largest_share_is_the_answer(explanation):
@@ -224,13 +232,12 @@ def test_the_largest_share_is_the_answer(explanation):
 
 def test_steps_and_shares_of_a_real_run_sum_to_its_total(runs):
     """Red and blue trade places: 8 of 12 images flip, and all of them become wrong."""
-    run = reading.read(runs("explain")[0])
+    shares, waterfall, _ = explain.sections(reading.read(runs("explain")[0]))
 
-    for show in (blame.waterfall, blame.shapley):
-        for panel, total in zip(show(run).panels, (200 / 3, -200 / 3), strict=True):
-            found = dict(zip(drawn(panel).data[-1].y, drawn(panel).data[-1].x, strict=True))
-            assert found.pop("in all", total) == pytest.approx(total)
-            assert sum(found.values()) == pytest.approx(total)
+    for at, total in enumerate((2 / 3, -2 / 3)):
+        steps = [row[1].value for row in waterfall.tables[at].rows]
+        assert (sum(steps[:-1]), steps[-1]) == pytest.approx((total, total))
+        assert sum(row[4].value for row in shares.tables[at].rows) == pytest.approx(total)
 
 
 @pytest.mark.parametrize("name", ["run", "explain"])
@@ -299,21 +306,27 @@ def test_a_swap_that_changes_nothing_is_called_so(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("name", ["sweep", "worst"])
-def test_what_an_option_loses_is_drawn(runs, name):
+def test_what_an_option_loses_is_drawn(runs):
     """Of red, green and blue, two thirds are lost where red and blue trade places."""
-    run = reading.read(runs(name)[0])
-    drawing = {"sweep": suites.options, "worst": suites.path}[name](run)
+    run = reading.read(runs("sweep")[0])
+    (table,) = sweep.sections(run).tables
 
-    (trace,) = drawn(drawing.panels[0]).data
-    if name == "sweep":
-        assert dict(zip(trace.y, trace.x, strict=True)) == pytest.approx(
-            {"resize/nearest": 0, "color/bgr": -200 / 3}
-        )
-    else:
-        assert list(trace.y) == pytest.approx([1, 1 / 3, 1 / 3])
-        assert [row[1] for row in drawing.tables[0].rows][:2] == ["the trained stack", "color/bgr"]
-    assert "color" in head(run).answers[0] and "-66.67 points" in head(run).answers[0]
+    assert {row[0]: row[2].value for row in table.rows} == pytest.approx(
+        {"resize/nearest": 0, "color/bgr": -2 / 3}
+    )
+    assert [row[0] for row in table.rows if row[2].clear] == ["color/bgr"]
+    assert head(run).answers[0].startswith("The worst is color/bgr: -66.67 points")
+
+
+def test_the_way_down_is_drawn(runs):
+    run = reading.read(runs("worst")[0])
+    (table,) = worst.sections(run).tables
+
+    assert [row[2].value for row in table.rows] == pytest.approx([1, 1 / 3, 1 / 3])
+    assert [row[1] for row in table.rows][:2] == ["the trained stack", "color/bgr"]
+    assert table.marked == {1} and head(run).answers[0].startswith(
+        "-66.67 points of top-1 by color/bgr"
+    )
 
 
 @pytest.mark.parametrize("name", ["run, detection", "run, segmentation"])

@@ -239,7 +239,7 @@ def test_the_contents_and_the_skip_link_lead_somewhere(opened, runs):
 def test_paper_is_white_and_nothing_is_cut(opened, runs, name):
     """A4 less Chromium's margins of 0.4 inch is 718 pixels wide; beforeprint paints at once."""
     tab, wrong = opened(runs(name)[0] / "report.html", 1600, "dark")
-    wide = max(places(tab))
+    wide = max(places(tab), default=0)
     titles = tab.locator("h2").all_text_contents()
     tab.emulate_media(media="print", color_scheme="dark")
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -252,7 +252,10 @@ def test_paper_is_white_and_nothing_is_cut(opened, runs, name):
 
     back, *inks = tab.evaluate(colors)
     assert back == "rgb(254, 254, 254)" and set(inks) == {"rgb(28, 28, 28)"}
-    assert max(places(tab)) <= 718 and tab.evaluate("document.documentElement.scrollWidth") == 718
+    assert (
+        max(places(tab), default=0) <= 718
+        and tab.evaluate("document.documentElement.scrollWidth") == 718
+    )
     over = """() => [...document.querySelectorAll("main *")].filter((e) => !e.closest("svg")
         && e.getBoundingClientRect().right > 718).map((e) => e.outerHTML.slice(0, 99))"""
     assert tab.evaluate(over) == []
@@ -261,7 +264,7 @@ def test_paper_is_white_and_nothing_is_cut(opened, runs, name):
     tab.emulate_media(media="screen", color_scheme="dark")
     tab.set_viewport_size({"width": 1600, "height": 900})
     tab.wait_for_function(
-        """(wide) => Math.max(...[...document.querySelectorAll("svg.main-svg")]
+        """(wide) => Math.max(0, ...[...document.querySelectorAll("svg.main-svg")]
             .map((one) => Math.ceil(one.getBoundingClientRect().right))) === wide""",
         arg=wide,
     )

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from simulator.report.sections.section import Table as Page
+from simulator.report.drawn import shown
 from simulator.report.table import Column, Table, as_csv, latex, markdown, screen
 from simulator.typed import Unit
 
@@ -51,8 +51,8 @@ def test_csv_has_figures_as_they_are_and_no_formula():
 def test_the_screen_and_the_page_have_the_same_cells():
     console = Console(file=io.StringIO(), width=120)
     console.print(screen(TABLE))
-    shown, made = console.file.getvalue(), Page.of(TABLE)
+    printed = console.file.getvalue()
 
-    assert [*made.rows] == READ and made.numbers == 1 and made.caption == "What is shown"
-    assert all(cell in shown for row in READ for cell in row)
-    assert "What is shown" in shown
+    assert shown(TABLE) == READ and TABLE.right == 1
+    assert all(cell in printed for row in READ for cell in row)
+    assert "What is shown" in printed

@@ -6,9 +6,9 @@ from made_pairs import blamed, effect
 from made_pairs import explained as made
 
 from simulator import explain
+from simulator.experiments.explain import report
 from simulator.notices import Kind, Notice
 from simulator.report.verdict import line
-from simulator.report.verdicts import pairs
 from simulator.results.read import read_summary
 
 OVERRIDES = ["deploy.color.order=bgr", "deploy.resize=pil-nearest"]
@@ -57,7 +57,7 @@ def test_saturation_is_blamed_and_not_precision(tmp_path):
     for told in ([], [Notice(Kind.SATURATED, "sums are cut", ("deploy",))]):
         folder = made(tmp_path / f"{len(told)}", axes, blame, warnings=told)
         _, summary = read_summary(folder)
-        cause[len(told)] = pairs.explain(summary).cause
+        cause[len(told)] = report.verdict(summary).cause
 
     assert cause[0].startswith("precision has most of it: -7.00 points")
     assert cause[1].startswith("saturation of INT8 products (axis precision) has most of it: -7")

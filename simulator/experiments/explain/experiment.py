@@ -40,8 +40,8 @@ class Explain(Experiment[ExplainOptions]):
         "sample the axes that flip it alone."
     )
     summary = "simulator.results.suites:ExplainSummary"
-    screen = "simulator.report.blame:explain"
-    verdict = "simulator.report.verdicts.pairs:explain"
+    screen = "simulator.experiments.explain.report:show"
+    verdict = "simulator.experiments.explain.report:verdict"
     gate = False
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

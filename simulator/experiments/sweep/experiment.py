@@ -56,7 +56,7 @@ class Sweep(Experiment[SweepOptions]):
     summary = "simulator.results.suites:SweepSummary"
     formats = ("markdown", "latex", "csv", "options")
     together = True
-    printer = "simulator.report.sweep:printed"
+    printer = "simulator.experiments.sweep.report:printed"
     compared = "simulator.cli.report:compare"
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
@@ -65,9 +65,9 @@ class Sweep(Experiment[SweepOptions]):
 
     def show(self, found: Sequence[Result[SweepSummary]], console: Console) -> None:
         """Print one table of all models."""
-        from simulator.report.sweep import render
+        from simulator.experiments.sweep.report import show
 
-        render([one.summary for one in found], console)
+        show([one.summary for one in found], console)
         for one in found:
             console.print(f"run: {one.folder}", soft_wrap=True, markup=False)
 
@@ -76,7 +76,7 @@ class Sweep(Experiment[SweepOptions]):
         left_out = (f"{option}: {why}" for option, why in summary.left_out.items())
         return [f"note {summary.model}: {note}" for note in (*left_out, *summary.warnings)]
 
-    verdict = "simulator.report.verdicts.suites:sweep"
+    verdict = "simulator.experiments.sweep.report:verdict"
     gate = False
 
     def question(self, summary: SweepSummary) -> tuple[str, str]:

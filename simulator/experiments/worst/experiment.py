@@ -43,8 +43,8 @@ class Worst(Experiment[WorstOptions]):
         "every option alone."
     )
     summary = "simulator.results.suites:WorstSummary"
-    screen = "simulator.report.blame:worst"
-    verdict = "simulator.report.verdicts.suites:worst"
+    screen = "simulator.experiments.worst.report:show"
+    verdict = "simulator.experiments.worst.report:verdict"
     gate = False
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

@@ -16,7 +16,7 @@ from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.report import charts
 from simulator.report.charts import Trace
 from simulator.report.colors import band
-from simulator.report.sections.section import Panel, Section, Table, part
+from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import Look, figure, looks, milliseconds, text, upright
 from simulator.results.timed import LatencySummary, Percentile
 from simulator.results.times import Ints
@@ -93,7 +93,7 @@ def latencies(run: TimedRun) -> Section:
         "How long do most answers of a stack take, and how long is its tail?",
         panels=[Panel(drawn)] if any(len(trace["x"]) for trace in traces) else [],
         notes=_notes(run, known, ranked, low, most),
-        tables=[Table.of(percentiles(run.summary, names))],
+        tables=[percentiles(run.summary, names)],
     )
 
 

@@ -1,9 +1,10 @@
-"""What a page shows in one place: a question, tables and figures that answer it, what to know."""
+"""What a page shows in one place: a question, figures and tables that answer it, what to know."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,10 +13,10 @@ from simulator.entry_points import Table as OpenTable
 from simulator.errors import UserError, unknown
 from simulator.report.charts import Figure
 from simulator.report.reading import Run
-from simulator.report.table import Table as Figures
+from simulator.report.table import Badge, Cell, Code, Link, Table
 
-_LONG = 16
-"""Characters of a column's name for which a phone has no room beside others."""
+__all__ = ["PARTS", "Badge", "Cell", "Code", "Link", "Panel", "Part", "Picture", "Section",
+           "Table", "fitting", "part", "parts_of"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,85 +30,6 @@ class Panel:
 
     figure: Figure
     caption: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """A word that is marked.
-
-    Attributes:
-        word: what it says.
-        kind: how it is marked: one of the kinds of evidence, ``good`` or ``bad``.
-    """
-
-    word: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """What is typed, with its line breaks.
-
-    Attributes:
-        code: the text.
-    """
-
-    code: str
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A way to a page beside this one.
-
-    Attributes:
-        word: what is clicked.
-        place: relative to this page, quoted.
-    """
-
-    word: str
-    place: str
-
-
-Cell = str | Badge | Link | Code | Sequence[str | Badge | Link]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of cells.
-
-    Attributes:
-        head: the columns; the first one names the row.
-        rows: a cell for each column.
-        caption: what it is a table of.
-        numbers: columns from this one on are numbers.
-        marked: numbers of the rows that are to be seen first.
-        folded: whether only its caption is seen at first.
-    """
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    caption: str
-    numbers: int = 99
-    marked: frozenset[int] = frozenset()
-    folded: bool = False
-
-    @classmethod
-    def of(cls, table: Figures, folded: bool = False) -> Table:
-        """Return a table of figures as a page shows it."""
-        return cls(
-            table.titles, table.lines(), table.title, table.right, table.marked, folded=folded
-        )
-
-    @property
-    def narrow(self) -> str:
-        """How its rows stand on a phone: ``words`` below each other, ``many`` as running text.
-
-        Empty where its columns have room on a phone too.
-        """
-        if self.numbers >= len(self.head) > 2:
-            return "words"
-        wide = len(self.head) > 4 or max(map(len, self.head)) > _LONG
-        return "many" if wide else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +51,7 @@ class Picture:
 
 
 def fitting(
-    run: Run, wanted: Iterable[tuple[str | None, str]], room: int
+    run: Run[Any], wanted: Iterable[tuple[str | None, str]], room: int
 ) -> tuple[list[Picture], int]:
     """Return pictures of a run that a page has room for.
 
@@ -157,7 +79,7 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Tables and figures under one title. All words are plain text, and may contain names.
+    """Figures and tables under one title. All words are plain text, and may contain names.
 
     Attributes:
         key: of the place in the page.
@@ -167,8 +89,8 @@ class Section:
         panels: the figures.
         notes: what is left out, and how figures were drawn; why there is nothing to see.
         numbered: names of the samples that the figures call 1, 2, ….
-        tables: before the figures.
-        pictures: after the figures.
+        tables: after the figures, and then folded: a figure and its table say the same.
+        pictures: before the tables.
         html: a part of another kind, escaped by who made it.
     """
 
@@ -191,24 +113,32 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section of the report, found by an entry point that is called ``COMMAND.NAME``.
+    """Sections of the report, found by an entry point that is called ``COMMAND.NAME``.
 
     It is imported for the pages of that command; one called ``NAME`` alone for every page.
 
     Attributes:
         order: where it stands in the page; ours are multiples of 10.
-        show: the section of a run, or None where it has nothing to say of it.
+        show: the section of a run, or several; None where it has nothing to say of it.
     """
 
     order: int
-    show: Callable[[Run], Section | None]
+    show: Callable[[Run[Any]], Section | Iterable[Section] | None]
 
-    def __call__(self, run: Run) -> Section | None:
-        """Return the section of a run."""
+    def __call__(self, run: Run[Any]) -> Any:
+        """Return what :attr:`show` returns."""
         return self.show(run)
 
+    def sections(self, run: Run[Any]) -> list[Section]:
+        """Return the sections of a run."""
+        found = self.show(run)
+        return [found] if isinstance(found, Section) else list(found or ())
 
-def part(order: int) -> Callable[[Callable[[Run], Section | None]], Part]:
+
+Show = Callable[[Run[Any]], Section | Iterable[Section] | None]
+
+
+def part(order: int) -> Callable[[Show], Part]:
     """Make a function a part of the report; its entry point names it."""
     return lambda show: Part(order, show)
 

@@ -73,7 +73,7 @@ def _tables(
     if not differing:
         return [Table(head, same, f"Every axis of the stack{'s' if len(found) > 1 else ''}")]
     known: list[list[Cell]] = [
-        [axis, side, Badge(kind, kind.replace(" ", "-")), source]
+        [axis, side, _badge(kind), source]
         for axis in differing
         for side, own in found.items()
         for _, kind, source in [own[axis]]
@@ -179,11 +179,15 @@ def _without(one: StackAxis, same: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:
-    row: list[Cell] = [axis]
-    for own in found.values():
-        words, kind, _ = own[axis]
-        row.append([words or "as the model has it", Badge(kind, kind.replace(" ", "-"))])
-    return row
+    said = [own[axis] for own in found.values()]
+    return [
+        axis,
+        *((words or "as the model has it", _badge(kind)) for words, kind, _ in said),
+    ]
+
+
+def _badge(kind: str) -> Badge:
+    return Badge(kind, kind.replace(" ", "-"))
 
 
 def overview(run: Run) -> list[str]:

@@ -1,16 +1,15 @@
-"""The verdict of a pair, and of an explanation: what is lost, and which axis costs it."""
+"""The verdict of a pair: what is lost, and which axis costs it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simulator.notices import Kind
 from simulator.report.command import PAIR
 from simulator.report.verdicts.told import Told
 from simulator.report.words import (
-    SIGNIFICANT,
     at_any_time,
     between,
+    cause,
     chance,
     decided,
     interval,
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from simulator.results.pair import Alone, PairSummary
-    from simulator.results.suites import Blame, ExplainSummary
 
 
 def run(summary: PairSummary) -> Told:
@@ -77,7 +75,7 @@ def _alone(summary: PairSummary) -> str | None:
     changed = {" with ".join(one.axes): one for one in ran if one.changed}
     if not changed:
         return "No axis changes an answer alone."
-    (first, most), *others = ((_cause(axis, summary), one) for axis, one in changed.items())
+    (first, most), *others = ((cause(axis, summary), one) for axis, one in changed.items())
     half, told = summary.flips.count / 2, f"{most.changed:,}{between(most.ci95)}"
     rest = "".join(f"; {axis} {one.changed:,}" for axis, one in others[:2])
     if half < most.changed <= summary.flips.count and all(one.changed <= half for _, one in others):
@@ -90,51 +88,3 @@ def _apart(most: Alone, others: Sequence[tuple[str, Alone]]) -> str:
     low = most.ci95[0] if most.ci95 else None
     second = max((one.rate or 0.0 for _, one in others), default=0.0)
     return "; chance may explain which is first" if low is not None and second >= low else ""
-
-
-def _cause(axis: str, summary: PairSummary | ExplainSummary) -> str:
-    """Name an axis; precision by what it does, where the sums of INT8 products are cut here."""
-    cut = any(one.kind is Kind.SATURATED for one in summary.warnings)
-    return f"saturation of INT8 products (axis {axis})" if cut and axis == "precision" else axis
-
-
-def explain(summary: ExplainSummary) -> Told:
-    """How much the metric moves, and which axis has most of it."""
-    if not summary.blame:
-        return Told(["Nothing was measured that an axis could be blamed for."])
-    metric = summary.metric if summary.metric in summary.blame else "flip_rate"
-    blame = summary.blame[metric]
-    name, total = title(summary.task, metric), blame.total.value or 0.0
-    lost = [
-        f"{summary.deploy.profile} moves {name} by {points(blame.total)} "
-        f"points{chance(blame.total.ci95)}."
-    ]
-    shares = {axis: blame.shapley[axis] for axis in summary.axes}
-    most = max(shares, key=lambda axis: abs(shares[axis].value or 0))
-    found = shares[most]
-    clear = found.p_holm is not None and found.p_holm < SIGNIFICANT
-    half = abs(found.value or 0) > abs(total) / 2
-    cause = (
-        f"{_cause(most, summary)} has {'most of it' if half else 'the largest share'}: "
-        f"{points(found)} points{interval(found.ci95)}"
-    )
-    cause += "." if clear else ", no more than chance explains (Holm)."
-    return Told(lost, f"{cause}{_repair(summary, metric, blame)}")
-
-
-def _repair(summary: ExplainSummary, metric: str, blame: Blame) -> str:
-    """Which repair wins most, where it is more than chance; nothing where none wins anything."""
-    sign = -1 if metric == "flip_rate" else 1
-    won = {axis: sign * (blame.swap_out[axis].value or 0) for axis in summary.axes}
-    best = max(won, key=lambda axis: won[axis])
-    if won[best] <= 0:
-        return ""
-    found = blame.swap_out[best]
-    if (found.p or 0.0) * len(won) >= SIGNIFICANT:
-        return " No repair of one axis wins back more than chance explains."
-    ends = [None if end is None else sign * end for end in found.ci95][::sign]
-    name = title(summary.task, metric)
-    return (
-        f" Repair {best} first: alone that wins back {100 * won[best]:.2f} points of "
-        f"{name}{interval(ends)}."
-    )

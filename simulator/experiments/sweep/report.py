@@ -1,0 +1,192 @@
+"""What is said of a sweep: its verdict, its table in each form, and its section of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from simulator.report import cells, terminal
+from simulator.report.command import INPUTS
+from simulator.report.reading import Run
+from simulator.report.sections.section import Section, part
+from simulator.report.table import FORMS, NOTHING, Bar, Cell, Column, Table, markdown, screen
+from simulator.report.verdicts.told import Told
+from simulator.report.words import chance, dropped, early, moved, named, share, title, turned
+from simulator.results.suites import OptionFigures, SweepSummary
+from simulator.tasks.task import TASKS
+from simulator.typed import Unit
+
+
+def options_of(summary: SweepSummary) -> Iterator[tuple[str, str, OptionFigures]]:
+    """Yield every option: its column, its name, its figures."""
+    for column, found in summary.columns.items():
+        for name, figures in found.options.items():
+            yield column, name, figures
+
+
+def verdict(summary: SweepSummary) -> Told:
+    """Return which option loses most."""
+    name = title(summary.task, summary.metric)
+    trained = f"{name} on {named(summary.train)}: {share(summary.trained, 2)}."
+    if summary.early is not None:
+        return Told([*early(summary.early, summary.sample_unit), trained])
+    options = list(options_of(summary))
+    if not options:
+        return Told([trained])
+    column, option, worst = max(options, key=lambda one: one[2].drop)
+    lost = f"The worst is {column}/{option}: {moved(worst.drop)} points of {name}"
+    return Told(
+        [f"{lost}{chance(turned(worst.drop_ci95), worst.p, len(options))}.", trained],
+        next=lambda asked: asked.line("worst", ("suite", "train", *INPUTS)),
+    )
+
+
+def printed(summaries: Sequence[SweepSummary], form: str, table: str | None = None) -> str:
+    """Return the table for a document.
+
+    Args:
+        summaries: one for each model, of the same suite.
+        form: ``markdown``, ``latex``, ``csv`` or ``options`` (in Markdown, a row per option).
+        table: there is one.
+    """
+    if form == "options":
+        return "".join(map(_options, summaries))
+    return FORMS[form](_every(summaries) if form == "csv" else _by_model(summaries))
+
+
+def _by_model(summaries: Sequence[SweepSummary]) -> Table:
+    """A line a model: the trained metric in %, then each column's change and flips."""
+    first = summaries[0]
+    names = [name for name in first.order if any(name in one.columns for one in summaries)]
+    many = {
+        name for one in summaries for name, column in one.columns.items() if len(column.options) > 1
+    }
+    titles = [f"{name} mean (worst)" if name in many else name for name in names]
+    answers = "answers" if first.unit == "image" else f"{first.unit}s"
+    return Table(
+        [Column("model"), Column("trained", Unit.SHARE),
+         *(Column(name, Unit.POINTS) for name in titles)],
+        [[one.model, one.trained, *(_cell(one, name) for name in names)] for one in summaries],
+        f"{first.suite}: change of {title(first.task, first.metric)}, points / {answers} "
+        f"flipped, {first.samples:,} {first.sample_unit}s, trained on {first.train.profile}",
+    )  # fmt: skip
+
+
+def _cell(summary: SweepSummary, name: str) -> str:
+    column = summary.columns.get(name)
+    if column is None:
+        return NOTHING
+    change, flips = moved(column.mean_drop), f"{column.mean_flip_rate * 100:.1f}"
+    if len(column.options) > 1:
+        change += f" ({moved(column.max_drop)})"
+        flips += f" ({column.max_flip_rate * 100:.1f})"
+    return f"{change} / {flips} %"
+
+
+def show(summaries: Sequence[SweepSummary], console: Console) -> None:
+    """Print the table.
+
+    Args:
+        summaries: one for each model, of the same suite.
+        console: where it goes.
+    """
+    console.print(screen(_by_model(summaries), " / "), highlight=False)
+    for summary in summaries:
+        systematic, name = summary.systematic, escape(summary.model)
+        sni = NOTHING if systematic.sni is None else f"{systematic.sni:.4f}"
+        spread = "" if systematic.std is None else f", std {systematic.std * 100:.2f} points"
+        console.print(
+            f"{name}: mean SR {share(systematic.mean_sr, 2)}, SNI {sni}{spread} "
+            f"(ACC is the {systematic.acc_of} stack's)",
+            highlight=False,
+        )
+        skipped = (
+            f"{summary.skipped} {summary.sample_unit}s skipped: see skipped in records.parquet"
+        )
+        left_out = [f"{option}: {why}" for option, why in summary.left_out.items()]
+        for note in [*[skipped] * bool(summary.skipped), *left_out, *summary.warnings]:
+            terminal.note(f"{summary.model}: {note}", console)
+        for told in dropped(summary.early, summary.sample_unit):
+            console.print(f"{name}: {escape(told)}", highlight=False)
+
+
+def _options(summary: SweepSummary) -> str:
+    """A Markdown table of one model, a row per option with its interval and flips."""
+    kinds = TASKS[summary.task].kinds
+    metric, fails = summary.metric, any(one.count for one in summary.failed.values())
+    columns = [
+        Column("option"), Column(f"{title(summary.task, metric)}, %", Unit.SHARE),
+        Column("change, points", Unit.POINTS), Column("95 % interval", Unit.POINTS),
+        Column("flips", Unit.COUNT),
+        *(Column(kind.replace("_", " "), Unit.COUNT) for kind in kinds),
+        Column("p", Unit.PROBABILITY),
+        *([Column("n", Unit.COUNT)] if summary.early else []),
+        *([Column("fails on", Unit.COUNT)] if fails else []),
+    ]  # fmt: skip
+    rows: list[Sequence[Cell]] = [["trained", summary.trained, *[""] * (len(columns) - 2)]]
+    for column, name, one in options_of(summary):
+        failed = summary.failed.get(f"{column}/{name}")
+        rows.append(
+            [
+                f"{column}: {name}" if name != column else column,
+                one[metric], 0 - one.drop, turned(one.drop_ci95),
+                f"{one.flips} ({one.flip_rate * 100:.1f} %)", *(one[kind] for kind in kinds), one.p,
+                *([one.samples] if summary.early else []),
+                *([failed.count if failed else None] if fails else []),
+            ]
+        )  # fmt: skip
+    head = f"{cells.markdown(summary.model)}, {summary.samples} {summary.sample_unit}s"
+    return f"{head}\n\n{markdown(Table(columns, rows))}\n"
+
+
+def _every(summaries: Sequence[SweepSummary]) -> Table:
+    """A row per model and option, for other programs."""
+    early = any(summary.early for summary in summaries)
+    names = ["drop", "drop_ci95_low", "drop_ci95_high", "flips", "flip_rate"]
+    titles = ["model", "column", "option", summaries[0].metric, *names, *(["samples"] * early)]
+    rows: list[Sequence[Cell]] = []
+    for summary in summaries:
+        whole = [summary.samples] * early
+        rows.append([summary.model, "train", "train", summary.trained, 0, 0, 0, 0, 0, *whole])
+        for column, name, one in options_of(summary):
+            rows.append([summary.model, column, name, one[summary.metric], one.drop,
+                         *one.drop_ci95, one.flips, one.flip_rate,
+                         *([one.samples or summary.samples] * early)])  # fmt: skip
+    return Table([Column(name) for name in titles], rows)
+
+
+@part(order=20)
+def sections(run: Run[SweepSummary]) -> Section:
+    """Show every option of a sweep."""
+    summary = run.summary
+    metric, order = title(summary.task, summary.metric), summary.order.index
+    rows: list[Sequence[Cell]] = []
+    counted = any(one.samples is not None for *_, one in options_of(summary))
+    for column, name, one in sorted(options_of(summary), key=lambda one: order(one[0])):
+        ends = turned(one.drop_ci95)
+        clear = None not in ends and not (ends[0] or 0) <= 0 <= (ends[1] or 0)
+        rows.append(
+            [
+                f"{column}/{name}", one[summary.metric], Bar(0 - one.drop, ends, clear=clear), ends,
+                f"{one.flips:,} of {one.units:,}", one.flip_rate, *([one.samples] * counted),
+            ]
+        )  # fmt: skip
+    columns = [
+        Column("option"), Column(f"{metric}, %", Unit.SHARE),
+        Column("change, points", Unit.POINTS, 1), Column("95 % interval", Unit.POINTS),
+        Column("flips", Unit.COUNT), Column("flip rate, %", Unit.SHARE, -1, heat=True),
+        *([Column("n", Unit.COUNT)] * counted),
+    ]  # fmt: skip
+    return Section(
+        "options",
+        f"Options: change of {metric}, points",
+        "What does each option cost by itself?",
+        notes=[
+            "Lines: 95 % intervals; filled: chance does not explain it, the interval leaves out 0.",
+            *(f"{name}: {why}" for name, why in summary.left_out.items()),
+            *dropped(summary.early, summary.sample_unit),
+        ],
+        tables=[Table(columns, rows, "Every option, against the training stack")] if rows else [],
+    )

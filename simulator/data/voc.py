@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from typing import NamedTuple
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from xml.etree.ElementTree import Element
 
 from simulator.data.address import Root
 from simulator.data.annotated import (
@@ -27,6 +26,7 @@ from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels
 from simulator.data.truth import Boxes
 from simulator.errors import DataError, reading
+from simulator.markup import NotXmlError, parse
 from simulator.places import Where, read
 
 MAX_BYTES = 10_000_000
@@ -106,25 +106,12 @@ def _number(file: Where, parent: Element, key: str) -> float:
 
 
 def _parse(file: Where) -> Element:
-    """Parse XML without a document type, so that there are no entities to expand."""
     with reading(file):
         data = read(file, MAX_BYTES)
-    builder, parser = TreeBuilder(), expat.ParserCreate()
-
-    def refuse(*_: object) -> None:
-        raise DataError(
-            f"{file}:{parser.CurrentLineNumber}: has a <!DOCTYPE>; annotations need none, remove it"
-        )
-
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
     try:
-        parser.Parse(data, True)
-    except (expat.ExpatError, LookupError, ValueError) as error:  # the latter two: its encoding
-        raise DataError(f"{file}:{parser.CurrentLineNumber}: not XML: {error}") from error
-    root: Element = builder.close()
+        root = parse(data)
+    except NotXmlError as error:
+        raise DataError(f"{file}:{error.line}: {error}") from error
     if root.tag != "annotation":
         raise DataError(f"{file}: <annotation> expected, got <{root.tag}>")
     return root

@@ -8,16 +8,17 @@ applied; ``tf.image.decode_image``: JDCT_IFAST, tensorflow/core/kernels/image/de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from simulator.importers import accuracy_checker_steps, values
 from simulator.importers.accuracy_checker_launcher import SPEED, launch
-from simulator.importers.draft import Draft, Keys
+from simulator.importers.draft import Draft
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
 from simulator.importers.open_model_zoo import Inside
-from simulator.profile.document import Document, Key
+from simulator.importers.values import keys_by_reason
+from simulator.profile.document import Document
 
 _READERS: dict[str, tuple[dict[str, Any], str, str]] = {
     "opencv_imread": ({"backend": "opencv", "exif": "apply"}, "bgr",
@@ -29,13 +30,13 @@ _READERS: dict[str, tuple[dict[str, Any], str, str]] = {
                   "tf.image.decode_image: TensorFlow's default is JDCT_IFAST"),
 }  # fmt: skip
 _DATA = "which images: the data card's"
-_DATASET = {
-    **dict.fromkeys(("name", "data_source", "additional_data_source", "annotation",
-                     "annotation_conversion", "dataset_meta", "subsample_size", "subsample_seed",
-                     "shuffle", "segmentation_masks_source", "sub_sample", "use_full_image",
-                     "tags"), _DATA),
-    "metrics": "what is counted: the task's", "batch": SPEED,
-}  # fmt: skip
+_DATASET = keys_by_reason({
+    _DATA: "name data_source additional_data_source annotation annotation_conversion dataset_meta "
+           "subsample_size subsample_seed shuffle segmentation_masks_source sub_sample "
+           "use_full_image tags",
+    "what is counted: the task's": "metrics",
+    SPEED: "batch",
+})  # fmt: skip
 _BACK = ("resize_prediction_boxes", "letterbox_postprocessing_resize")
 _BOXES_BACK = "boxes are always mapped back to the image here"
 _AFTER = "after the network: the model card's output and the profile's postprocess say that here"
@@ -59,32 +60,23 @@ class AccuracyChecker(Importer):
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the reader and the steps of one of them."""
-        top = file.yaml_keys(draft)
+        top = Keys(draft, file.yaml.values, file.yaml.where, hidden=4)
         if "evaluations" in top:
             top.problem("evaluations", "several networks run by a script of their own; import each "
                         "of them from a file with models")  # fmt: skip
             return
-        nothing: list[dict[str, Any]] = []
-        top.need("models", values.mappings, nothing, "only a list of models can be imported")
+        top.need("models", values.mappings, [], "only a list of models can be imported")
         top.rest({"global_definitions": _DATA}, named=("models",))
         if not draft.problems:
-            _one(draft, file.path, file.yaml, _entries(file.yaml)[stack])
+            _one(top, file.path, _entries(file.yaml)[stack])
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One stack of a file: a model with one of its launchers and one of its data sets.
-
-    Attributes:
-        model, launcher, dataset: their places in the lists, from 0.
-        name: of the model.
-        label: name, framework and, where there are several, the data set.
-    """
+class _Entry(NamedTuple):
+    """One stack of a file: the places of its model, launcher and data set in their lists."""
 
     model: int
     launcher: int
     dataset: int
-    name: str
     label: str
 
 
@@ -97,9 +89,8 @@ def _entries(found: Document) -> list[_Entry]:
             for second, dataset in enumerate(datasets or [{}]):
                 words = [str(launcher.get("framework", "no framework"))]
                 words += [str(dataset.get("name"))] if len(datasets) > 1 else []
-                name = str(model.get("name", ""))
-                label = f"{values.show(name)} ({values.show(', '.join(words))})"
-                made.append(_Entry(at, first, second, name, label))
+                name = values.show(str(model.get("name", "")))
+                made.append(_Entry(at, first, second, f"{name} ({values.show(', '.join(words))})"))
     return made
 
 
@@ -107,81 +98,52 @@ def _mappings(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _one(draft: Draft, path: Path, found: Document, chosen: _Entry) -> None:
-    place: Key = ("models", chosen.model)
-    model = _keys(draft, found, found.values["models"][chosen.model], place)
+def _one(top: Keys, path: Path, chosen: _Entry) -> None:
+    draft, model = top.draft, top.below("models", chosen.model)
     draft.name = model.take("name", values.text, "")
-    launchers: list[dict[str, Any]] = model.need(
-        "launchers", values.mappings, [], "a stack needs one"
-    )
-    datasets: list[dict[str, Any]] = model.need(
-        "datasets", values.mappings, [], "a stack needs one"
-    )
-    model.rest(named=("name", "launchers", "datasets"))
-    for key, items, at in (("launchers", launchers, chosen.launcher),
-                           ("datasets", datasets, chosen.dataset)):  # fmt: skip
+    places = {"launchers": chosen.launcher, "datasets": chosen.dataset}
+    lists = {key: model.need(key, values.mappings, [], "a stack needs one") for key in places}
+    model.rest(named=("name", *places))
+    for key, items in lists.items():
         draft.aside += [
             f"{key}.{n}={values.show(one.get('framework', one.get('name')))}: another entry"
             for n, one in enumerate(items)
-            if n != at
+            if n != places[key]
         ]
-    if not launchers or not datasets:
+    if not all(lists.values()):
         return
-    inner: Key = (*place, "datasets", chosen.dataset)
-    data = _keys(draft, found, datasets[chosen.dataset], inner)
-    if _has_no_image(draft, found, data, inner):
+    data = model.below("datasets", chosen.dataset)
+    written = data.values.get("reader")
+    reader, key = (data.below("reader"), "type") if isinstance(written, dict) else (data, "reader")
+    if key in reader and str(reader.values[key]) not in _READERS:  # the one line that matters
+        offered = ", ".join(_READERS)
+        why = f"not a reader of color images that a profile has; these can be imported: {offered}"
+        reader.refuse(key, why)
         return
-    launcher: Key = (*place, "launchers", chosen.launcher)
-    inside = launch(_keys(draft, found, launchers[chosen.launcher], launcher), path)
-    _data(draft, found, data, inner, inside)
+    inside = launch(model.below("launchers", chosen.launcher), path)
+    _data(data, reader, key, inside)
 
 
-def _has_no_image(draft: Draft, found: Document, keys: Keys, place: Key) -> bool:
-    """Refuse a reader of something else, in one line."""
-    written = keys.values.get("reader")
-    name = written.get("type") if isinstance(written, dict) else written
-    if name is None or (isinstance(name, str) and name in _READERS):
-        return False
-    holder = keys
-    if isinstance(written, dict):
-        holder = _keys(draft, found, written, (*place, "reader"))
-    offered = ", ".join(_READERS)
-    why = f"not a reader of color images that a profile has; these can be imported: {offered}"
-    holder.refuse("reader" if holder is keys else "type", why)
-    return True
-
-
-def _keys(draft: Draft, found: Document, here: dict[str, Any], place: Key) -> Keys:
-    near = "".join(f"{part}." for part in place[4:])
-    return Keys(draft, here, found.where, place, near=near)
-
-
-def _data(draft: Draft, found: Document, keys: Keys, place: Key, inside: Inside | None) -> None:
-    options, order, why = _READERS["opencv_imread"]
-    written = keys.values.get("reader")
-    if isinstance(written, dict):
-        keys.take("reader", lambda value: value, None)
-        inner = _keys(draft, found, written, (*place, "reader"))
-        options, order, why = inner.choice("type", _READERS, (options, order, why))
-        _reader_options(inner)
-    else:
-        options, order, why = keys.choice("reader", _READERS, (options, order, why))
+def _data(keys: Keys, reader: Keys, key: str, inside: Inside | None) -> None:
+    draft = keys.draft
+    options, order, why = reader.choice(key, _READERS, _READERS["opencv_imread"])
+    if reader is not keys:
+        keys.skip("reader")
+        color = "a profile's images are in color"
+        reader.only("reading_flag", "color", color, values.text)
+        for name, allowed in (("to_rgb", True), ("multi_infer", False)):
+            reader.only(name, allowed, "a profile has one color image per sample")
+        reader.rest(named=("type",))
     draft.whole |= {"decode", "color", "resize", "geometry"}
     origin = keys.origin("reader", "opencv_imread is the default")
     for field, value in options.items():
         draft.write("decode", field, value, origin)
     draft.claim("decode", "native", why)
-    steps: list[dict[str, Any]] = keys.take("preprocessing", values.mappings, [])
-    if not steps and "preprocessing" not in keys:
-        keys.problem(
-            "preprocessing",
-            "not written; images then keep their size, but a "
-            "profile resizes every image to the network's size",
-        )
-    at = (*place, "preprocessing")
-    each = [_keys(draft, found, step, (*at, i)) for i, step in enumerate(steps)]
+    why = "images then keep their size, but a profile resizes every image to the network's size"
+    steps = keys.need("preprocessing", values.mappings, [], why)
+    each = [keys.below("preprocessing", at) for at in range(len(steps))]
     accuracy_checker_steps.follow(draft, each, order, origin, inside)
-    after: list[dict[str, Any]] = keys.take("postprocessing", values.mappings, [])
+    after = keys.take("postprocessing", values.mappings, [])
     for step in after:
         back = set(step) == {"type"} and step["type"] in _BACK
         why = _BOXES_BACK if back else _AFTER
@@ -191,15 +153,6 @@ def _data(draft: Draft, found: Document, keys: Keys, place: Key, inside: Inside 
         said = values.show(", ".join(others))
         draft.claim("postprocess", "assumed", f"Accuracy Checker's steps are set aside: {said}")
     keys.rest(_DATASET)
-
-
-def _reader_options(keys: Keys) -> None:
-    if keys.take("reading_flag", values.text, "color") != "color":
-        keys.refuse("reading_flag", "a profile's images are in color")
-    for key, allowed in (("to_rgb", True), ("multi_infer", False)):
-        if keys.take(key, values.boolean, allowed) != allowed:
-            keys.refuse(key, "a profile has one color image per sample")
-    keys.rest(named=("type",))
 
 
 ACCURACY_CHECKER = AccuracyChecker()

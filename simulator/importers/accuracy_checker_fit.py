@@ -1,4 +1,4 @@
-"""Accuracy Checker's crops, before and after the resize, and its padding.
+"""The size of an image in Accuracy Checker: crops before and after the resize, and padding.
 
 Sources, of open_model_zoo's ``accuracy_checker/preprocessor``: ``crop.py`` (``central_fraction``:
 int(side * fraction); ``max_square``: the short side; OpenCV's crop starts at the half rounded down,
@@ -7,51 +7,99 @@ Pillow's at int(round(half))), ``geometric_transformations.py`` (``center_paddin
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
-from simulator.importers import accuracy_checker_numbers as numbers
 from simulator.importers import values
-from simulator.importers.accuracy_checker_path import Path, sides, told
-from simulator.importers.draft import Keys, together
+from simulator.importers.draft import Draft, Normalization, together
+from simulator.importers.keys import Keys
+from simulator.importers.open_model_zoo import numbers
+
+_SIDES = ("size", "dst_height", "dst_width")
+
+
+@dataclass(slots=True)
+class Path:
+    """The effect of the steps so far on an image.
+
+    Attributes:
+        order: the order of the channels.
+        turned: the origins of the steps that reversed the channels.
+        normalization: in that order of channels.
+        resized: how sides were scaled (``squash``, ``greater``, ``fit_to_window``), if they were.
+        size: (height, width) given to the resize.
+        done: whether the image was cropped or padded.
+        last: the keys of the resize.
+        before: the crop before the resize, as a profile writes it, and the keys of its step.
+    """
+
+    draft: Draft
+    order: str
+    turned: list[str]
+    normalization: Normalization = field(default_factory=Normalization)
+    resized: str = ""
+    size: tuple[int, int] = (0, 0)
+    done: bool = False
+    last: Keys | None = None
+    before: tuple[dict[str, Any], Keys] | None = None
+
+    def reverse(self, origin: str) -> None:
+        """Reverse the channels."""
+        self.order = "bgr" if self.order == "rgb" else "rgb"
+        self.turned.append(origin)
+        self.normalization.reverse()
+
+
+def sides(keys: Keys, default: tuple[int, int] | None = None) -> tuple[int, int] | None:
+    """Take ``size``, or ``dst_height`` and ``dst_width``, as (height, width)."""
+    size, height, width = (keys.take(key, values.pixels, 0) for key in _SIDES)
+    if size and (height or width):
+        keys.refuse("size", "dst_height or dst_width is also given; write only one of them")
+    if size:
+        return size, size
+    if height and width:
+        return height, width
+    if default is None or height or width:
+        keys.problem("size", "not written; size, or dst_height and dst_width, expected")
+    return default
+
+
+def _told(keys: Keys) -> str:
+    """Return the origin of a step's size."""
+    written = [keys.origin(key) for key in _SIDES if key in keys]
+    return together(*(written or [keys.origin("type")]))
 
 
 def crop(path: Path, keys: Keys) -> None:
     """Follow ``crop``: to a size after the resize, or of a part of the image before it."""
     pillow = keys.take("use_pillow", values.boolean, False)
     fraction = keys.take("central_fraction", values.above_zero, None)
-    square = keys.take("max_square", values.boolean, False)
-    if fraction is not None or square:
+    if keys.take("max_square", values.boolean, False) or fraction is not None:
         _crop_before(path, keys, fraction, pillow)
         return
-    size = sides(keys)
+    size, last = sides(keys), path.last
     if path.done or path.resized not in ("squash", "greater"):
         keys.refuse("type", "a profile crops once, after a resize, and not after fit_to_window")
-        return
-    path.done = True
-    if size is None or not path.size[0] or path.last is None:
-        return
-    if (path.resized, size) == ("squash", path.size):
-        path.done = False  # nothing is cut
-        return
-    if path.size[0] != path.size[1]:
-        path.last.refuse("dst_width", "a crop after a resize to two sizes; a profile has one")
-        return
-    if max(size) > path.size[0]:
-        keys.refuse(
-            "size",
-            f"larger than the short side of {path.size[0]}; a profile's crop neither "
-            "pads nor enlarges",
-        )
-        return
-    draft = path.draft
-    origin = path.last.origin("aspect_ratio_scale", "both sides are scaled")
-    kind = "short_side_crop" if path.resized == "greater" else "squash_crop"
-    draft.write("geometry", "kind", kind, together(origin, keys.origin("type")))
-    rounding, rule = _rounding(keys, pillow)
-    draft.write("geometry", "rounding", rounding, rule)
-    draft.write("geometry", "short_side", path.size[0], told(path.last))
-    draft.claim("geometry", "emulated", "accuracy_checker resize.py, crop.py")
-    draft.network(size, told(keys))
+    elif size is None or not path.size[0] or last is None:
+        path.done = True
+    elif (path.resized, size) == ("squash", path.size):
+        pass  # nothing is cut
+    elif path.size[0] != path.size[1]:
+        last.refuse("dst_width", "a crop after a resize to two sizes; a profile has one")
+    elif max(size) > path.size[0]:
+        why = "a profile's crop neither pads nor enlarges"
+        keys.refuse("size", f"larger than the short side of {path.size[0]}; {why}")
+    else:
+        path.done = True
+        draft = path.draft
+        origin = last.origin("aspect_ratio_scale", "both sides are scaled")
+        kind = "short_side_crop" if path.resized == "greater" else "squash_crop"
+        draft.write("geometry", "kind", kind, together(origin, keys.origin("type")))
+        draft.write("geometry", "rounding", *_rounding(keys, pillow))
+        draft.write("geometry", "short_side", path.size[0], _told(last))
+        draft.claim("geometry", "emulated", "accuracy_checker resize.py, crop.py")
+        draft.network(size, _told(keys))
 
 
 def _rounding(keys: Keys, pillow: bool) -> tuple[str, str]:
@@ -63,22 +111,70 @@ def _rounding(keys: Keys, pillow: bool) -> tuple[str, str]:
 
 def _crop_before(path: Path, keys: Keys, fraction: Fraction | None, pillow: bool) -> None:
     key = "max_square" if fraction is None else "central_fraction"
-    if path.resized or path.sums or path.before:
+    if path.resized or path.normalization.origins or path.before:
         why = "this crop of a part of the image must be the first step but for the channels' order"
         keys.refuse(key, why)
-        return
-    if fraction is not None and fraction > 1:
+    elif fraction is not None and fraction > 1:
         keys.refuse(key, "a number up to 1 expected")
+    elif fraction != 1:  # else nothing is cut
+        part = {"aspect": "network"} if fraction is None else {"fraction": float(fraction)}
+        path.before = {**part, "rounding": _rounding(keys, pillow)[0]}, keys
+
+
+def padding(path: Path, keys: Keys) -> None:
+    """Follow ``padding`` after ``fit_to_window``."""
+    size = sides(keys, path.size)
+    level = keys.take("pad_value", _level, 0)
+    places = {"center": "center", "right_bottom": "top_left"}
+    position = keys.choice("pad_type", places, "center")
+    stride = keys.take("stride", values.pixels, 1)
+    for key in ("enable_resize", "left_top_extend"):
+        keys.only(key, False, "a profile's padding cannot express this")
+    keys.take("use_numpy", values.boolean, False)
+    keys.choice("numpy_pad_mode", {"constant": "constant"}, "constant")
+    last = path.last
+    if path.done or path.normalization.origins or path.resized != "fit_to_window" or last is None:
+        why = "a profile pads what was resized with aspect_ratio_scale fit_to_window, once, and "
+        keys.refuse("type", f"{why}before normalization")
         return
-    if fraction == 1:
-        return  # nothing is cut
-    part = {"aspect": "network"} if fraction is None else {"fraction": float(fraction)}
-    path.before = {**part, "rounding": _rounding(keys, pillow)[0]}, keys
+    path.done = True
+    if size is None or not size[0]:
+        return
+    if size != path.size or any(side % stride for side in size):
+        said = f"pads to another size than the resize's {path.size[0]}x{path.size[1]}"
+        keys.refuse("type", f"{said}; a profile's letterbox has one size")
+        return
+    draft = path.draft
+    draft.write("geometry", "kind", "letterbox", last.origin("aspect_ratio_scale"))
+    draft.write("geometry", "rounding", "floor", "scale_fit_to_window: int(scale * side)")
+    draft.write("geometry", "position", position, keys.origin("pad_type", "center is the default"))
+    draft.write("geometry", "value", level, keys.origin("pad_value", "0,0,0 is the default"))
+    draft.claim("geometry", "emulated", "accuracy_checker scale_fit_to_window, center_padding")
+    draft.network(size, _told(keys if "size" in keys else last))
 
 
-def write_before(path: Path) -> None:
-    """Write the crop before the resize, if there is one, once the resize is known."""
-    if path.before is None or path.last is None:
+def _level(value: Any) -> int:
+    """Check a gray level: one number, or three equal ones."""
+    one, *others = set(numbers(value))
+    if others or one.denominator != 1 or not 0 <= one <= 255:
+        raise ValueError("one gray level from 0 to 255 expected; a profile pads with gray")
+    return int(one)
+
+
+def finish(path: Path) -> None:
+    """Write what follows from all steps; report an image without a fixed size after the last."""
+    draft, last = path.draft, path.last
+    if last is None:
+        return
+    if not path.done and path.resized == "squash":
+        draft.write("geometry", "kind", "squash", _told(last))
+        if path.size[0]:
+            draft.network(path.size, _told(last))
+    elif not path.done:
+        needed = "crop" if path.resized == "greater" else "padding"
+        why = f"the size varies by image; a profile needs a {needed} after it"
+        last.refuse("aspect_ratio_scale", why)
+    if path.before is None:
         return
     crop, keys = path.before
     key = "max_square" if "aspect" in crop else "central_fraction"
@@ -86,44 +182,5 @@ def write_before(path: Path) -> None:
         keys.refuse(key, "a square, and the resize is not written as one to a square")
         return
     origin = together(keys.origin(key), _rounding(keys, crop["rounding"] == "torchvision")[1])
-    path.draft.write("geometry", "crop_before_resize", crop, origin)
-    path.draft.claim("geometry", "emulated", "accuracy_checker crop.py, resize.py")
-
-
-def padding(path: Path, keys: Keys) -> None:
-    """Follow ``padding`` after ``fit_to_window``."""
-    size = sides(keys, path.size)
-    level = keys.take("pad_value", numbers.level, 0)
-    places = {"center": "center", "right_bottom": "top_left"}
-    position = keys.choice("pad_type", places, "center")
-    stride = keys.take("stride", values.pixels, 1)
-    for key in ("enable_resize", "left_top_extend"):
-        if keys.take(key, values.boolean, False):
-            keys.refuse(key, "a profile's padding cannot express this")
-    keys.take("use_numpy", values.boolean, False)
-    keys.choice("numpy_pad_mode", {"constant": "constant"}, "constant")
-    if path.done or path.sums or path.resized != "fit_to_window":
-        keys.refuse(
-            "type",
-            "a profile pads what was resized with aspect_ratio_scale fit_to_window, "
-            "once, and before normalization",
-        )
-        return
-    path.done = True
-    if size is None or not size[0]:
-        return
-    if size != path.size or any(side % stride for side in size):
-        keys.refuse(
-            "type",
-            f"pads to another size than the resize's {path.size[0]}x{path.size[1]}; a "
-            "profile's letterbox has one size",
-        )
-        return
-    draft = path.draft
-    assert path.last is not None
-    draft.write("geometry", "kind", "letterbox", path.last.origin("aspect_ratio_scale"))
-    draft.write("geometry", "rounding", "floor", "scale_fit_to_window: int(scale * side)")
-    draft.write("geometry", "position", position, keys.origin("pad_type", "center is the default"))
-    draft.write("geometry", "value", level, keys.origin("pad_value", "0,0,0 is the default"))
-    draft.claim("geometry", "emulated", "accuracy_checker scale_fit_to_window, center_padding")
-    draft.network(size, told(keys) if "size" in keys else told(path.last))
+    draft.write("geometry", "crop_before_resize", crop, origin)
+    draft.claim("geometry", "emulated", "accuracy_checker crop.py, resize.py")

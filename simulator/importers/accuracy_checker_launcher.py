@@ -7,31 +7,28 @@ Source: ``launcher/dlsdk_launcher_config.py`` of openvinotoolkit/open_model_zoo,
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from simulator.importers import open_model_zoo, values
-from simulator.importers.draft import Keys
+from simulator.importers.keys import Keys
 from simulator.importers.open_model_zoo import Inside
+from simulator.importers.values import keys_by_reason
 
 _FRAMEWORKS = {"openvino": "openvino", "dlsdk": "openvino", "onnx_runtime": "onnxruntime"}
 _OWN = ("framework", "device", "inputs", "adapter", "allow_reshape_input", "reset_memory_state")
 """Keys of a launcher that are looked at whatever it is."""
-_MODEL = "the network itself; the model card names an ONNX file"
 SPEED = "how requests are queued; samples run one at a time"
-_LAUNCHER = {
-    "model": _MODEL, "weights": _MODEL, "caffe_model": _MODEL, "_model_type": _MODEL,
-    "_model_is_blob": _MODEL, "outputs": "what outputs mean: the model card's output",
-    "adapter": "what outputs mean: the model card's output",
-    "tags": "a label for people", "batch": SPEED, "num_requests": SPEED, "async_mode": SPEED,
-    "output_names": "what outputs mean: the model card's output", "cpu_extensions": _MODEL,
-    "should_log_cmd": "a log",
-    "_list_lstm_inputs": _MODEL, "device": "it runs on the CPU",
-    "convert_model": _MODEL, "tf_model": _MODEL,
-    "caffe_weights": _MODEL, "mxnet_weights": _MODEL, "onnx_model": _MODEL,
-    "saved_model_dir": _MODEL, "predictions": SPEED, "_input_precision": _MODEL,
-    "_input_layout": _MODEL, "allow_reshape_input":
-    "the preprocessing gives every image one size, which is the card's",
-}  # fmt: skip
+_LAUNCHER = keys_by_reason({
+    "the network itself; the model card names an ONNX file":
+        "model weights caffe_model _model_type _model_is_blob cpu_extensions _list_lstm_inputs "
+        "convert_model tf_model caffe_weights mxnet_weights onnx_model saved_model_dir "
+        "_input_precision _input_layout",
+    "what outputs mean: the model card's output": "outputs adapter output_names",
+    "a label for people": "tags",
+    SPEED: "batch num_requests async_mode predictions",
+    "a log": "should_log_cmd",
+    "it runs on the CPU": "device",
+    "the preprocessing gives every image one size, which is the card's": "allow_reshape_input",
+})  # fmt: skip
 _INPUT = {"name", "type", "shape", "layout", "precision"}
 _OTHERS = ("CONST_INPUT", "IMAGE_INFO", "ORIG_IMAGE_INFO", "PROCESSED_IMAGE_INFO", "SCALE_FACTOR")
 
@@ -47,13 +44,9 @@ def launch(keys: Keys, path: Path) -> Inside | None:
         None for a network without steps of its own: only an IR of OpenVINO has some.
     """
     draft = keys.draft
-    why = "it selects the runtime"
-    if "framework" not in keys:
-        keys.problem("framework", f"not written; {why}")
-    framework = keys.take("framework", values.text, "openvino")
+    framework = keys.need("framework", values.text, "openvino", "it selects the runtime")
     backend = _FRAMEWORKS.get(framework, "")
-    device = keys.take("device", values.text, "CPU")
-    if device.upper() != "CPU":
+    if keys.take("device", values.text, "CPU").upper() != "CPU":
         keys.refuse("device", "only CPU can be imported; write the runtime's section by hand")
     inside = None
     if backend:
@@ -68,42 +61,35 @@ def launch(keys: Keys, path: Path) -> Inside | None:
     _inputs(keys)
     keys.aside(_LAUNCHER)
     keys.take("allow_reshape_input", values.boolean, False)
-    if keys.take("reset_memory_state", values.boolean, False):
-        keys.refuse(
-            "reset_memory_state", "the network has a state, and a profile has single images"
-        )
+    state = "the network has a state, and a profile has single images"
+    keys.only("reset_memory_state", False, state)
     keys.rest(also=_LAUNCHER, named=("mo_params", "mo_flags"))
     return inside
 
 
 def _runtime(keys: Keys, backend: str) -> None:
-    draft = keys.draft
+    draft, base = keys.draft, keys.draft.base
     draft.whole.add("runtime")
     draft.write("runtime", "backend", backend, keys.origin("framework"))
     draft.write("runtime", "device", "cpu", keys.origin("device", "it runs on the CPU"))
-    runtime = draft.base.spec.runtime
-    draft.write("runtime", "threads", runtime.threads, f"as {draft.base.name} has it")
-    if backend == "onnxruntime":
-        level = (runtime.model_extra or {}).get("graph_optimization_level", "all")
-        draft.write("runtime", "graph_optimization_level", level, "ONNX Runtime's default is all")
-    else:
-        compute = draft.base.spec.precision.compute
-        draft.claim(
-            "precision",
-            "assumed",
-            "Accuracy Checker leaves the precision to OpenVINO's plugin (BF16 where a CPU has it); "
-            f"{compute} is {draft.base.name}'s",
+    draft.write("runtime", "threads", base.spec.runtime.threads, f"as {base.name} has it")
+    if backend == "openvino":
+        said = (
+            "Accuracy Checker leaves the precision to OpenVINO's plugin (BF16 where a CPU has it)"
         )
+        own = f"{base.spec.precision.compute} is {base.name}'s"
+        draft.claim("precision", "assumed", f"{said}; {own}")
     draft.claim("runtime", "native", f"Accuracy Checker's launcher {backend}")
     if backend == "onnxruntime":
+        level = (base.spec.runtime.model_extra or {}).get("graph_optimization_level", "all")
+        draft.write("runtime", "graph_optimization_level", level, "ONNX Runtime's default is all")
         _providers(keys)
 
 
 def _providers(keys: Keys) -> None:
     """Take ONNX Runtime's execution providers; its own CPU kernels stand in for the others."""
-    written = keys.take("execution_providers", values.texts, ["CPUExecutionProvider"])
-    others = [one for one in written if one != "CPUExecutionProvider"]
-    if others:
+    written = keys.take("execution_providers", values.texts, [])
+    if others := [one for one in written if one != "CPUExecutionProvider"]:
         keys.origin("execution_providers")
         source = f"ONNX Runtime's CPU kernels stand in for {values.show(', '.join(others))}"
         keys.draft.claim("runtime", "assumed", source)
@@ -111,12 +97,11 @@ def _providers(keys: Keys) -> None:
 
 def _inputs(keys: Keys) -> None:
     """List the network's inputs for the card; refuse what is not one image and constants."""
-    inputs: list[dict[str, Any]] = keys.take("inputs", values.mappings, [])
+    inputs = keys.take("inputs", values.mappings, [])
     images = [one for one in inputs if one.get("type", "INPUT") == "INPUT"]
-    plain = all(
-        one.get("precision", "FP32") == "FP32" and not set(one) - _INPUT for one in images
-    ) and all(one.get("type", "INPUT") in ("INPUT", *_OTHERS) for one in inputs)
-    if inputs and (not plain or len(images) > 1):
+    others = [one for one in inputs if one not in images]
+    plain = all(one.get("precision", "FP32") == "FP32" and not set(one) - _INPUT for one in images)
+    if len(images) > 1 or not plain or any(one["type"] not in _OTHERS for one in others):
         keys.refuse("inputs", "a profile feeds one float32 image, and constants of the card")
     elif inputs:
         keys.draft.card.append(keys.origin("inputs").removeprefix("from "))

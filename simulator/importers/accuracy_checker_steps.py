@@ -7,16 +7,16 @@ int(size * long / short); ``scale_fit_to_window``),
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from simulator.importers import accuracy_checker_fit as fit
-from simulator.importers import accuracy_checker_numbers as numbers
 from simulator.importers import values
-from simulator.importers.accuracy_checker_path import Path, sides, told
-from simulator.importers.draft import Draft, Keys, Order, together
-from simulator.importers.open_model_zoo import Inside
+from simulator.importers.accuracy_checker_fit import Path
+from simulator.importers.draft import Draft, Order, together
+from simulator.importers.keys import Keys
+from simulator.importers.open_model_zoo import Inside, divisors, numbers
 
 _OPENCV = {"NEAREST": "nearest", "LINEAR": "bilinear", "BILINEAR": "bilinear", "CUBIC": "bicubic",
            "BICUBIC": "bicubic", "AREA": "area", "LANCZOS4": "lanczos4"}  # fmt: skip
@@ -32,7 +32,7 @@ _SCALES = {"greater": "greater", "fit_to_window": "fit_to_window"}
 
 
 def follow(
-    draft: Draft, steps: list[Keys], order: str, reader: str, inside: Inside | None = None
+    draft: Draft, steps: Sequence[Keys], order: str, reader: str, inside: Inside | None = None
 ) -> None:
     """Write color, resize, geometry and normalize.
 
@@ -50,13 +50,11 @@ def follow(
     }  # fmt: skip
     before = len(draft.problems)
     for keys in steps:
-        if "type" not in keys:
-            keys.problem("type", "not written; it selects the step")
-        step = keys.choice("type", kinds, None)
+        step = keys.choice("type", kinds, None, need="it selects the step")
         if step is not None:
             step(path, keys)
-            if len(draft.problems) == before:
-                keys.rest(named=("type",))
+        if len(draft.problems) == before:
+            keys.rest(named=("type",))
         if len(draft.problems) > before:  # what follows would only repeat it
             return
     if path.last is None and steps:
@@ -65,30 +63,15 @@ def follow(
         _embedded(path, inside)
     draft.write("color", "format", "rgb", reader)
     draft.write("color", "order", path.order, together(*path.turned))
-    _finish(path)
-    fit.write_before(path)
-    said = together(*path.sums or ["no step normalizes; the model may do it"])
-    in_ir = inside is not None and (inside.sums if inside.is_known else not path.sums)
-    draft.normalize(path.mean, path.std, _IR if in_ir else _STEP, lambda _: said)
-    if inside is not None and not inside.is_known:
-        _unknown(path, inside)
-
-
-def _finish(path: Path) -> None:
-    """Report what is missing if the image has no fixed size after the last step."""
-    if path.last is None or path.done:
-        return
-    if path.resized == "squash":
-        path.draft.write("geometry", "kind", "squash", told(path.last))
-        if path.size[0]:
-            path.draft.network(path.size, told(path.last))
-        return
-    scale = path.resized
-    path.last.refuse(
-        "aspect_ratio_scale",
-        "the size varies by image; a profile needs a "
-        f"{'crop' if scale == 'greater' else 'padding'} after it",
+    fit.finish(path)
+    made = path.normalization
+    said = together(*made.origins or ["no step normalizes; the model may do it"])
+    in_ir = inside is not None and (
+        inside.normalization.origins if inside.is_known else not made.origins
     )
+    draft.normalize(made.mean, made.std, _IR if in_ir else _STEP, lambda _: said)
+    if inside is not None and not inside.is_known:
+        _unknown(draft, inside, bool(made.origins))
 
 
 def _resize(path: Path, keys: Keys) -> None:
@@ -99,43 +82,35 @@ def _resize(path: Path, keys: Keys) -> None:
     named = keys.choice("resize_realization", {name: name for name in _KERNELS}, "")
     if len({*used, named} - {""}) > 1:
         keys.refuse("type", "more than one library is named; write resize_realization alone")
-    library = named or (used[0] if used else "opencv")
-    backend, kernels, default = _KERNELS[library]
     said = [keys.origin(key) for key in (*flags, "resize_realization") if key in keys]
     origin = together(*(said or [keys.origin("resize_realization", "opencv is the default")]))
-    _kernel(path, keys, backend, kernels, default, origin)
-    path.size = sides(keys) or (0, 0)
+    _kernel(path, keys, named or (used[0] if used else "opencv"), origin)
+    path.size = fit.sides(keys) or (0, 0)
     path.resized = keys.choice("aspect_ratio_scale", _SCALES, "squash")
     path.last = keys
-    if keys.take("include_boundary", values.boolean, False):
-        keys.refuse("include_boundary", "sides are made divisible; a profile has no such rounding")
+    divisible = "sides are made divisible; a profile has no such rounding"
+    keys.only("include_boundary", False, divisible)
 
 
 def _auto_resize(path: Path, keys: Keys) -> None:
-    if not _may_resize(path, keys):
-        return
-    origin = keys.origin("type")
-    _kernel(path, keys, "opencv", _OPENCV, "LINEAR", f"{origin}; cv2.resize")
-    path.resized, path.last = "squash", keys
+    if _may_resize(path, keys):
+        _kernel(path, keys, "opencv", f"{keys.origin('type')}; cv2.resize")
+        path.resized, path.last = "squash", keys
 
 
 def _may_resize(path: Path, keys: Keys) -> bool:
-    before = "resize" if path.resized else "normalization" if path.sums else ""
+    before = "resize" if path.resized else "normalization" if path.normalization.origins else ""
     if path.done:
         before = "crop or padding"
     if before:
-        keys.refuse(
-            "type",
-            f"a {before} comes before it; a profile resizes once, and before that only crops",
-        )
-        for key in keys.values:
-            keys.take(key, lambda value: value, None)
+        why = "a profile resizes once, and before that only crops"
+        keys.refuse("type", f"a {before} comes before it; {why}")
     return not before
 
 
-def _kernel(
-    path: Path, keys: Keys, backend: str, kernels: dict[str, str], default: str, origin: str
-) -> None:
+def _kernel(path: Path, keys: Keys, library: str, origin: str) -> None:
+    backend, kernels, default = _KERNELS[library]
+
     def check(value: Any) -> str:
         word = values.text(value).upper()
         if word not in kernels:
@@ -157,47 +132,34 @@ def _kernel(
 
 def _normalization(path: Path, keys: Keys) -> None:
     keys.take("images_only", values.boolean, False)
-    mean = keys.take("mean", numbers.channels, [Fraction(0)] * 3)
-    std = keys.take("std", numbers.divisors, [Fraction(1)] * 3)
-    if "mean" not in keys and "std" not in keys:
+    mean = keys.take("mean", numbers, [Fraction(0)] * 3)
+    std = keys.take("std", divisors, [Fraction(1)] * 3)
+    written = [key for key in ("mean", "std") if key in keys]
+    if not written:
         keys.problem("mean", "not written, and no std; one of them expected")
-    _normalize(path, mean, std)
-    path.sums += [keys.origin(key) for key in ("mean", "std") if key in keys]
-
-
-def _normalize(path: Path, mean: list[Fraction], std: list[Fraction]) -> None:
-    path.mean = [m + s * more for m, s, more in zip(path.mean, path.std, mean, strict=True)]
-    path.std = [s * more for s, more in zip(path.std, std, strict=True)]
+    path.normalization.then(mean, std, *map(keys.origin, written))
 
 
 def _turn(path: Path, keys: Keys) -> None:
-    _reverse(path, keys.origin("type"))
-
-
-def _reverse(path: Path, origin: str) -> None:
-    path.order = "bgr" if path.order == "rgb" else "rgb"
-    path.turned.append(origin)
-    path.mean.reverse()
-    path.std.reverse()
+    path.reverse(keys.origin("type"))
 
 
 def _embedded(path: Path, inside: Inside) -> None:
     """Do before the network what is inside of it: the model card's ONNX file has it not."""
+    own = inside.normalization
     if inside.reverse:
-        _reverse(path, inside.reverse)
-    _normalize(path, inside.mean, inside.scale)
-    path.sums += inside.sums
-    path.draft.claim("normalize", inside.kind, inside.source)
-    if inside.reverse:
-        path.draft.claim("color", inside.kind, inside.source)
+        path.reverse(inside.reverse)
+    path.normalization.then(own.mean, own.std, *own.origins)
+    for section in ("normalize", "color") if inside.reverse else ("normalize",):
+        path.draft.claim(section, inside.kind, inside.source)
 
 
-def _unknown(path: Path, inside: Inside) -> None:
+def _unknown(draft: Draft, inside: Inside, steps_normalize: bool) -> None:
     """Take an IR that may normalize as right for its network, unless the steps normalize."""
     said = "taken as if it had none, since a step here normalizes"
-    if not path.sums:
+    if not steps_normalize:
         said = "taken to give the network what its model card says"
         for section, name in (("color", "order"), ("normalize", "mean"), ("normalize", "std")):
-            path.draft.write(section, name, "model", f"not known; {said}")
+            draft.write(section, name, "model", f"not known; {said}")
     for section in ("color", "normalize"):
-        path.draft.claim(section, inside.kind, f"{inside.source}; {said}")
+        draft.claim(section, inside.kind, f"{inside.source}; {said}")

@@ -15,8 +15,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from simulator.importers import nvinfer_file, nvinfer_keys, values
-from simulator.importers.draft import Draft, Keys, Order
+from simulator.importers.draft import Draft, Order
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
 from simulator.importers.nvinfer_boxes import boxes, elsewhere
 from simulator.modalities.image.sections import image_spec
 from simulator.profile.load import load

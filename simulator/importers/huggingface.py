@@ -11,14 +11,14 @@ A default of the library that has changed between its versions is not filled in:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from simulator.importers import huggingface_types as types
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys, Order, together
+from simulator.importers.draft import Draft, Order, together
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
 from simulator.modalities.image.sections import image_spec
 
 _PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -60,38 +60,29 @@ def _read(keys: Keys) -> None:
     if name is None:
         return
     draft.whole |= {"resize", "geometry"}
-    draft.claim(
-        "decode",
-        "assumed",
-        f"preprocessor_config does not name a decoder; {image_spec(draft.base).decode.backend} is "
-        f"from {draft.base.name}. transformers.image_utils.load_image: Pillow, EXIF applied",
-    )
+    own = f"{image_spec(draft.base).decode.backend} is from {draft.base.name}"
+    usual = "transformers.image_utils.load_image: Pillow, EXIF applied"
+    draft.claim("decode", "assumed", f"preprocessor_config does not name a decoder; {own}. {usual}")
     _color(keys, name)
     _resample(keys, suffix)
     _geometry(keys, name)
     _statistics(keys, name, suffix)
     if name in types.TO_BATCH and _has_one_size(keys):
         keys.aside({"do_pad": "every image has the size of the largest"})
+    separate = "a separate step before or after the crop"
     for key in types.STEPS:
         if keys.values.get(key) and not keys.is_seen(key):
-            keys.refuse(
-                key,
-                "a separate step before or after the crop; a profile has resize, crop "
-                "or pad, and normalize",
-            )
-        keys.take(key, lambda value: value, None)
+            keys.refuse(key, f"{separate}; a profile has resize, crop or pad, and normalize")
+        keys.skip(key)
     keys.rest(types.ASIDE)
 
 
 def _type(keys: Keys) -> tuple[str | None, str]:
     key = "image_processor_type" if "image_processor_type" in keys else "feature_extractor_type"
+    example = "it selects the steps: write for example ViTImageProcessor"
     if key not in keys:
-        keys.problem(
-            "image_processor_type",
-            "not written; it selects the steps: write for example ViTImageProcessor",
-        )
-        return None, ""
-    written = keys.take(key, values.text, "")
+        key = "image_processor_type"
+    written = keys.need(key, values.text, "", example)
     for suffix in types.SUFFIXES:
         name = written.removesuffix(suffix)
         if written.endswith(suffix) and name in types.HIDDEN:
@@ -121,10 +112,8 @@ def _color(keys: Keys, name: str) -> None:
 
 def _resample(keys: Keys, suffix: str) -> None:
     draft, torch = keys.draft, suffix == "ImageProcessorFast"
-    offered: Mapping[int, str] = _TORCH if torch else _PILLOW
-    if "resample" not in keys:
-        keys.problem("resample", f"not written; {_CHANGES}: 0 nearest, 2 bilinear, 3 bicubic")
-    interpolation = keys.choice("resample", offered, "bilinear")
+    why = f"{_CHANGES}: 0 nearest, 2 bilinear, 3 bicubic"
+    interpolation = keys.choice("resample", _TORCH if torch else _PILLOW, "bilinear", need=why)
     named = keys.origin("image_processor_type", "a processor of Transformers 4")
     draft.write("resize", "backend", "pytorch" if torch else "pillow", named)
     draft.write("resize", "interpolation", interpolation, keys.origin("resample"))
@@ -168,12 +157,9 @@ def _size(keys: Keys, key: str, square: bool | None) -> dict[str, int]:
 def _geometry(keys: Keys, name: str) -> None:
     kind = types.TYPES.get(name, types.PLAIN)
     if not keys.need("do_resize", values.boolean, True, _CHANGES):
-        keys.refuse(
-            "do_resize",
-            "images keep their size; a profile resizes every image to the network's size",
-        )
-        keys.take("size", lambda value: value, None)
-        keys.take("crop_size", lambda value: value, None)
+        why = "images keep their size; a profile resizes every image to the network's size"
+        keys.refuse("do_resize", why)
+        keys.skip("size", "crop_size")
         return
     size = _size(keys, "size", kind.square)
     plain = kind is types.PLAIN and "crop_size" not in keys
@@ -188,50 +174,42 @@ def _geometry(keys: Keys, name: str) -> None:
     crop = _size(keys, "crop_size", True) if crops else size
     if not size or not crop:
         return
+    origin = keys.origin("size")
     if "shortest_edge" in crop:
-        key = "crop_size" if crops else "size"
-        keys.refuse(
-            key,
-            "the size of the network's input varies by image; this needs do_center_crop "
-            "and a crop_size of {height, width}",
-        )
+        why = "the size of the network's input varies by image; this needs do_center_crop and a "
+        keys.refuse("crop_size" if crops else "size", f"{why}crop_size of {{height, width}}")
     elif "shortest_edge" in size:
-        _short_side(keys, size["shortest_edge"], crop, keys.origin("size"))
+        _short_side(keys, size["shortest_edge"], crop, origin)
     elif size == crop:
-        origin = keys.origin("size")
-        keys.draft.write("geometry", "kind", "squash", origin)
-        keys.draft.network(_sides(crop), origin)
+        _squash(keys, crop, origin)
     elif size["height"] == size["width"] >= max(crop.values()):
-        _cropped(keys, "squash_crop", size["height"], crop, keys.origin("size"))
+        _cropped(keys, "squash_crop", size["height"], crop, origin)
     else:
         why = "a profile squashes to a square that is no smaller than the crop"
         keys.refuse("crop_size", f"a crop from an image squashed to {values.show(size)}; {why}")
 
 
+def _squash(keys: Keys, size: dict[str, int], origin: str, why: str = "") -> None:
+    keys.draft.write("geometry", "kind", "squash", f"{origin}{why}")
+    keys.draft.network((size["height"], size["width"]), origin)
+
+
 def _short_side(keys: Keys, short_side: int, crop: dict[str, int], origin: str) -> None:
     if short_side < max(crop.values()):
-        keys.refuse(
-            "crop_size",
-            f"larger than the short side of {short_side}: Transformers pads with "
-            "zeros, a profile's crop does not",
-        )
-        return
-    _cropped(keys, "short_side_crop", short_side, crop, origin)
+        why = "Transformers pads with zeros, a profile's crop does not"
+        keys.refuse("crop_size", f"larger than the short side of {short_side}: {why}")
+    else:
+        _cropped(keys, "short_side_crop", short_side, crop, origin)
 
 
 def _cropped(keys: Keys, kind: str, short_side: int, crop: dict[str, int], origin: str) -> None:
     draft = keys.draft
+    rule = "int(size * long / short); the crop starts rounded down"
     draft.write("geometry", "kind", kind, origin)
-    draft.write(
-        "geometry", "rounding", "floor", "int(size * long / short); the crop starts rounded down"
-    )
+    draft.write("geometry", "rounding", "floor", rule)
     draft.write("geometry", "short_side", short_side, origin)
     draft.claim("geometry", "emulated", "transformers get_resize_output_image_size and center_crop")
-    draft.network(_sides(crop), keys.origin("crop_size", "as size says"))
-
-
-def _sides(size: dict[str, int]) -> tuple[int, int]:
-    return size["height"], size["width"]
+    draft.network((crop["height"], crop["width"]), keys.origin("crop_size", "as size says"))
 
 
 def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
@@ -240,25 +218,22 @@ def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
     default = "224 / 256 is ConvNext's default"
     origin = together(keys.origin("size"), keys.origin("crop_pct", default))
     if crops:
-        keys.refuse(
-            "do_center_crop", "ConvNext crops as part of its resize; a second crop is not possible"
-        )
-    keys.take("crop_size", lambda value: value, None)
+        why = "ConvNext crops as part of its resize; a second crop is not possible"
+        keys.refuse("do_center_crop", why)
+    keys.skip("crop_size")
     edge = size.get("shortest_edge")
     if edge is None:
         if size:
             keys.refuse("size", "ConvNextImageProcessor needs {shortest_edge}")
         return
     both = {"height": edge, "width": edge}
-    if edge >= 384:
-        keys.draft.write("geometry", "kind", "squash", f"{origin}; 384 and more is squashed")
-        keys.draft.network((edge, edge), origin)
-        return
     short_side = int(edge / float(fraction))
-    if short_side > values.PIXELS:
+    if edge >= 384:
+        _squash(keys, both, origin, "; 384 and more is squashed")
+    elif short_side > values.PIXELS:
         keys.refuse("crop_pct", f"the short side becomes {short_side} pixels")
-        return
-    _short_side(keys, short_side, both, f"{origin}; int(size / crop_pct)")
+    else:
+        _short_side(keys, short_side, both, f"{origin}; int(size / crop_pct)")
 
 
 def _statistics(keys: Keys, name: str, suffix: str) -> None:
@@ -269,13 +244,11 @@ def _statistics(keys: Keys, name: str, suffix: str) -> None:
     normalizes = _normalizes(keys, name)
     mean = keys.take("image_mean", values.three, [Fraction(0)] * 3)
     std = keys.take("image_std", values.three_above_zero, [Fraction(1)] * 3)
-    if normalizes:
-        for key in ("image_mean", "image_std"):
-            if key not in keys:
-                keys.problem(key, f"not written; {_CHANGES}")
-    else:
+    for key in ("image_mean", "image_std"):
+        if normalizes and key not in keys:
+            keys.problem(key, f"not written; {_CHANGES}")
+    if not normalizes:
         mean, std = [Fraction(0)] * 3, [Fraction(1)] * 3
-    own = std
     if name == "EfficientNet":
         if keys.need("rescale_offset", values.boolean, False, _CHANGES) and rescales:
             mean = [m + 1 for m in mean]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.importers.values import keys_by_reason
+
 
 @dataclass(frozen=True, slots=True)
 class Type:
@@ -52,20 +54,21 @@ TO_BATCH = ("Detr", "ConditionalDetr", "DeformableDetr", "RTDetr", "Yolos", "Gro
 STEPS = ("do_pad", "pad_size", "size_divisor", "do_thumbnail", "do_align_long_axis", "max_size")
 SUFFIXES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 
-_LAYOUT = "the axes of the tensor are the model card's: input.layout"
-ASIDE = {
-    "image_processor_type": "which class it is", "feature_extractor_type": "which class it is",
-    "processor_class": "which class it is", "_processor_class": "which class it is",
-    "auto_map": "where the class is found", "_valid_processor_keys": "a list of arguments",
-    "data_format": _LAYOUT, "input_data_format": _LAYOUT, "return_tensors": _LAYOUT,
-    "disable_grouping": "how images are batched", "device": "where torchvision works",
-    "do_reduce_labels": "of the label maps, not of the image: the data card's",
-    "reduce_labels": "of the label maps, not of the image: the data card's",
-    "do_convert_rgb": "every decoder here gives RGB",
-    "format": "of the annotations: the data card's",
-    "do_convert_annotations": "of the annotations: the data card's",
-    "mask_size": "of the masks that are given besides", "ignore_index": "of the label maps",
-    "mask_pad_size": "of the masks that are given besides", "num_labels": "of the label maps",
-    "num_channels": "every image has 3 channels here", "name_or_path": "where the file comes from",
-}  # fmt: skip
+ASIDE = keys_by_reason({
+    "which class it is":
+        "image_processor_type feature_extractor_type processor_class _processor_class",
+    "where the class is found": "auto_map",
+    "a list of arguments": "_valid_processor_keys",
+    "the axes of the tensor are the model card's: input.layout":
+        "data_format input_data_format return_tensors",
+    "how images are batched": "disable_grouping",
+    "where torchvision works": "device",
+    "of the label maps, not of the image: the data card's": "do_reduce_labels reduce_labels",
+    "every decoder here gives RGB": "do_convert_rgb",
+    "of the annotations: the data card's": "format do_convert_annotations",
+    "of the masks that are given besides": "mask_size mask_pad_size",
+    "of the label maps": "ignore_index num_labels",
+    "every image has 3 channels here": "num_channels",
+    "where the file comes from": "name_or_path",
+})  # fmt: skip
 """Keys that change no pixel of the network's input."""

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from simulator.entry_points import Table
 from simulator.errors import ProfileError
 from simulator.files import LARGE, open_file
-from simulator.importers.draft import Draft, Keys
+from simulator.importers.draft import Draft
+from simulator.importers.keys import Keys
 from simulator.importers.values import plain
 from simulator.profile import document
 from simulator.profile.document import Document

@@ -13,17 +13,19 @@ from fractions import Fraction
 from typing import Any
 
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys, Order, together
+from simulator.importers.draft import Draft, Order, together
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
+from simulator.importers.values import keys_by_reason
 
 _KERNELS = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
             "lanczos3": "lanczos3"}  # fmt: skip
 _ORDER: Order = ("multiply_add", "ImageConverter.call: x * scale, then + offset")
-_ASIDE = {
-    **dict.fromkeys(("name", "trainable", "built", "dtype"), "how Keras stores a layer"),
-    "bounding_box_format": "how boxes are written; the data card's",
-    "data_format": "the axes of the tensor are the model card's: input.layout",
-}
+_ASIDE = keys_by_reason({
+    "how Keras stores a layer": "name trainable built dtype",
+    "how boxes are written; the data card's": "bounding_box_format",
+    "the axes of the tensor are the model card's: input.layout": "data_format",
+})  # fmt: skip
 
 
 class Keras(Importer):
@@ -43,9 +45,8 @@ class Keras(Importer):
         if keys is None:
             return
         draft.whole |= {"resize", "geometry"}
-        draft.claim(
-            "decode", "assumed", f"the file names no decoder; {draft.base.name}'s is assumed"
-        )
+        why = f"the file names no decoder; {draft.base.name}'s is assumed"
+        draft.claim("decode", "assumed", why)
         draft.color("Keras loads images as RGB")
         _resize(keys)
         _numbers(keys)
@@ -72,8 +73,8 @@ def _converter(file: ConfigFile, draft: Draft) -> Keys | None:
 
 def _resize(keys: Keys) -> None:
     draft = keys.draft
-    size = keys.need("image_size", _sides, (0, 0), "it is the network's size")
-    draft.network(size, keys.origin("image_size"))
+    size = keys.origin("image_size")
+    draft.network(keys.need("image_size", _sides, (0, 0), "it is the network's size"), size)
     kernel = keys.choice("interpolation", _KERNELS, "bilinear")
     antialias = keys.take("antialias", values.boolean, False)
     if antialias and kernel == "nearest":
@@ -85,9 +86,8 @@ def _resize(keys: Keys) -> None:
     draft.write("resize", "coordinates", "half_pixel", "tf.image.resize of TensorFlow 2")
     draft.write("resize", "domain", "rgb", "images are RGB")
     draft.claim("resize", "native", "keras Resizing on the TensorFlow backend: tf.image.resize")
-    if keys.take("pad_to_aspect_ratio", values.boolean, False):
-        keys.refuse("pad_to_aspect_ratio", "it pads before the resize; a profile pads after it")
-    draft.write("geometry", "kind", "squash", keys.origin("image_size"))
+    keys.only("pad_to_aspect_ratio", False, "it pads before the resize; a profile pads after it")
+    draft.write("geometry", "kind", "squash", size)
     if keys.take("crop_to_aspect_ratio", values.boolean, True):
         crop = {"aspect": "network", "rounding": "floor"}
         origin = keys.origin("crop_to_aspect_ratio", "true is the default")
@@ -106,9 +106,8 @@ def _numbers(keys: Keys) -> None:
     scale = keys.take("scale", _factors, [Fraction(1)] * 3)
     offset = keys.take("offset", values.three, [Fraction(0)] * 3)
     mean = [-b / a for a, b in zip(scale, offset, strict=True)]
-    said = together(
-        keys.origin("scale", "1 is the default"), keys.origin("offset", "0 is the default")
-    )
+    origins = [keys.origin("scale", "1 is the default"), keys.origin("offset", "0 is the default")]
+    said = together(*origins)
     keys.draft.normalize(mean, [1 / one for one in scale], _ORDER, lambda _: said)
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from simulator.importers import nvinfer_keys, values
-from simulator.importers.draft import Draft, Keys, together
+from simulator.importers.draft import Draft, together
+from simulator.importers.keys import Keys
 from simulator.importers.nvinfer_file import Groups, keys
 
 _MODES = {"0": "groupRectangles", "1": "DBSCAN", "2": "NMS", "3": "DBSCAN, then NMS", "4": "none"}

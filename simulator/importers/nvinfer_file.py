@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 
 from simulator.importers import nvinfer_keys, values
-from simulator.importers.draft import Draft, Keys
+from simulator.importers.draft import Draft
 from simulator.importers.importer import ConfigFile
+from simulator.importers.keys import Keys
 from simulator.profile.document import Document, Key
 
 Groups = dict[str, dict[str, tuple[str, str]]]

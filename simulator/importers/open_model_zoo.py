@@ -3,21 +3,23 @@
 Sources: openvinotoolkit/open_model_zoo, ``models/*/*/model.yml`` (``model_optimizer_args``), and
 Accuracy Checker's launcher ``dlsdk`` (``mo_params``, ``mo_flags``); OpenVINO's documentation,
 "Embedding Preprocessing Computation": first channels are reversed, then means and scales are
-applied, so that these are in the order of the channels that the original model takes.
+applied, so that these are in the order of the channels that the original model takes. Numbers:
+``preprocessor/normalization.py`` (its table of standard deviations holds the means, and is applied
+as it stands), ``utils.py`` (``string_to_tuple``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from simulator.importers import accuracy_checker_numbers as numbers
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys
+from simulator.importers.draft import Draft, Normalization
+from simulator.importers.keys import Keys
 from simulator.profile import document
 
 _BESIDE = "model.yml"
@@ -26,7 +28,30 @@ _GROUP = re.compile(r"[^\[\](),]*([\[(][^\[\]()]*[\])])")
 _CONVERTED = ("convert_model", "caffe_model", "tf_model", "onnx_model", "mxnet_weights",
               "saved_model_dir", "mo_params", "mo_flags")  # fmt: skip
 """Keys of a launcher whose model Accuracy Checker converts itself."""
-_WORDS = {"s": "scale"}
+_TABLES = {
+    "imagenet": ("104.00698793", "116.66876762", "122.67891434"),
+    "cifar10": ("125.307", "122.961", "113.8575"),
+}
+"""``PRECOMPUTED_MEANS``, and, letter by letter, ``PRECOMPUTED_STDS``."""
+
+
+def numbers(value: Any) -> list[Fraction]:
+    """Take one number a channel: one or three, text with commas, or the name of a data set."""
+    if isinstance(value, str) and value in _TABLES:
+        return [values.decimal(one) for one in _TABLES[value]]
+    if isinstance(value, str):
+        parts = value.strip().strip("()[]").split(",")
+        found = [values.decimal(part) for part in parts if part.strip()]
+    else:
+        found = [values.number(v) for v in (value if isinstance(value, list) else [value])]
+    if len(found) not in (1, 3):
+        raise ValueError("one number or three expected")
+    return found * (3 // len(found))
+
+
+def divisors(value: Any) -> list[Fraction]:
+    """Take numbers above 0, as :func:`numbers` does."""
+    return values.all_above_zero(numbers(value))
 
 
 @dataclass(slots=True)
@@ -35,17 +60,14 @@ class Inside:
 
     Attributes:
         kind, source: the evidence; ``assumed`` where nothing says what it does.
+        normalization: in the order of the channels after the reversal.
         reverse: the origin of the reversal of the channels, which comes first; empty without one.
-        mean, scale: (x - mean) / scale, in the order of the channels after that.
-        sums: the origins of mean and scale.
     """
 
     kind: str
     source: str
+    normalization: Normalization
     reverse: str = ""
-    mean: list[Fraction] = field(default_factory=lambda: [Fraction(0)] * 3)
-    scale: list[Fraction] = field(default_factory=lambda: [Fraction(1)] * 3)
-    sums: list[str] = field(default_factory=list)
 
     @property
     def is_known(self) -> bool:
@@ -68,8 +90,7 @@ def inside(keys: Keys, path: Path) -> Inside | None:
     """
     params: dict[str, Any] = keys.take("mo_params", values.mapping, {})
     flags: list[str] = keys.take("mo_flags", values.texts, [])
-    own = [key for key in _CONVERTED if key in keys]
-    if own:
+    if any(key in keys for key in _CONVERTED):
         source = "Accuracy Checker has the network converted by Model Optimizer"
         given = [(name, value, keys.origin("mo_params")) for name, value in params.items()]
         given += [(name, True, keys.origin("mo_flags")) for name in flags]
@@ -77,63 +98,60 @@ def inside(keys: Keys, path: Path) -> Inside | None:
     if str(keys.values.get("model", "")).endswith(".onnx"):
         return None
     beside = path.resolve().parent / _BESIDE
-    if beside.is_file():
-        return _zoo(beside, keys.draft)
-    return _unknown(f"no {_BESIDE} beside it")
+    return _zoo(beside, keys.draft) if beside.is_file() else _unknown(f"no {_BESIDE} beside it")
 
 
 def _unknown(why: str) -> Inside:
     said = "mean, scale and channel order inside of the IR are not known"
-    return Inside("assumed", f"{said}: {why}")
+    return Inside("assumed", f"{said}: {why}", Normalization())
 
 
 def _zoo(path: Path, draft: Draft) -> Inside:
     """Read Open Model Zoo's arguments of Model Optimizer."""
     found = document.read(path)
-    written = found.values.get(_ARGUMENTS)
+    written, where = found.values.get(_ARGUMENTS), found.where((_ARGUMENTS,))
     for one in found.values.get("input_info") or ():
         draft.card.append(f"input ({_BESIDE}: input_info={values.show(one)})")
     if written is None:
         framework = values.show(found.values.get("framework"))
         return _unknown(f"{_BESIDE} has no {_ARGUMENTS} (framework={framework})")
     if not isinstance(written, list) or not all(isinstance(one, str) for one in written):
-        draft.problems.append(
-            f"{found.where((_ARGUMENTS,))}: {_ARGUMENTS}: a list of texts expected"
-        )
+        draft.problems.append(f"{where}: {_ARGUMENTS}: a list of texts expected")
         return _unknown(_BESIDE)
     given = []
     for one in written:
         name, _, value = one.lstrip("-").partition("=")
         given.append((name.strip(), value.strip() or True, f"from {_BESIDE}: {values.show(one)}"))
-    where = found.where((_ARGUMENTS,))
     source = f"{_BESIDE}: Model Optimizer puts mean, scale and channel order into the IR"
     return _converted(source, given, lambda why: draft.problems.append(f"{where}: {why}"))
 
 
-def _converted(source: str, given: Iterable[tuple[str, Any, str]], refuse: Any) -> Inside:
+def _converted(
+    source: str, given: Iterable[tuple[str, Any, str]], refuse: Callable[[str], None]
+) -> Inside:
     """Return what the arguments of Model Optimizer say."""
-    made = Inside("emulated", f"{source}; here they come before the network")
+    made = Inside("emulated", f"{source}; here they come before the network", Normalization())
     for word, value, origin in given:
-        name = _WORDS.get(word, word)
+        name = "scale" if word == "s" else word
         if name == "reverse_input_channels" and value is True:
             made.reverse = origin
         elif name in ("mean_values", "scale_values", "scale"):
             try:
-                _take(made, name, value)
+                if name == "mean_values":
+                    made.normalization.mean = numbers(_of_one_input(value))
+                else:
+                    made.normalization.std = divisors(_of_one_input(value))
             except ValueError as error:
                 refuse(f"{name}={values.show(value)}: {error}")
-            made.sums.append(origin)
+            made.normalization.origins.append(origin)
         elif name in ("mean_file", "mean_file_offsets"):
             refuse(f"{name}={values.show(value)}: a mean for every pixel; a profile has one each")
     return made
 
 
-def _take(made: Inside, name: str, value: Any) -> None:
-    if isinstance(value, str) and (groups := _GROUP.findall(value)):
-        if len(groups) > 1:
-            raise ValueError("numbers of several inputs; a profile feeds one image")
-        value = groups[0]
-    if name == "mean_values":
-        made.mean = numbers.channels(value)
-    else:
-        made.scale = numbers.divisors(value)
+def _of_one_input(value: Any) -> Any:
+    """Return the numbers of ``data[1,2,3]``."""
+    groups = _GROUP.findall(value) if isinstance(value, str) else []
+    if len(groups) > 1:
+        raise ValueError("numbers of several inputs; a profile feeds one image")
+    return groups[0] if groups else value

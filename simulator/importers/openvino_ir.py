@@ -1,15 +1,13 @@
 """OpenVINO's IR: the layers and edges of an ``.xml``, and small constants of its ``.bin``.
 
-Source: OpenVINO documentation, "Operation Specifications", "IR format". The file is hostile input:
-a document type, with which entities could expand, is refused, and only what is read is kept.
+Source: OpenVINO documentation, "Operation Specifications", "IR format".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.parsers import expat
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 from simulator.errors import ProfileError
 from simulator.files import LARGE, open_file
 from simulator.importers.values import plain
+from simulator.markup import Node, NotXmlError, parse
 
 _TYPES = {"f32": "<f4", "f16": "<f2", "f64": "<f8", "i32": "<i4", "i64": "<i8"}
 _MOST = 1024
@@ -40,10 +39,10 @@ class Layer:
     kind: str
     name: str
     line: int
-    data: dict[str, str] = field(default_factory=dict)
-    marked: bool = False
-    inputs: list[str] = field(default_factory=list)
-    dims: list[list[int]] = field(default_factory=list)
+    data: dict[str, str]
+    marked: bool
+    inputs: list[str]
+    dims: list[list[int]]
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class Graph:
     """The layers of a file by their ids, and for each the sources and the users of its ports."""
 
     path: Path
-    layers: dict[str, Layer] = field(default_factory=dict)
+    layers: dict[str, Layer]
     sources: dict[str, dict[int, str]] = field(default_factory=dict)
     users: dict[str, list[str]] = field(default_factory=dict)
 
@@ -62,17 +61,16 @@ class Graph:
             ProfileError: the ``.bin`` beside the file is missing or too short.
         """
         found = self.layers.get(self.sources.get(layer, {}).get(port, ""))
-        kind = _TYPES.get(found.data.get("element_type", "")) if found else None
-        if found is None or found.kind != "Const" or kind is None:
+        if found is None or found.kind != "Const":
             return None
         try:
+            kind = np.dtype(_TYPES[found.data["element_type"]])
             start, size = int(found.data["offset"]), int(found.data["size"])
         except (KeyError, ValueError):
             return None
-        if not 0 <= start <= LARGE or not 0 < size <= _MOST:
+        if not 0 <= start <= LARGE or not 0 < size <= _MOST or size % kind.itemsize:
             return None
-        values = np.frombuffer(self._bytes(start, size), kind)
-        return values.astype(np.float64)
+        return np.frombuffer(self._bytes(start, size), kind).astype(np.float64)
 
     def _bytes(self, start: int, size: int) -> bytes:
         weights = self.path.with_suffix(".bin")
@@ -89,69 +87,6 @@ class Graph:
         return found
 
 
-class _Refused(Exception):
-    """The file has what is not read."""
-
-
-class _Reader:
-    """Collects layers and edges; see the handlers of :mod:`xml.parsers.expat`."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self._document_type
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
-        self._open: list[str] = []
-        self._layer: Layer | None = None
-        self._chars = ""
-
-    def _document_type(self, *_: object) -> None:
-        raise _Refused("a document type, which OpenVINO never writes, is not read")
-
-    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if len(self._open) > 64:
-            raise _Refused("nested too deeply")
-        inside = self._open[1:2]
-        self._open.append(name)
-        self._chars = ""
-        layer = self._layer
-        if self._open == ["net", "layers", "layer"]:
-            kind, title = attributes.get("type", ""), attributes.get("name", "")
-            self._layer = Layer(kind, title, self.parser.CurrentLineNumber)
-            self.graph.layers[attributes.get("id", "")] = self._layer
-        elif inside == ["edges"]:
-            self._edge(attributes)
-        elif layer is not None and len(self._open) == 4 and name == "data":
-            layer.data = dict(attributes)
-        elif layer is not None and name == "port" and self._open[3:4] == ["input"]:
-            layer.inputs.append(attributes.get("precision", ""))
-        elif layer is not None and name == "port":
-            layer.dims.append([])
-        elif layer is not None and self._open[3:] == ["rt_info", "attribute"]:
-            layer.marked |= attributes.get("name") == "preprocessing"
-
-    def _edge(self, attributes: Mapping[str, str]) -> None:
-        source, layer = attributes.get("from-layer", ""), attributes.get("to-layer", "")
-        port = attributes.get("to-port", "")
-        self.graph.sources.setdefault(layer, {})[int(port) if port.isdecimal() else -1] = source
-        self.graph.users.setdefault(source, []).append(layer)
-
-    def _text(self, text: str) -> None:
-        self._chars += text[:32]
-
-    def _end(self, name: str) -> None:
-        layer = self._layer
-        if layer is not None and name == "dim" and "output" in self._open and layer.dims:
-            said = self._chars.strip()
-            layer.dims[-1].append(int(said) if said.isdecimal() and len(said) < 10 else -1)
-        self._open.pop()
-        if len(self._open) < 3:
-            self._layer = None
-
-
 def graph_of(path: Path, raw: str) -> Graph:
     """Return the graph of a file.
 
@@ -162,16 +97,34 @@ def graph_of(path: Path, raw: str) -> Graph:
     Raises:
         ProfileError: it is no XML, or not an IR.
     """
-    graph = Graph(path)
-    reader = _Reader(graph)
     try:
-        reader.parser.Parse(raw, True)
-    except expat.ExpatError as error:
-        why = expat.ErrorString(error.code)
-        raise ProfileError([f"{path}:{error.lineno}: not XML: {plain(why)}"]) from error
-    except _Refused as error:
-        line = reader.parser.CurrentLineNumber
-        raise ProfileError([f"{path}:{line}: {error}"]) from error
+        root = parse(raw)
+    except NotXmlError as error:
+        raise ProfileError([f"{path}:{error.line}: {plain(str(error))}"]) from error
+    graph = Graph(path, {one.get("id", ""): _layer(one) for one in root.findall("layers/layer")})
+    for edge in root.findall("edges/edge"):
+        source, layer = edge.get("from-layer", ""), edge.get("to-layer", "")
+        port = edge.get("to-port", "")
+        graph.sources.setdefault(layer, {})[int(port) if port.isdecimal() else -1] = source
+        graph.users.setdefault(source, []).append(layer)
     if not any(layer.kind == "Parameter" for layer in graph.layers.values()):
         raise ProfileError([f"{path}: not an OpenVINO model: no layer of type Parameter"])
     return graph
+
+
+def _layer(found: Element) -> Layer:
+    data = found.find("data")
+    return Layer(
+        found.get("type", ""),
+        found.get("name", ""),
+        found.line if isinstance(found, Node) else 0,
+        {} if data is None else data.attrib,
+        any(one.get("name") == "preprocessing" for one in found.findall("rt_info/attribute")),
+        [port.get("precision", "") for port in found.findall("input/port")],
+        [[_side(dim) for dim in port.findall("dim")] for port in found.findall("output/port")],
+    )
+
+
+def _side(dim: Element) -> int:
+    said = (dim.text or "").strip()
+    return int(said) if said.isdecimal() and len(said) < 10 else -1

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.importers.draft import Draft, Order
+from simulator.importers.draft import Draft, Normalization, Order
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.openvino_ir import Graph, Layer, graph_of
 from simulator.importers.values import PIXELS, number, show
@@ -35,16 +35,14 @@ _LAYOUTS = {(0, 3, 1, 2), (0, 2, 3, 1)}
 
 @dataclass(slots=True)
 class _Steps:
-    """What the steps so far have done; mean and std on the scale of the pixels fed."""
+    """What the steps so far have done."""
 
     draft: Draft
     graph: Graph
     yuv: tuple[str, str] | None = None
     turned: bool = False
     resized: Layer | None = None
-    mean: list[Fraction] = field(default_factory=lambda: [Fraction(0)] * 3)
-    std: list[Fraction] = field(default_factory=lambda: [Fraction(1)] * 3)
-    sums: list[str] = field(default_factory=list)
+    normalization: Normalization = field(default_factory=Normalization)
     done: list[str] = field(default_factory=list)
 
     def refuse(self, layer: Layer, why: str) -> None:
@@ -82,7 +80,7 @@ def _read(found: Graph, draft: Draft) -> None:
     last = _follow(steps, inputs[0])
     if draft.problems:
         return
-    if not (steps.yuv or steps.resized or steps.sums):
+    if not (steps.yuv or steps.resized or steps.normalization.origins):
         draft.problems.append(
             f"{path}: no color conversion, resize, mean or scale of PrePostProcessor at the input; "
             "write what the application does by hand, or import its configuration"
@@ -104,11 +102,8 @@ def _follow(steps: _Steps, at: str) -> str:
     for _ in graph.layers:
         users = graph.users.get(at, [])
         layer = graph.layers.get(users[0]) if len(users) == 1 else None
-        if (
-            layer is None
-            or layer.kind not in kinds
-            or not kinds[layer.kind](steps, users[0], layer)
-        ):
+        step = kinds.get(layer.kind) if layer else None
+        if layer is None or step is None or not step(steps, users[0], layer):
             break
         steps.done.append(layer.name)
         at = users[0]
@@ -130,8 +125,7 @@ def _gather(steps: _Steps, at: str, layer: Layer) -> bool:
     if order is None or order.tolist() != [2, 1, 0]:
         return False
     steps.turned = not steps.turned
-    steps.mean.reverse()
-    steps.std.reverse()
+    steps.normalization.reverse()
     return True
 
 
@@ -150,7 +144,7 @@ def _interpolate(steps: _Steps, at: str, layer: Layer) -> bool:
     if mode not in _RESIZES or odd:
         said = show(", ".join(odd) or f"mode={mode}")
         steps.refuse(layer, f"{said}: OpenVINO's resizers do not offer this here")
-    if steps.sums or steps.resized:
+    if steps.normalization.origins or steps.resized:
         steps.refuse(layer, "a profile resizes once, and before mean and scale")
     steps.resized = layer
     return True
@@ -170,17 +164,17 @@ def _arithmetic(steps: _Steps, at: str, layer: Layer) -> bool:
         said = "one or three numbers up to 1e12 expected, of a scale above 0"
         steps.refuse(layer, f"{show(values.tolist())}: {said}")
         return True
-    if len(steps.sums) == _MOST:
+    if len(steps.normalization.origins) == _MOST:
         steps.refuse(layer, f"more than {_MOST} steps of arithmetic")
         return True
     each = numbers * (3 // len(numbers))
-    for channel, value in enumerate(each):
-        if layer.kind in ("Subtract", "Add"):
-            sign = 1 if layer.kind == "Subtract" else -1
-            steps.mean[channel] += sign * value * steps.std[channel]
-        else:
-            steps.std[channel] *= value if layer.kind == "Divide" else _reciprocal(value)
-    steps.sums.append(f"{layer.kind} {show(layer.name)}={show(_short(values))}")
+    mean, std = [Fraction(0)] * 3, [Fraction(1)] * 3
+    if is_factor:
+        std = each if layer.kind == "Divide" else [_reciprocal(one) for one in each]
+    else:
+        mean = each if layer.kind == "Subtract" else [-one for one in each]
+    said = f"{layer.kind} {show(layer.name)}={show(_short(values))}"
+    steps.normalization.then(mean, std, said)
     return True
 
 
@@ -220,16 +214,16 @@ def _card(steps: _Steps, last: Layer) -> None:
 def _write(steps: _Steps) -> None:
     draft = steps.draft
     draft.whole |= {"color", "resize", "geometry"}
-    draft.claim("decode", "assumed", f"the graph begins with pixels; the decoder is "
-                f"{draft.base.name}'s")  # fmt: skip
+    why = f"the graph begins with pixels; the decoder is {draft.base.name}'s"
+    draft.claim("decode", "assumed", why)
     _write_color(steps)
     _write_resize(steps)
-    said = "; ".join(steps.sums) or "no marked step; the application or the network may do it"
+    made = steps.normalization
+    said = "; ".join(made.origins) or "no marked step; the application or the network may do it"
     order = _BEHIND_RESIZE if steps.resized else _ALONE
-    draft.normalize(steps.mean, steps.std, order, lambda _: f"from openvino: {said}")
-    left = ", ".join(steps.done)
-    draft.aside.append(f"steps that were followed: {show(left)}; give the card's ONNX file without"
-                       " them")  # fmt: skip
+    draft.normalize(made.mean, made.std, order, lambda _: f"from openvino: {said}")
+    left = f"steps that were followed: {show(', '.join(steps.done))}"
+    draft.aside.append(f"{left}; give the card's ONNX file without them")
 
 
 def _write_color(steps: _Steps) -> None:
@@ -249,13 +243,12 @@ def _write_color(steps: _Steps) -> None:
     draft.write("color", "order", order, name)
     draft.write("color", "source", "encode", "the camera's YUV is rebuilt from RGB")
     draft.write("color", "odd_size", "drop", "OpenVINO refuses odd sizes")
-    draft.write("color", "encode", {"backend": "itu", **bt601, "chroma_downsampling": "average"},
-                "assumed: what a camera gives")  # fmt: skip
-    draft.write("color", "convert",
-                {"backend": "openvino", **bt601, "chroma_upsampling": "nearest"},
-                f"{name} is BT.601, limited range")  # fmt: skip
-    draft.claim("color", "emulated", "convert_color is OpenVINO's own; the camera's YUV is rebuilt "
-                "by ITU-R BT.601, limited range")  # fmt: skip
+    encode = {"backend": "itu", **bt601, "chroma_downsampling": "average"}
+    draft.write("color", "encode", encode, "assumed: what a camera gives")
+    convert = {"backend": "openvino", **bt601, "chroma_upsampling": "nearest"}
+    draft.write("color", "convert", convert, f"{name} is BT.601, limited range")
+    rebuilt = "the camera's YUV is rebuilt by ITU-R BT.601, limited range"
+    draft.claim("color", "emulated", f"convert_color is OpenVINO's own; {rebuilt}")
 
 
 def _write_resize(steps: _Steps) -> None:
@@ -274,8 +267,8 @@ def _write_resize(steps: _Steps) -> None:
         draft.claim("resize", "assumed", why)
         draft.claim("geometry", "assumed", why)
     elif layer.inputs[:1] == ["U8"]:
-        draft.claim("resize", "assumed", "the graph resizes bytes, and rounds; here OpenVINO "
-                    "resizes float32")  # fmt: skip
+        why = "the graph resizes bytes, and rounds; here OpenVINO resizes float32"
+        draft.claim("resize", "assumed", why)
     else:
         draft.claim("resize", "native", f"OpenVINO's Interpolate, mode={mode}, on float32")
 

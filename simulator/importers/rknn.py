@@ -11,8 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys, Order, together
+from simulator.importers.draft import Draft, Order, together
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
 
 _MODEL = "the network itself; the model card names an ONNX file"
 _TOP = {"platform": _MODEL, "model_file_path": _MODEL, "pt_file_path": _MODEL,
@@ -38,8 +39,7 @@ class Rknn(Importer):
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Take mean, std, order and quantizer."""
         top = file.yaml_keys(draft)
-        if "models" not in top:
-            top.problem("models", "not written; it names the network")
+        top.need("models", values.mapping, {}, "it names the network")
         keys = top.inner("models")
         top.rest(named=("models",))
         if not draft.problems:
@@ -81,15 +81,12 @@ def _precision(keys: Keys, configs: Keys) -> None:
         draft.half(origin, "RKNN's own cast to FP16 is not run here")
         configs.aside(dict.fromkeys(configs.values, "of quantization, and quantize is not true"))
         return
-    dtype = configs.choice(
-        "quantized_dtype", dict.fromkeys(("asymmetric_quantized-8", "w8a8"), 8), 8
-    )
+    configs.choice("quantized_dtype", dict.fromkeys(("asymmetric_quantized-8", "w8a8"), 8), 8)
     configs.choice("quantized_algorithm", {"normal": "minmax"}, "minmax")
     weights = configs.choice("quantized_method", _METHODS, "per_channel")
-    if base.spec.precision.quantizer is None or not dtype:
-        keys.refuse(
-            "quantize", f"{base.name} has no quantizer; import with an INT8 profile as base"
-        )
+    if base.spec.precision.quantizer is None:
+        why = f"{base.name} has no quantizer; import with an INT8 profile as base"
+        keys.refuse("quantize", why)
         return
     quantizer = base.spec.precision.quantizer.model_dump(exclude_none=True, mode="json")
     said = [configs.origin("quantized_dtype", "asymmetric_quantized-8 is the default"),

@@ -15,33 +15,29 @@ from fractions import Fraction
 from typing import Any
 
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys, together
+from simulator.importers.draft import Draft, together
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
+from simulator.importers.values import keys_by_reason
 
 _PILLOW = {name: name for name in ("bicubic", "bilinear", "nearest", "lanczos", "box", "hamming")}
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_LABELS = "the classes are the model card's: labels, output"
 _MODEL = "which network it is; the card names an ONNX file"
-_WEIGHTS = "where the weights come from; the card names an ONNX file"
-_TEXT = "says nothing about pixels"
-_TEST = "a second evaluation of the same weights; it needs its own card and short_side"
-_OUTER = {
-    "architecture": _MODEL, "num_features": _MODEL, "global_pool": _MODEL,
-    "num_classes": _LABELS, "label_names": _LABELS, "label_descriptions": _LABELS,
-    "labels": _LABELS,
-}  # fmt: skip
-_INNER = {
-    **_OUTER,
-    "url": _WEIGHTS, "file": _WEIGHTS, "hf_hub_id": _WEIGHTS, "hf_hub_filename": _WEIGHTS,
-    "source": _WEIGHTS, "tag": _WEIGHTS, "custom_load": _WEIGHTS,
-    "first_conv": _MODEL, "classifier": _MODEL, "pool_size": _MODEL, "test_pool_size": _MODEL,
-    "fixed_input_size": "whether the network takes other sizes; the card has one",
-    "min_input_size": "whether the network takes other sizes; the card has one",
-    "test_input_size": _TEST, "test_crop_pct": _TEST,
-    "label_offset": "a background class: output.background of the card",
-    "license": _TEXT, "description": _TEXT, "origin_url": _TEXT, "paper_name": _TEXT,
-    "paper_ids": _TEXT, "notes": _TEXT,
-}  # fmt: skip
+_OUTER = keys_by_reason({
+    _MODEL: "architecture num_features global_pool",
+    "the classes are the model card's: labels, output":
+        "num_classes label_names label_descriptions labels",
+})  # fmt: skip
+_INNER = _OUTER | keys_by_reason({
+    "where the weights come from; the card names an ONNX file":
+        "url file hf_hub_id hf_hub_filename source tag custom_load",
+    _MODEL: "first_conv classifier pool_size test_pool_size",
+    "whether the network takes other sizes; the card has one": "fixed_input_size min_input_size",
+    "a second evaluation of the same weights; it needs its own card and short_side":
+        "test_input_size test_crop_pct",
+    "a background class: output.background of the card": "label_offset",
+    "says nothing about pixels": "license description origin_url paper_name paper_ids notes",
+})  # fmt: skip
 
 
 class Timm(Importer):
@@ -70,9 +66,9 @@ def _read(top: Keys, cfg: Keys) -> None:
     draft.whole |= {"resize", "geometry"}
     draft.color("timm feeds RGB, as PIL has it")
     draft.write("resize", "backend", "pillow", "timm resizes PIL images")
-    default = "bicubic is timm's default"
-    interpolation = cfg.choice("interpolation", _PILLOW, "bicubic")
-    draft.write("resize", "interpolation", interpolation, cfg.origin("interpolation", default))
+    kernel = cfg.choice("interpolation", _PILLOW, "bicubic")
+    named = cfg.origin("interpolation", "bicubic is timm's default")
+    draft.write("resize", "interpolation", kernel, named)
     draft.write("resize", "domain", "rgb", "PIL images are RGB")
     if size:
         _geometry(cfg, size)
@@ -84,9 +80,8 @@ def _read(top: Keys, cfg: Keys) -> None:
         ("unit_divide", "create_transform: ToTensor, then Normalize"),
         lambda key: cfg.origin(key, "ImageNet's are timm's default") + ", times 255",
     )
-    draft.claim(
-        "resize", "native", "torchvision.transforms.Resize on a PIL image (timm create_transform)"
-    )
+    resize = "torchvision.transforms.Resize on a PIL image (timm create_transform)"
+    draft.claim("resize", "native", resize)
     draft.claim("geometry", "emulated", "timm transforms_imagenet_eval; torchvision CenterCrop")
     top.aside(_OUTER)
     cfg.rest(_INNER)
@@ -105,12 +100,9 @@ def _size(top: Keys, cfg: Keys) -> tuple[int, int] | None:
     why = "it sets the size of the cropped images"
     size: tuple[int, int] | None = cfg.need("input_size", sides, (0, 0), why)
     arguments: dict[str, Any] = top.take("model_args", values.mapping, {})
-    same = (3, None, size and size[0], list(size or ()))
-    for key in ("in_chans", "img_size"):
-        value = arguments.get(key)
-        if (key == "in_chans" and value not in (None, 3)) or (
-            key == "img_size" and value not in same
-        ):
+    image = (None, 3, size and size[0], list(size or ()))
+    for key, agree in (("in_chans", (None, 3)), ("img_size", image)):
+        if arguments.get(key) not in agree:
             top.refuse("model_args", f"its {key} changes input_size; write one size in the file")
     if arguments:
         top.draft.aside.append(f"model_args={values.show(arguments)}: {_MODEL}")
@@ -121,50 +113,38 @@ def _size(top: Keys, cfg: Keys) -> tuple[int, int] | None:
 
 
 def _geometry(cfg: Keys, size: tuple[int, int]) -> None:
-    draft = cfg.draft
+    draft, side = cfg.draft, size[0]
     fraction = cfg.take("crop_pct", values.above_zero, Fraction(7, 8))
     origin = cfg.origin("crop_pct", "0.875 is timm's default")
-    modes = {mode: mode for mode in ("center", "squash")}
-    mode = cfg.take("crop_mode", values.text, "center")
-    if mode == "border":
+    if cfg.take("crop_mode", values.text, "center") == "border":
+        why = "timm rounds the resized sides half to even and fills each channel with its mean"
         cfg.refuse(
-            "crop_mode",
-            "timm rounds the resized sides half to even and fills each channel with its "
-            "mean; a profile's letterbox has neither. Write the geometry by hand",
+            "crop_mode", f"{why}; a profile's letterbox has neither. Write the geometry by hand"
         )
         return
-    mode = cfg.choice("crop_mode", modes, "center")
+    mode = cfg.choice("crop_mode", {mode: mode for mode in ("center", "squash")}, "center")
     how = cfg.origin("crop_mode", "center is timm's default")
     if mode == "squash":
         if fraction != 1:
-            cfg.refuse(
-                "crop_pct",
-                "with crop_mode squash the squashed image is cropped again, and a "
-                "profile's squash has no crop; only crop_pct 1.0 can be imported",
+            why = (
+                "with crop_mode squash the squashed image is cropped again, and a profile's squash"
             )
+            cfg.refuse("crop_pct", f"{why} has no crop; only crop_pct 1.0 can be imported")
         draft.write("geometry", "kind", "squash", together(how, origin))
         return
-    if size[0] != size[1]:
-        cfg.refuse(
-            "input_size",
-            "crop_mode center with height and width that differ has two scales; a profile's "
-            "short_side_crop has only one",
-        )
-        return
-    short_side = math.floor(size[0] / float(fraction))
-    if short_side < size[0]:
-        cfg.refuse(
-            "crop_pct",
-            f"the short side becomes {short_side}, and timm pads it with zeros to "
-            f"{size[0]}; a profile's crop does not pad",
-        )
-        return
-    if short_side > values.PIXELS:
+    short_side = math.floor(side / float(fraction))
+    if side != size[1]:
+        why = "has two scales; a profile's short_side_crop has only one"
+        cfg.refuse("input_size", f"crop_mode center with height and width that differ {why}")
+    elif short_side < side:
+        why = f"and timm pads it with zeros to {side}; a profile's crop does not pad"
+        cfg.refuse("crop_pct", f"the short side becomes {short_side}, {why}")
+    elif short_side > values.PIXELS:
         cfg.refuse("crop_pct", f"the short side becomes {short_side} pixels")
-        return
-    draft.write("geometry", "kind", "short_side_crop", how)
-    draft.write("geometry", "rounding", "torchvision", "torchvision's Resize and CenterCrop")
-    draft.write("geometry", "short_side", short_side, f"{origin}; floor({size[0]} / crop_pct)")
+    else:
+        draft.write("geometry", "kind", "short_side_crop", how)
+        draft.write("geometry", "rounding", "torchvision", "torchvision's Resize and CenterCrop")
+        draft.write("geometry", "short_side", short_side, f"{origin}; floor({side} / crop_pct)")
 
 
 TIMM = Timm()

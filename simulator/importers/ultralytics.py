@@ -12,19 +12,20 @@ from fractions import Fraction
 from typing import Any
 
 from simulator.importers import values
-from simulator.importers.draft import Draft, Keys
+from simulator.importers.draft import Draft
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
+from simulator.importers.values import keys_by_reason
 
 _TASKS = {"detect": "detection", "segment": "detection", "obb": "other", "pose": "other",
           "classify": "classification", "semantic": "segmentation"}  # fmt: skip
-_TEXT = "says nothing about pixels"
-_MODEL = "the network itself; the model card names an ONNX file"
-_ASIDE = {
-    **dict.fromkeys(("description", "author", "date", "version", "license", "docs"), _TEXT),
-    "names": "the classes: the model card's labels", "stride": _MODEL, "end2end": _MODEL,
-    "kpt_shape": _MODEL, "kpt_names": _MODEL, "batch": "samples run one at a time",
-    "head": _MODEL, "model_name": _MODEL,
-}  # fmt: skip
+_ASIDE = keys_by_reason({
+    "says nothing about pixels": "description author date version license docs",
+    "the classes: the model card's labels": "names",
+    "the network itself; the model card names an ONNX file":
+        "stride end2end kpt_shape kpt_names head model_name",
+    "samples run one at a time": "batch",
+})  # fmt: skip
 
 
 class Ultralytics(Importer):
@@ -49,8 +50,7 @@ def _read(keys: Keys) -> None:
     task = keys.choice("task", _TASKS, "detection")
     draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
     size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
-    if keys.take("channels", values.whole, 3) != 3:
-        keys.refuse("channels", "a profile's images are in color")
+    keys.only("channels", 3, "a profile's images are in color", values.whole)
     draft.network(size, keys.origin("imgsz"))
     _arguments(keys)
     draft.whole |= {"decode", "resize", "geometry"}
@@ -77,8 +77,8 @@ def _sides(value: Any) -> tuple[int, int]:
 def _arguments(keys: Keys) -> None:
     """Take ``args``, the export's own arguments."""
     draft, inner = keys.draft, keys.inner("args")
-    if inner.take("dynamic", values.boolean, False):
-        inner.refuse("dynamic", "the size of the network's input varies by image; a card has one")
+    varies = "the size of the network's input varies by image; a card has one"
+    inner.only("dynamic", False, varies)
     if inner.take("int8", values.boolean, False) and draft.base.spec.precision.compute != "int8":
         why = "the exporter calibrated by itself; import with an INT8 profile as the base"
         inner.refuse("int8", f"{why}, for example --base ort_int8")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import reprlib
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -31,6 +32,11 @@ def show(value: object) -> str:
 def plain(text: str) -> str:
     """Return text without line breaks and control characters, for a message or a comment."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def keys_by_reason(reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return the reason for which each key is ignored, from the keys of each reason in one text."""
+    return {key: reason for reason, keys in reasons.items() for key in keys.split()}
 
 
 def boolean(value: Any) -> bool:
@@ -109,10 +115,14 @@ def three(value: Any) -> list[Fraction]:
 
 def three_above_zero(value: Any) -> list[Fraction]:
     """Take three numbers greater than 0."""
-    taken = three(value)
-    if min(taken) <= 0:
+    return all_above_zero(three(value))
+
+
+def all_above_zero(numbers: list[Fraction]) -> list[Fraction]:
+    """Check that divisors are greater than 0."""
+    if min(numbers) <= 0:
         raise ValueError("numbers above 0 expected: pixels are divided by them")
-    return taken
+    return numbers
 
 
 def mapping(value: Any) -> dict[str, Any]:

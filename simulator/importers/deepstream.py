@@ -85,11 +85,9 @@ def _read(path: Path, groups: nvinfer_file.Groups, draft: Draft) -> None:
 
 
 def _another(path: Path, groups: nvinfer_file.Groups) -> str:
-    named = groups.get("primary-gie", {}).get("config-file")
-    if named:
-        return (
-            f"{path}: a configuration of deepstream-app; import the file that it names: {named[0]}"
-        )
+    if named := groups.get("primary-gie", {}).get("config-file"):
+        why = "a configuration of deepstream-app; import the file that it names"
+        return f"{path}: {why}: {named[0]}"
     return f"{path}:1: no group [property], which Gst-nvinfer requires"
 
 
@@ -118,7 +116,7 @@ def _boolean(written: str) -> bool:
 
 
 def _floats(written: str) -> list[Fraction]:
-    found = [values.decimal(one) for one in written.removesuffix(";").split(";")]
+    found = [values.decimal(one) for one in _listed(written)]
     if len(found) != 3:
         raise ValueError("three numbers separated by ; expected, one per channel")
     return found
@@ -132,48 +130,42 @@ def _positive(written: str) -> Fraction:
 
 
 def _dimensions(written: str) -> tuple[int, int] | None:
-    parts = written.removesuffix(";").split(";")
-    if len(parts) not in (3, 4) or not all(
-        re.fullmatch(r"\d{1,6}", part.strip()) for part in parts
-    ):
+    parts = _listed(written)
+    if len(parts) not in (3, 4) or not all(re.fullmatch(r"\s*\d{1,6}\s*", one) for one in parts):
         raise ValueError("channels;height;width expected")
-    channels, *sides = (int(part) for part in parts[:3])
+    channels, height, width = map(int, parts[:3])
     if channels != 3:
         raise ValueError("3 channels expected: a profile's images are in color")
-    return values.pixels(sides[0]), values.pixels(sides[1])
+    return values.pixels(height), values.pixels(width)
+
+
+def _listed(written: str) -> list[str]:
+    return written.removesuffix(";").split(";")
 
 
 def _color(keys: Keys) -> None:
+    base = keys.draft.base
     order = keys.choice("model-color-format", {"0": "rgb", "1": "bgr"}, "rgb")
     origin = keys.origin("model-color-format", "0, RGB, is the default")
     keys.draft.write("color", "order", order, origin)
-    base = keys.draft.base
-    format = image_spec(base).color.format
-    source = f"config_infer does not say what Gst-nvstreammux delivers; {format} is {base.name}'s"
+    own = f"{image_spec(base).color.format} is {base.name}'s"
+    source = f"config_infer does not say what Gst-nvstreammux delivers; {own}"
     keys.draft.claim("color", "assumed", source)
 
 
 def _resize(keys: Keys) -> None:
     draft = keys.draft
-    hardware = keys.choice(
-        "scaling-compute-hw", {"0": "default", "1": "GPU", "2": "VIC"}, "default"
-    )
-    filters = _FILTERS if hardware == "VIC" else _ON_GPU
-    chosen = keys.choice("scaling-filter", filters, "nearest")
-    default = "6 is the default, and that is nearest"
-    draft.whole.add("resize")
-    draft.write(
-        "resize",
-        "backend",
-        "opencv",
-        "replaces NvBufSurfTransform, which runs only on NVIDIA devices",
-    )
-    draft.write("resize", "interpolation", chosen, keys.origin("scaling-filter", default))
+    units = {"0": "default", "1": "GPU", "2": "VIC"}
+    unit = keys.choice("scaling-compute-hw", units, "default")
+    chosen = keys.choice("scaling-filter", _FILTERS if unit == "VIC" else _ON_GPU, "nearest")
+    named = keys.origin("scaling-filter", "6 is the default, and that is nearest")
+    replaces = "replaces NvBufSurfTransform, which runs only on NVIDIA devices"
     domain = image_spec(draft.base).resize.domain
+    draft.whole.add("resize")
+    draft.write("resize", "backend", "opencv", replaces)
+    draft.write("resize", "interpolation", chosen, named)
     draft.write("resize", "domain", domain, f"as {draft.base.name} has it")
-    source = (
-        f"NvBufSurfTransform ({hardware}): kernels not published, OpenCV's of that name are used"
-    )
+    source = f"NvBufSurfTransform ({unit}): kernels not published, OpenCV's of that name are used"
     draft.claim("resize", "assumed", source)
 
 
@@ -186,9 +178,8 @@ def _geometry(keys: Keys) -> bool:
     draft.write("geometry", "kind", "letterbox" if keeps else "squash", origin)
     if keeps:
         side = keys.origin("symmetric-padding", "0, right and below, is the default")
-        draft.write(
-            "geometry", "rounding", "floor", "get_converted_buffer cuts sides to whole pixels"
-        )
+        cut = "get_converted_buffer cuts sides to whole pixels"
+        draft.write("geometry", "rounding", "floor", cut)
         draft.write("geometry", "position", "center" if center else "top_left", side)
         draft.write("geometry", "value", 0, "get_converted_buffer pads with 0")
     elif "symmetric-padding" in keys:
@@ -221,25 +212,23 @@ def _precision(keys: Keys) -> None:
     if mode == own:
         said = origin.removeprefix("from config_infer: ")
         draft.aside.append(f"{said}: {base.name}'s precision is {mode} too")
-    elif mode == "int8":
-        _int8(draft, origin)
     elif mode == "fp16":
         source = "TensorRT chooses FP16 or FP32 per layer; here all tensors are FP16, sums FP32"
         draft.half(origin, source)
     else:
+        is_int8 = mode == "int8"
         draft.whole.add("precision")
         draft.write("precision", "storage", mode, origin)
-        draft.write("precision", "compute", "fp32", "sums are FP32")
+        draft.write("precision", "compute", mode, origin if is_int8 else "sums are FP32")
+        if is_int8:
+            _quantizer(draft)
 
 
-def _int8(draft: Draft, origin: str) -> None:
-    """Write the INT8 of ``ort_int8``: Gst-nvinfer has a table of TensorRT's instead."""
-    precision = load("ort_int8").spec.precision
-    draft.whole.add("precision")
-    draft.write("precision", "storage", "int8", origin)
-    draft.write("precision", "compute", "int8", origin)
-    assert precision.quantizer is not None
-    quantizer = precision.quantizer.model_dump(exclude_none=True, mode="json")
+def _quantizer(draft: Draft) -> None:
+    """Write the quantizer of ``ort_int8``: Gst-nvinfer has a table of TensorRT's instead."""
+    own = load("ort_int8").spec.precision.quantizer
+    assert own is not None
+    quantizer = own.model_dump(exclude_none=True, mode="json")
     draft.write("precision", "quantizer", quantizer, "as ort_int8; int8-calib-file is TensorRT's")
     source = (
         "TensorRT chooses INT8 or more per layer, by its own calibration (int8-calib-file); ONNX "

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,8 @@ def boxes(own: Keys, path: Path, found: Groups) -> None:
     draft.write("postprocess", "nms", nms, together(*origins))
     missing += _hidden(own, [shared, *single.values()])
     said = f"{_PARSING}; a box whose score equals the threshold is kept there and not here"
-    if missing:
-        draft.claim("postprocess", "assumed", f"not followed: {', '.join(missing)}; {said}")
-    else:
-        draft.claim("postprocess", "emulated", said)
+    left = f"not followed: {', '.join(missing)}; " if missing else ""
+    draft.claim("postprocess", "assumed" if missing else "emulated", f"{left}{said}")
     for group in (shared, *single.values()):
         group.rest(nvinfer_keys.DRAWN, (*_FIELDS, *_JOINING), passed_over="Gst-nvinfer")
 
@@ -73,15 +72,13 @@ def boxes(own: Keys, path: Path, found: Groups) -> None:
 def elsewhere(draft: Draft, path: Path, found: Groups, task: str) -> None:
     """Set aside the groups that are not used: those of a detector in others, and unknown ones."""
     for group in found:
-        if group == "property" or (task == "detection" and group.startswith("class-attrs-")):
+        of_boxes = group.startswith(_PREFIX)
+        if group == "property" or (task == "detection" and of_boxes):
             continue
-        if group.startswith("class-attrs-"):
-            why = "about boxes, but this is not a detector"
-        else:
-            why = "Gst-nvinfer has no such group"
+        other = "about boxes, but this is not a detector"
         inner = keys(draft, path, found, group)
         for key in inner.values:
-            draft.aside.append(f"[{group}] {key}={values.show(inner.values[key])}: {why}")
+            inner.leave(key, other if of_boxes else "Gst-nvinfer has no such group")
 
 
 def _shared(own: Keys, found: Groups) -> Groups:
@@ -110,10 +107,8 @@ def _single(own: Keys, path: Path, found: Groups) -> dict[str, Keys]:
         if not re.fullmatch(r"[0-9]{1,5}", number):
             own.draft.problems.append(f"{path}: [{values.plain(name)}]: a class number expected")
         elif most is not None and int(number) >= most:
-            own.problem(
-                "num-detected-classes",
-                f"{most} classes, but there is a group [{name}]; Gst-nvinfer stops at it",
-            )
+            why = f"there is a group [{name}]; Gst-nvinfer stops at it"
+            own.problem("num-detected-classes", f"{most} classes, but {why}")
         else:
             groups[str(int(number))] = keys(own.draft, path, found, name)
     return groups
@@ -137,9 +132,7 @@ def _joined(groups: dict[str, Keys], mode: str) -> list[str]:
     why = f"cluster-mode={mode} joins no boxes with it" if followed else "not followed: see below"
     for group in groups.values():
         for name in _JOINING:
-            if name in group:
-                group.take(name, lambda value: value, None)
-                _leave(group, name, why)
+            group.leave(name, why)
     if followed:
         return []
     instead = "NMS alone runs" if mode == "3" else "the model card's NMS runs"
@@ -199,14 +192,14 @@ def _origins(group: Keys, mode: str, differs: dict[str, Any] | None = None) -> l
     told = []
     for key in (_threshold(group), *_MODES_OF, *nvinfer_keys.SIZES):
         if mode not in _MODES_OF.get(key, mode):
-            _leave(group, key, f"cluster-mode={mode} does not use it")
+            group.leave(key, f"cluster-mode={mode} does not use it")
         elif differs is None:
             named = key in _DEFAULTS or key in group
             told += [group.origin(key, _DEFAULTS.get(key, ""))] if named else []
         elif _FIELDS[key] in differs:
             told += [group.origin(key)] if key in group else []
         else:
-            _leave(group, key, "as for all classes")
+            group.leave(key, "as for all classes")
     return told
 
 
@@ -223,19 +216,9 @@ def _hidden(own: Keys, groups: Iterable[Keys]) -> list[str]:
     return hidden
 
 
-def _leave(group: Keys, key: str, why: str) -> None:
-    """List a key that was read, and has no effect."""
-    if key in group:
-        group.origin(key)
-        group.draft.aside.append(f"{group.near}{key}={values.show(group.values[key])}: {why}")
-
-
 def _score(written: str) -> float:
     """Take a threshold; no score is above 1, so that a larger one drops all boxes as 1 does."""
-    found = values.decimal(written)
-    if found < 0:
-        raise ValueError("a number from 0 expected")
-    return min(float(found), 1.0)
+    return float(min(_from_zero(values.decimal(written), "a number from 0"), 1))
 
 
 def _share(written: str) -> float:
@@ -253,10 +236,13 @@ def _count(written: str) -> int:
 
 
 def _size(written: str) -> float:
-    found = _count(written)
+    return float(_from_zero(Fraction(_count(written)), "a whole number from 0"))
+
+
+def _from_zero(found: Fraction, what: str) -> Fraction:
     if found < 0:
-        raise ValueError("a whole number from 0 expected")
-    return float(found)
+        raise ValueError(f"{what} expected")
+    return found
 
 
 def _limit(written: str) -> int | str:

@@ -5,49 +5,41 @@ Source: ``gstnvinfer_property_parser.h`` and the tables of the developer guide's
 
 from __future__ import annotations
 
-_MODEL = "the network itself; the model card names an ONNX file"
-_ENGINE = "an engine that TensorRT has built; here it is built from the card's ONNX file"
-_OUTPUT = "what outputs mean: the model card's output"
-_LABELS = "the classes: the model card's labels"
-_ONE = "samples run one at a time"
-_WHERE = "where it runs, not what it computes"
-_PIPELINE = "which element of a pipeline processes what; here every image is processed"
-_FOLLOWS = "what happens to the answers"
-_SECOND = "of process-mode=2, and this is 1"
+from simulator.importers.values import keys_by_reason
 
-ASIDE = {
-    "batch-size": _ONE, "force-implicit-batch-dim": _ONE, "tensor-meta-pool-size": _ONE,
-    "interval": "the number of skipped frames; every image is processed here",
-    "gie-unique-id": _PIPELINE, "secondary-reinfer-interval": _SECOND,
-    "gpu-id": _WHERE, "use-dla-core": _WHERE, "enable-dla": _WHERE, "workspace-size": _WHERE,
-    "auto-inc-mem": _WHERE, "max-gpu-mem-per": _WHERE, "disable-output-host-copy": _WHERE,
-    "labelfile-path": _LABELS, "num-detected-classes": _LABELS,
-    "onnx-file": _MODEL, "model-file": _MODEL, "proto-file": _MODEL, "uff-file": _MODEL,
-    "tlt-encoded-model": _MODEL, "tlt-model-key": _MODEL, "uff-input-blob-name": _MODEL,
-    "engine-create-func-name": _MODEL, "custom-network-config": _MODEL,
-    "model-engine-file": _ENGINE,
-    "output-blob-names": _OUTPUT, "parse-bbox-func-name": _OUTPUT,
-    "parse-bbox-instance-mask-func-name": _OUTPUT, "parse-classifier-func-name": _OUTPUT,
-    "custom-lib-path": _OUTPUT, "segmentation-output-order": _OUTPUT,
-    "parse-segmentation-func-name": _OUTPUT, "parse-func": _OUTPUT,
-    "uff-input-order": "the axes of the tensor are the model card's: input.layout",
-    "output-io-formats": "the types of single outputs; answers are FP32 here",
-    "layer-device-precision": "a type for single layers; a profile has one precision for all",
-    "strongly-typed": "the types are those of the ONNX file; see precision",
-    "dump-input-tensor": _FOLLOWS, "dump-output-tensor": _FOLLOWS, "op-tensor-files": _FOLLOWS,
-    "raw-output-file-write": _FOLLOWS, "dynamic-properties": _WHERE, "warmup-engine": _WHERE,
-    "stabilize-buffer-count": _WHERE,
-    "filter-out-class-ids": "hides answers at the end; all are compared here",
-    "cluster-mode": "about boxes, but this is not a detector",
-    "enable-dbscan": "about boxes, but this is not a detector",
-    "output-tensor-meta": _FOLLOWS, "output-instance-mask": _FOLLOWS,
-    "classifier-type": _FOLLOWS, "classifier-async-mode": _SECOND,
-    "classifier-threshold": "hides answers below it; here every image has its answer",
-    "segmentation-threshold": "hides answers below it; here every pixel has its answer",
-    "operate-on-gie-id": _SECOND, "operate-on-class-ids": _SECOND,
-    "input-object-min-width": _SECOND, "input-object-min-height": _SECOND,
-    "input-object-max-width": _SECOND, "input-object-max-height": _SECOND,
-}  # fmt: skip
+_DRAWN = "what happens to the answers"
+ASIDE = keys_by_reason({
+    "samples run one at a time": "batch-size force-implicit-batch-dim tensor-meta-pool-size",
+    "the number of skipped frames; every image is processed here": "interval",
+    "which element of a pipeline processes what; here every image is processed": "gie-unique-id",
+    "of process-mode=2, and this is 1":
+        "secondary-reinfer-interval classifier-async-mode operate-on-gie-id operate-on-class-ids "
+        "input-object-min-width input-object-min-height input-object-max-width "
+        "input-object-max-height",
+    "where it runs, not what it computes":
+        "gpu-id use-dla-core enable-dla workspace-size auto-inc-mem max-gpu-mem-per "
+        "disable-output-host-copy dynamic-properties warmup-engine stabilize-buffer-count",
+    "the classes: the model card's labels": "labelfile-path num-detected-classes",
+    "the network itself; the model card names an ONNX file":
+        "onnx-file model-file proto-file uff-file tlt-encoded-model tlt-model-key "
+        "uff-input-blob-name engine-create-func-name custom-network-config",
+    "an engine that TensorRT has built; here it is built from the card's ONNX file":
+        "model-engine-file",
+    "what outputs mean: the model card's output":
+        "output-blob-names parse-bbox-func-name parse-bbox-instance-mask-func-name "
+        "parse-classifier-func-name custom-lib-path segmentation-output-order "
+        "parse-segmentation-func-name parse-func",
+    "the axes of the tensor are the model card's: input.layout": "uff-input-order",
+    "the types of single outputs; answers are FP32 here": "output-io-formats",
+    "a type for single layers; a profile has one precision for all": "layer-device-precision",
+    "the types are those of the ONNX file; see precision": "strongly-typed",
+    _DRAWN: "dump-input-tensor dump-output-tensor op-tensor-files raw-output-file-write "
+            "output-tensor-meta output-instance-mask classifier-type",
+    "hides answers at the end; all are compared here": "filter-out-class-ids",
+    "about boxes, but this is not a detector": "cluster-mode enable-dbscan",
+    "hides answers below it; here every image has its answer": "classifier-threshold",
+    "hides answers below it; here every pixel has its answer": "segmentation-threshold",
+})  # fmt: skip
 """For each key the reason why a profile does not need it."""
 
 _OFF = ("0", "false")
@@ -63,7 +55,7 @@ ONLY: dict[str, tuple[tuple[str, ...], str]] = {
 }  # fmt: skip
 """For each key the values at which it changes nothing, and the reason for refusing others."""
 
-DRAWN = {"border-color": _FOLLOWS, "bg-color": _FOLLOWS}
+DRAWN = {"border-color": _DRAWN, "bg-color": _DRAWN}
 """Keys of ``[class-attrs-...]`` about how a box is drawn."""
 
 SIZES = {"detected-min-w": "min_width", "detected-min-h": "min_height",

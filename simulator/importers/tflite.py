@@ -30,10 +30,8 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImpl
            RuntimeError, OSError, EOFError, ValueError)  # fmt: skip
 _MARK = b"TFL3"
 _TYPES = {0: "float32", 1: "float16", 3: "uint8", 9: "int8"}
-_FLOATS: Order = (
-    "fused_multiply_add",
-    "MediaPipe's ImageToTensor: cv::Mat::convertTo(scale, offset)",
-)
+_IMAGE_TO_TENSOR = "MediaPipe's ImageToTensor: cv::Mat::convertTo(scale, offset)"
+_FLOATS: Order = ("fused_multiply_add", _IMAGE_TO_TENSOR)
 _BYTES: Order = ("multiply", "bytes are fed; the network takes (x - zero point) * scale")
 _IMAGE, _NORMALIZATION, _RGB, _GRAY = 2, 1, 1, 2
 

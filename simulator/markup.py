@@ -42,7 +42,8 @@ def parse(text: str | bytes) -> Element:
     depth = 0
 
     def refuse(*_: object) -> None:
-        raise NotXmlError(parser.CurrentLineNumber, "has a <!DOCTYPE>, which is not read; remove it")
+        why = "has a <!DOCTYPE>, which is not read; remove it"
+        raise NotXmlError(parser.CurrentLineNumber, why)
 
     def start(tag: str, attributes: Mapping[str, str]) -> None:
         nonlocal depth

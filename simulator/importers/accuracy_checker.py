@@ -65,7 +65,7 @@ class AccuracyChecker(Importer):
             top.problem("evaluations", "several networks run by a script of their own; import each "
                         "of them from a file with models")  # fmt: skip
             return
-        top.need("models", values.mappings, [], "only a list of models can be imported")
+        top.mappings("models", "only a list of models can be imported")
         top.rest({"global_definitions": _DATA}, named=("models",))
         if not draft.problems:
             _one(top, file.path, _entries(file.yaml)[stack])
@@ -102,7 +102,7 @@ def _one(top: Keys, path: Path, chosen: _Entry) -> None:
     draft, model = top.draft, top.below("models", chosen.model)
     draft.name = model.take("name", values.text, "")
     places = {"launchers": chosen.launcher, "datasets": chosen.dataset}
-    lists = {key: model.need(key, values.mappings, [], "a stack needs one") for key in places}
+    lists = {key: model.mappings(key, "a stack needs one") for key in places}
     model.rest(named=("name", *places))
     for key, items in lists.items():
         draft.aside += [
@@ -140,10 +140,10 @@ def _data(keys: Keys, reader: Keys, key: str, inside: Inside | None) -> None:
         draft.write("decode", field, value, origin)
     draft.claim("decode", "native", why)
     why = "images then keep their size, but a profile resizes every image to the network's size"
-    steps = keys.need("preprocessing", values.mappings, [], why)
+    steps = keys.mappings("preprocessing", why)
     each = [keys.below("preprocessing", at) for at in range(len(steps))]
     accuracy_checker_steps.follow(draft, each, order, origin, inside)
-    after = keys.take("postprocessing", values.mappings, [])
+    after = keys.mappings("postprocessing")
     for step in after:
         back = set(step) == {"type"} and step["type"] in _BACK
         why = _BOXES_BACK if back else _AFTER

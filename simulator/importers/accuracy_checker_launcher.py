@@ -88,7 +88,7 @@ def _runtime(keys: Keys, backend: str) -> None:
 
 def _providers(keys: Keys) -> None:
     """Take ONNX Runtime's execution providers; its own CPU kernels stand in for the others."""
-    written = keys.take("execution_providers", values.texts, [])
+    written: list[str] = keys.take("execution_providers", values.texts, [])
     if others := [one for one in written if one != "CPUExecutionProvider"]:
         keys.origin("execution_providers")
         source = f"ONNX Runtime's CPU kernels stand in for {values.show(', '.join(others))}"
@@ -97,7 +97,7 @@ def _providers(keys: Keys) -> None:
 
 def _inputs(keys: Keys) -> None:
     """List the network's inputs for the card; refuse what is not one image and constants."""
-    inputs = keys.take("inputs", values.mappings, [])
+    inputs = keys.mappings("inputs")
     images = [one for one in inputs if one.get("type", "INPUT") == "INPUT"]
     others = [one for one in inputs if one not in images]
     plain = all(one.get("precision", "FP32") == "FP32" and not set(one) - _INPUT for one in images)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import functools
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from simulator.importers.draft import Draft
-from simulator.importers.values import boolean, mapping, plain, show
+from simulator.importers.values import Object, boolean, mapping, mappings, plain, show
 from simulator.profile.document import Key
 
 T = TypeVar("T")
@@ -30,7 +28,7 @@ class Keys:
     def __init__(
         self,
         draft: Draft,
-        values: Mapping[str, Any],
+        values: Object,
         where: Callable[[Key], str],
         place: Key = (),
         prefix: str | None = None,
@@ -46,13 +44,20 @@ class Keys:
 
     def inner(self, key: str) -> Keys:
         """Take a mapping inside this one; an empty one if the key is missing or refused."""
-        found: dict[str, Any] = self.take(key, mapping, {})
+        found: Object = self.take(key, mapping, {})
         return Keys(self.draft, found, self._where, (*self._place, key))
 
     def below(self, *place: str | int) -> Keys:
         """Return the keys of the mapping that is at a place below this one."""
-        found: Any = functools.reduce(operator.getitem, place, self.values)
+        found: Any = self.values
+        for part in place:
+            found = found[part]
         return Keys(self.draft, found, self._where, (*self._place, *place), hidden=self._hidden)
+
+    def mappings(self, key: str, need: str = "") -> list[Object]:
+        """Take a list of mappings, empty if it is missing; *need*: why that is a problem."""
+        none: list[Object] = []
+        return self.need(key, mappings, none, need) if need else self.take(key, mappings, none)
 
     def __contains__(self, key: str) -> bool:
         return self.values.get(key) is not None

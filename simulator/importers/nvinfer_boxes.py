@@ -218,7 +218,7 @@ def _hidden(own: Keys, groups: Iterable[Keys]) -> list[str]:
 
 def _score(written: str) -> float:
     """Take a threshold; no score is above 1, so that a larger one drops all boxes as 1 does."""
-    return float(min(_from_zero(values.decimal(written), "a number from 0"), 1))
+    return min(float(_from_zero(values.decimal(written), "a number from 0")), 1.0)
 
 
 def _share(written: str) -> float:

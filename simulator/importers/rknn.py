@@ -39,7 +39,8 @@ class Rknn(Importer):
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Take mean, std, order and quantizer."""
         top = file.yaml_keys(draft)
-        top.need("models", values.mapping, {}, "it names the network")
+        none: values.Object = {}
+        top.need("models", values.mapping, none, "it names the network")
         keys = top.inner("models")
         top.rest(named=("models",))
         if not draft.problems:

@@ -12,6 +12,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
+Object = dict[str, Any]
+"""A mapping of a document of another tool."""
 LARGEST = 10**12
 PIXELS = 16384
 _SHOWN = 100
@@ -125,14 +127,14 @@ def all_above_zero(numbers: list[Fraction]) -> list[Fraction]:
     return numbers
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Any) -> Object:
     """Take a mapping of keys to values."""
     if not isinstance(value, dict):
         raise ValueError("a mapping of keys to values expected")
     return value
 
 
-def mappings(value: Any) -> list[dict[str, Any]]:
+def mappings(value: Any) -> list[Object]:
     """Take a list of mappings that is not empty."""
     if not isinstance(value, list) or not value or not all(isinstance(v, dict) for v in value):
         raise ValueError("a list of mappings expected")

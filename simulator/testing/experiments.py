@@ -8,8 +8,8 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from typing import Any
 import pyarrow.parquet as pq
 from rich.console import Console
 
+from simulator.analysis.figures import of_run
 from simulator.command.experiment import EXPERIMENTS, Experiment
 from simulator.command.options import Declared, Progress, declared
 from simulator.command.parsing import add_options, values_of
 from simulator.errors import RunError, UserError
 from simulator.files import TEXT, read_file
+from simulator.report import page, reading
 from simulator.report.command import words
 from simulator.report.words import PAGE
 from simulator.results.layout import RECORDS, SUMMARY
@@ -191,6 +193,54 @@ def _text(page: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", "", page)).split())
 
 
+def every_figure_is_shown(subject: ExperimentSubject) -> None:
+    """Another value of any figure of the summary is seen on the screen or on the page."""
+    experiment, found = subject.experiment, subject.finished
+    run = reading.read(found.folder) if experiment.reported else None
+
+    def seen(summary: Any) -> Iterator[str]:
+        screen = io.StringIO()
+        experiment.show([replace(found, summary=summary)], Console(file=screen, width=200))
+        yield screen.getvalue()
+        if run is not None:
+            yield page.html(replace(run, summary=summary))
+
+    before = [*seen(found.summary)]
+    for one in of_run(found.summary):
+        if not one.held or one.about.hidden or one.value is None:
+            continue
+        other = one.value + (7 if isinstance(one.value, int) else 0.37)
+        try:
+            after = seen(_with(found.summary, one.path, other))
+            same = all(new == old for new, old in zip(after, before, strict=True))
+        except (ValueError, LookupError):  # a value that does not fit the others
+            continue
+        expect(not same, f"{one.path}: another value expected to be seen, got none that shows it")
+
+
+def _with(summary: Any, path: str, value: float) -> Any:
+    """A summary with another value at a path."""
+    content = json.loads(summary.model_dump_json(by_alias=True))
+    _put(content, path.split("."), value)
+    return type(summary).model_validate_json(json.dumps(content))
+
+
+def _put(node: Any, parts: Sequence[str], value: float) -> bool:
+    """Change a value in place, and say whether the path is there; keys may contain dots."""
+    for length in range(1, len(parts) + 1):
+        key: Any = ".".join(parts[:length])
+        if isinstance(node, list) and length == 1:
+            key = int(key)
+        elif not isinstance(node, dict) or key not in node:
+            continue
+        if length == len(parts):
+            node[key] = value
+            return True
+        if _put(node[key], parts[length:], value):
+            return True
+    return False
+
+
 def what_is_unknown_is_refused_first(subject: ExperimentSubject) -> None:
     """An option, a model and a figure that there is not are refused before any sample is run."""
     try:
@@ -226,6 +276,7 @@ SUITE = Suite(
     an_interrupted_run_goes_on,
     its_summary_is_read_back,
     the_verdict_is_shown,
+    every_figure_is_shown,
     what_is_unknown_is_refused_first,
     a_run_is_not_overwritten,
 )

@@ -80,6 +80,15 @@ class EmptyScreen(Correct):
         pass
 
 
+class Secretive(Correct):
+    """The screen always says the same, and there is no page."""
+
+    reported = False
+
+    def show(self, found, console):
+        console.print("done")
+
+
 class TakesAnything(Correct):
     """An unknown option of a request is left out."""
 
@@ -110,6 +119,7 @@ FAULTS = {
     "an_interrupted_run_goes_on": [BeginsAnother, SaysNoProgress],
     "its_summary_is_read_back": [ReturnsAnother],
     "the_verdict_is_shown": [EmptyPage, EmptyScreen],
+    "every_figure_is_shown": [Secretive],
     "what_is_unknown_is_refused_first": [TakesAnything, KnowsEveryFigure],
     "a_run_is_not_overwritten": [Overwrites],
 }

@@ -42,4 +42,4 @@ def test_the_command_proves_an_experiment(cache, monkeypatch, capsys):
     monkeypatch.setitem(EXPERIMENTS._loaded, "run", Correct)
 
     assert main(["prove", "experiment", "run"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "run: 7 passed, 0 failed, 0 cannot"
+    assert capsys.readouterr().out.splitlines()[-1] == "run: 8 passed, 0 failed, 0 cannot"

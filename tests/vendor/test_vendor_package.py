@@ -363,7 +363,7 @@ def test_their_job_goes_on_after_an_interruption(site):
 
 
 def test_their_job_is_proved(site):
-    assert "7 passed, 0 failed" in site.run("prove", "experiment", "acme_agree").stdout
+    assert "8 passed, 0 failed" in site.run("prove", "experiment", "acme_agree").stdout
 
 
 def test_the_guide_shows_the_job_as_it_is():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.metadata
 import os
 import sys
 from collections.abc import Iterator
@@ -17,72 +16,22 @@ from simulator.contract.injection import Injector
 from simulator.contract.installing import install
 from simulator.contract.model_format import MODEL_FORMATS
 from simulator.contract.stage import STAGES
-from simulator.entry_points import of_group, package_of
-from simulator.errors import MissingLibrary, UserError, one_line, unknown
+from simulator.entry_points import Table, of_group
+from simulator.errors import MissingLibrary, UserError
 from simulator.worker import environments
 from simulator.worker.client import Worker
 from simulator.worker.home import Home
 
-GROUP, SERVICES = "simulator.backends", "simulator.services"
-
-
-@cache
-def entry_points() -> dict[str, importlib.metadata.EntryPoint]:
-    """Return every backend's entry point by name, without importing any.
-
-    Raises:
-        UserError: two installed packages offer a backend of the same name.
-    """
-    found: dict[str, importlib.metadata.EntryPoint] = {}
-    for point in of_group(GROUP):
-        known = found.get(point.name)
-        if known is not None and known.value != point.value:
-            raise UserError(
-                f"two backends are called {point.name!r}: {known.value} and {point.value}; "
-                "uninstall one of the packages that bring them"
-            )
-        found[point.name] = point
-    return dict(sorted(found.items()))
-
-
-def known(name: str) -> None:
-    """Refuse a name that is not a backend's.
-
-    Raises:
-        UserError: there is no such backend; the message suggests the most similar name.
-    """
-    if name not in entry_points():
-        raise UserError(unknown("backend", name, entry_points()))
-
-
-@cache
-def backend(name: str) -> Backend:
-    """Import one backend's module, but not its library.
-
-    Raises:
-        UserError: there is none of this name, or the entry point is not a Backend.
-    """
-    known(name)
-    points = entry_points()
-    try:
-        loaded = points[name].load()
-    except Exception as error:  # the backend's code may raise anything
-        raise UserError(
-            f"the backend {name!r} ({points[name].value}) does not load: "
-            f"{one_line(error)}; fix or uninstall the package that brings it"
-        ) from error
-    if not isinstance(loaded, Backend) or loaded.name != name:
-        raise UserError(
-            f"the entry point {name!r} ({points[name].value}) is not a Backend of that name; "
-            "fix the package that brings it"
-        )
-    return loaded
+SERVICES = "simulator.services"
+BACKENDS = Table[Backend]("simulator.backends", "backend", lambda found: isinstance(found, Backend))
+backend = BACKENDS.__getitem__
+"""Imports one backend's module, but not its library."""
 
 
 def backends() -> list[Backend]:
     """Return every backend that loads, by name."""
     found = []
-    for name in entry_points():
+    for name in BACKENDS.names:
         with suppress(UserError):
             found.append(backend(name))
     return found
@@ -95,11 +44,6 @@ def serving(stage: str) -> list[Backend]:
     """
     points = (point.name.rpartition(".") for point in of_group(SERVICES))
     return [backend(name) for of, _, name in sorted(points) if of == stage]
-
-
-def package(name: str) -> str:
-    """Return the name and version of the package that provides a backend."""
-    return package_of(entry_points()[name])
 
 
 @contextmanager
@@ -118,7 +62,7 @@ def interrupted() -> Iterator[None]:
 def home(name: str) -> Home | None:
     """Return where a backend runs; None if it runs in this process."""
     found = environments.installed(name)
-    return Home(name, found.python, entry_points()[name].value) if found else None
+    return Home(name, found.python, BACKENDS.points[name].value) if found else None
 
 
 def versions(backend: Backend) -> dict[str, str | None]:
@@ -261,7 +205,7 @@ def hire(backend: Backend) -> Worker:
 
     It is started again as often as it dies, until :func:`dismiss`.
     """
-    place = Home(backend.name, sys.executable, entry_points()[backend.name].value)
+    place = Home(backend.name, sys.executable, BACKENDS.points[backend.name].value)
     worker = Worker(place, f"the decoder of {backend.name}", patience=None)
     _workers.append(worker)
     return worker
@@ -294,7 +238,7 @@ def _confined(backend: Backend, *writes: Path) -> Home:
     place = home(backend.name)
     python = place.python if place else sys.executable
     folders = tuple(os.path.abspath(one) for one in writes)
-    return Home(backend.name, python, entry_points()[backend.name].value, folders)
+    return Home(backend.name, python, BACKENDS.points[backend.name].value, folders)
 
 
 _workers: list[Worker] = []

@@ -44,12 +44,11 @@ def uninstall(monkeypatch, library):
 
 def forget():
     """Look again which packages there are."""
-    for known in (registry.entry_points, registry.backend, registry._worker):
-        known.cache_clear()
+    registry._worker.cache_clear()
     modality.forget()
     for table in (
-        CONDITIONS, EXECUTORS, EXPERIMENTS, IMPORTERS, LABELS, MODALITIES, MODEL_FORMATS,
-        PARTS, SOURCES, TASKS,
+        registry.BACKENDS, CONDITIONS, EXECUTORS, EXPERIMENTS, IMPORTERS, LABELS, MODALITIES,
+        MODEL_FORMATS, PARTS, SOURCES, TASKS,
     ):  # fmt: skip
         table.forget()
 

@@ -9,7 +9,7 @@ from simulator.entry_points import of_group
 def test_a_service_is_an_offer_of_the_backend_that_it_names():
     for point in of_group(registry.SERVICES):
         stage, _, name = point.name.rpartition(".")
-        assert point.value == registry.entry_points()[name].value
+        assert point.value == registry.BACKENDS.points[name].value
         assert registry.backend(name).of(stage), point.name
 
 

@@ -77,7 +77,7 @@ def serve():
     from simulator.report import page, terminal  # noqa: F401
     from simulator.report.sections.section import PARTS
 
-    for name in registry.entry_points():
+    for name in registry.BACKENDS.points:
         registry.backend(name)
     list(PARTS)
     gc.freeze()  # else a child copies every page that its collector looks at

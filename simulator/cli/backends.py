@@ -64,7 +64,7 @@ def _list(options: argparse.Namespace) -> int:
 
     from simulator import registry
 
-    rows = [_row(name) for name in registry.entry_points()]
+    rows = [_row(name) for name in registry.BACKENDS.points]
     if options.json:
         print(json.dumps(rows, indent=2))
         return cli.PASS
@@ -90,12 +90,12 @@ def _check(options: argparse.Namespace) -> int:
     from simulator.worker import environments
     from simulator.worker.home import Home
 
-    names = options.names or list(registry.entry_points())
+    names = options.names or list(registry.BACKENDS.points)
     table = common.table("backend", "version and device, or the problem")
     failed = False
     for name in names:
         backend = registry.backend(name)
-        here = Home(name, sys.executable, registry.entry_points()[name].value)
+        here = Home(name, sys.executable, registry.BACKENDS.points[name].value)
         found = environments.check(registry.home(name) or here)
         versions = ", ".join(version or "-" for version in found["versions"].values())
         failed |= found["problem"] is not None
@@ -130,7 +130,7 @@ def _install(options: argparse.Namespace) -> int:
     from simulator.worker import environments
 
     backend = registry.backend(options.name)
-    entry = registry.entry_points()[options.name].value
+    entry = registry.BACKENDS.points[options.name].value
     made = environments.install(backend, entry, options.python, print)
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     print(f"{options.name} runs in {made.python} ({versions or 'no library'})")
@@ -141,7 +141,7 @@ def _remove(options: argparse.Namespace) -> int:
     from simulator import registry
     from simulator.worker import environments
 
-    registry.known(options.name)
+    registry.BACKENDS.require(options.name)
     environments.remove(options.name)
     print(f"{options.name} runs in the simulator's own Python again")
     return cli.PASS

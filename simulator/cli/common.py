@@ -8,9 +8,8 @@ import sys
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from simulator.cli.exits import GATE_FAILED, PASS
 from simulator.errors import UserError
 from simulator.limits import SECONDS
 
@@ -18,52 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from simulator.results.checkpoints import Checkpoints
     from simulator.results.shared import Summary
     from simulator.spent import Mark
-
-S = TypeVar("S", bound="Summary")
-
-
-def gate(parser: argparse.ArgumentParser, example: str) -> None:
-    """Add the gate rules."""
-    parser.add_argument(
-        "--fail-on", action="append", default=[], metavar="RULE",
-        help=f'fail the gate if the rule holds, e.g. "{example}"; exit code 1; '
-        "simulate gate --list RUN names all figures",
-    )  # fmt: skip
-    parser.add_argument(
-        "--undecided", choices=("pass", "fail"), default="fail",
-        help="what a rule gives whose figure the samples do not give, such as a p99 of 100 "
-        "samples; default: fail",
-    )  # fmt: skip
-    allow_failed(parser)
-
-
-def allow_failed(parser: argparse.ArgumentParser) -> None:
-    """Add how many samples the deployment alone may fail on."""
-    parser.add_argument(
-        "--allow-failed", metavar="SHARE",
-        help="the share of samples on which the deployment alone may fail, e.g. 0.1%%; default: "
-        "one such sample fails the gate",
-    )  # fmt: skip
-
-
-def inputs(parser: argparse.ArgumentParser) -> None:
-    """Add the model, the data and its subset."""
-    add = parser.add_argument
-    add("--model", metavar="CARD", help="a model card (YAML); default: the built-in model")
-    add(
-        "--data", metavar="PATH",
-        help="a folder of samples, or a data card (YAML); default: the built-in images",
-    )  # fmt: skip
-    add(
-        "--example", metavar="NAME",
-        help="a built-in model and its samples, in place of --model: image (the default), text, "
-        "audio",
-    )  # fmt: skip
-    add("--limit", type=int, metavar="N", help="take a random subset of N images")
-    add("--seed", type=int, default=0, metavar="S", help="random seed; default 0")
 
 
 def exemplify(options: argparse.Namespace) -> None:
@@ -129,11 +84,6 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def verdict(summary: Summary | Checkpoints) -> int:
-    """Return the exit code of a finished run: that of its gate."""
-    return PASS if summary.gate.passed else GATE_FAILED
-
-
 def lead(summary: Summary, of: str = "") -> None:
     """Print the verdict, and the condition that every stack was under, if there was one.
 
@@ -155,20 +105,6 @@ def lead(summary: Summary, of: str = "") -> None:
         console().print(f"next: {escape(found.next)}", highlight=False, soft_wrap=True)
     if summary.under is not None:
         console().print(f"\nEvery stack is under {condition(summary.under)}.", highlight=False)
-
-
-def report(folder: Path, out: Path | None = None) -> Path:
-    """Write the report of a run; return its path."""
-    from simulator.report import page
-
-    return page.write(folder, out)
-
-
-def report_of(folder: Path) -> Path:
-    """Return where the report of a run is."""
-    from simulator.report.words import PAGE
-
-    return folder / PAGE
 
 
 def print_json(value: Any) -> None:

@@ -95,7 +95,7 @@ def _kinds() -> dict[str, Any]:
         "folder": shtab().DIRECTORY,
         "profile": _named("_simulate_profiles", load.names()),
         "suite": _named("_simulate_suites", builtin_suites()),
-        "backend": _named("_simulate_backends", registry.entry_points()),
+        "backend": _named("_simulate_backends", registry.BACKENDS.points),
     }
 
 

@@ -118,6 +118,8 @@ def show(
         form: ``text``, or one of the experiment's formats.
         table: of those that it has to choose from.
     """
+    from simulator.report.words import PAGE
+
     summaries = [one.summary for one in found]
     if as_json:
         common.print_json(summaries if experiment.several else summaries[0])
@@ -130,16 +132,18 @@ def show(
             _screen(experiment, [one], several=False)
     if form != "text" and not as_json:
         for one in found:
-            lines = [f"run: {one.folder}", f"report: {common.report_of(one.folder)}"]
+            lines = [f"run: {one.folder}", f"report: {one.folder / PAGE}"]
             print("\n".join([*experiment.notes(one.summary), *lines]), file=sys.stderr)
     passed = all(experiment.passed(summary) for summary in summaries)
     return PASS if passed else GATE_FAILED
 
 
 def _screen(experiment: Experiment[Any], found: Sequence[Result[Any]], several: bool) -> None:
+    from simulator.report.words import PAGE
+
     for one in found:
         common.lead(one.summary, one.summary.model if several else "")
     experiment.show(found, common.console())
     if experiment.reported:
         for one in found:
-            print(f"report: {common.report_of(one.folder)}")
+            print(f"report: {one.folder / PAGE}")

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from simulator import cli
 from simulator.cli import common
+from simulator.command import options as groups
+from simulator.command.parsing import add_options
 
 if TYPE_CHECKING:
     from simulator.analysis.gate import Rule
@@ -26,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("run", metavar="RUN", help="the folder of a finished run")
     add("--list", action="store_true", help="print every figure with its value")
     add("--json", action="store_true", help="print JSON")
-    common.gate(parser, "flip_rate.low > 5%%")
+    add_options(parser, groups.Gate)
 
 
 def run(options: argparse.Namespace) -> int:

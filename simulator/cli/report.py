@@ -35,13 +35,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
+    from simulator.report import page
+
     runs = [Path(one) for one in options.runs]
     if len(runs) > 1:
         place = Path(options.out) if options.out else runs[0].parent
         place.mkdir(parents=True, exist_ok=True)
         return compare(runs, place, options.json, options.allow_failed)
     out = Path(options.out) if options.out else None
-    print(f"report: {common.report(runs[0], out)}")
+    print(f"report: {page.write(runs[0], out)}")
     return cli.PASS
 
 
@@ -72,4 +74,4 @@ def compare(
     elif not quiet:
         show(found, common.console())
         print(f"report: {place / PAGE}")
-    return common.verdict(found)
+    return cli.PASS if found.gate.passed else cli.GATE_FAILED

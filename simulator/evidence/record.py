@@ -77,7 +77,7 @@ def gather(backend: Backend, path: Path, tell: Callable[[Finding], None]) -> Evi
             "simulator": str(machine.describe({})["versions"]["pipeline-simulator"]),
             "commit": checkout.commit(),
             "backend": backend.name,
-            "package": registry.package(backend.name),
+            "package": registry.BACKENDS.package(backend.name),
             "libraries": versions,
             "device": device,
             "drivers": drivers(),

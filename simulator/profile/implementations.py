@@ -72,7 +72,7 @@ class Choice:
             "stage": self.stage,
             "backend": self.backend.name,
             "options": {k: told[k] for k in sorted(told)},
-            "package": registry.package(self.backend.name),
+            "package": registry.BACKENDS.package(self.backend.name),
             "versions": registry.versions(self.backend),
         }
 

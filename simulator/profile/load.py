@@ -254,7 +254,7 @@ def _find_files(values: dict[str, Any], kind: str, origins: dict[Key, str]) -> N
 
 def _is_file(stage: str, backend: Any, name: str) -> bool:
     """Whether a backend takes a field for the path of a file."""
-    if not isinstance(backend, str) or backend not in registry.entry_points():
+    if not isinstance(backend, str) or backend not in registry.BACKENDS.points:
         return False
     offers = registry.backend(backend).of(stage)
     return any(isinstance(offer.options.get(name), File) for offer in offers)

@@ -71,7 +71,7 @@ def prove(backend: Backend, workshop: Workshop | None = None) -> Iterator[Findin
 def registered() -> list[Backend]:
     """Return every backend whose module loads; others cannot help."""
     found = []
-    for name in registry.entry_points():
+    for name in registry.BACKENDS.points:
         with suppress(Exception):
             found.append(registry.backend(name))
     return found

@@ -53,8 +53,7 @@ def vendor(tmp_path, monkeypatch, cache):
 
     def forget():
         sys.modules.pop("vendor_adapter", None)
-        registry.entry_points.cache_clear()
-        registry.backend.cache_clear()
+        registry.BACKENDS.forget()
 
     yield install
     forget()
@@ -70,7 +69,7 @@ def test_every_entry_point_has_a_row(capsys):
     assert main(["backends", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
 
-    assert [r["name"] for r in rows] == list(registry.entry_points())
+    assert [r["name"] for r in rows] == list(registry.BACKENDS.points)
     assert all(r["device"] or r["problem"] for r in rows)
 
 

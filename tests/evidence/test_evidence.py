@@ -65,7 +65,7 @@ def wrong(tmp_path_factory):
 def installed(patched):
     """The wrong resizer as a backend of a package that is installed."""
     patched.setattr(registry, "backend", lambda name: WRONG)
-    patched.setattr(registry, "package", lambda name: "constant 1.0")
+    patched.setattr(registry.BACKENDS, "package", lambda name: "constant 1.0")
 
 
 def rewritten(path, target, changes, *, digests=True):

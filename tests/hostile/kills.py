@@ -52,7 +52,7 @@ def answers(folder):
 
 def main():
     """Kill, resume and compare, as often as was asked."""
-    for name in registry.entry_points():
+    for name in registry.BACKENDS.points:
         registry.backend(name)
     list(PARTS)
     gc.freeze()  # else a child copies every page that its collector looks at

@@ -13,7 +13,6 @@ from command_lines import BGR, COMMANDS, PAIR
 from made_pairs import pair
 
 from simulator import cli, compare
-from simulator.cli import common
 from simulator.command.options import Progress
 from simulator.errors import RunError
 from simulator.report import page
@@ -222,7 +221,7 @@ def test_a_run_that_replaces_another_takes_its_report_away(card, data, cache, tm
     out = tmp_path / "run"
     inputs = {"model": card, "data": data, "out": out}
     compare("pillow_fp32", "pillow_fp32", **inputs)
-    common.report(out)
+    page.write(out)
     assert (out / "report.html").is_file()
 
     with pytest.raises(KeyboardInterrupt):
@@ -230,7 +229,7 @@ def test_a_run_that_replaces_another_takes_its_report_away(card, data, cache, tm
 
     assert not (out / "report.html").exists()
     with pytest.raises(RunError, match="the run is interrupted, not complete"):
-        common.report(out)
+        page.write(out)
 
 
 def test_a_run_that_was_resumed_has_a_report(card, data, cache, tmp_path, said):

@@ -84,4 +84,4 @@ def test_what_is_not_here_says_so_in_a_line(name):
 
 
 def test_every_backend_is_accounted_for():
-    assert {*PROVED, *ELSEWHERE, *NOTHING_TO_PROVE} == set(registry.entry_points())
+    assert {*PROVED, *ELSEWHERE, *NOTHING_TO_PROVE} == set(registry.BACKENDS.points)

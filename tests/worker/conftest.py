@@ -9,8 +9,7 @@ from simulator import registry
 
 
 def forget():
-    registry.entry_points.cache_clear()
-    registry.backend.cache_clear()
+    registry.BACKENDS.forget()
     registry._worker.cache_clear()
 
 

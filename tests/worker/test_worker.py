@@ -216,7 +216,7 @@ def test_a_stack_in_workers_gives_the_bits_of_one_in_this_process(cache, tmp_pat
 
     here = digests("here")
     for name in ("onnxruntime", "opencv"):
-        entry = registry.entry_points()[name].value
+        entry = registry.BACKENDS.points[name].value
         environments.install(registry.backend(name), entry, sys.executable, lambda line: None)
     there = digests("there")
     manifest = json.loads((tmp_path / "there" / "manifest.json").read_text())

@@ -121,6 +121,7 @@ class Table:
         figures: columns from this one on stand to the right; by default from the first with a unit.
         marked: numbers of the rows that are to be seen first.
         folded: whether a page shows only its title at first.
+        breaks: numbers of the rows below which the screen has a line.
     """
 
     columns: Sequence[Column | str]
@@ -129,6 +130,7 @@ class Table:
     figures: int | None = None
     marked: frozenset[int] = frozenset()
     folded: bool = False
+    breaks: frozenset[int] = frozenset()
 
     @property
     def heads(self) -> list[Column]:
@@ -223,7 +225,8 @@ def screen(table: Table, split: str = "") -> Fitted:
     found = Fitted(*map(escape, table.titles), title=escape(table.title), right=table.right)
     for at, line in enumerate(table.lines()):
         cells_of = (escape(cell.replace(split, "\n") if split else cell) for cell in line)
-        found.add_row(*cells_of, style="bold" if at in table.marked else None)
+        style = "bold" if at in table.marked else None
+        found.add_row(*cells_of, style=style, end_section=at in table.breaks)
     return found
 
 

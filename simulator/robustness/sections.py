@@ -9,14 +9,19 @@ import numpy as np
 from simulator.report import charts
 from simulator.report.charts import Trace
 from simulator.report.reading import Run
-from simulator.report.sections.section import Panel, Picture, Section, Table, part
+from simulator.report.sections.section import Panel, Picture, Section, part
 from simulator.report.sections.style import Look, figure, looks, text
-from simulator.report.words import dropped, ends, is_significant, points, share, title
+from simulator.report.table import Column
+from simulator.report.words import dropped, share, title
+from simulator.report.words import figure as number
 from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.results.suites import AdjustedEffect
-from simulator.robustness import words
-from simulator.robustness.screen import number
-from simulator.robustness.words import own_pipeline
+from simulator.robustness.rows import KINDS, Row, differences, rows_of, value
+from simulator.robustness.rows import attacked as attacked_rows
+from simulator.robustness.screen import not_carried, own_pipelines
+from simulator.robustness.tables import CONDITION, DIFFERENCE, STACK, chosen, noise
+from simulator.robustness.tables import cells as cell_table
+from simulator.typed import Unit
 
 ROOM = 900_000
 """Bytes of pictures in the page."""
@@ -28,7 +33,7 @@ def cells(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, RobustnessSummary) or summary.early is None:
         return None
-    first, (head, *rows) = next(iter(summary.stacks)), words.cells(summary)
+    first = next(iter(summary.stacks))
     return Section(
         "cells",
         "Each stack under each condition",
@@ -38,7 +43,7 @@ def cells(run: Run) -> Section | None:
             "compared."
         ],
         notes=dropped(summary.early, summary.sample_unit),
-        tables=[Table(head, rows, f"Every stack and condition, against {first}", 1)],
+        tables=[cell_table(summary)],
     )
 
 
@@ -60,15 +65,8 @@ def interactions(run: Run) -> Section | None:
         showlegend=len(traces) > 1,
     )  # fmt: skip
     drawn.update_yaxes(type="category", autorange="reversed")
-    rows = [
-        [
-            side, name, points(one), ends(one.ci95),
-            "yes" if is_significant(one) else "no", share(summary.flips[side][name], 1),
-        ]
-        for side, by in summary.interaction.items()
-        for name, one in by.items()
-    ]  # fmt: skip
-    head = ["stack", "condition", "points", "95 % interval", "beyond chance", "answers differ"]
+    rows = [row for row in rows_of(summary) if "interaction" in row and "flips" in row]
+    columns = {**DIFFERENCE, "flips": Column("answers that differ, %", Unit.SHARE)}
     return Section(
         "interactions",
         f"Condition and stack: change of {metric} less that of {first}, points",
@@ -78,7 +76,7 @@ def interactions(run: Run) -> Section | None:
             f"correction over {summary.family} tests."
         ],
         panels=[Panel(drawn)],
-        tables=[Table(head, rows, "How much more each condition moves the metric", 2)],
+        tables=[chosen(rows, columns, "How much more each condition moves the metric")],
     )
 
 
@@ -89,11 +87,6 @@ def against(run: Run) -> Section | None:
     if not isinstance(summary, RobustnessSummary) or summary.against is None:
         return None
     metric, found = title(summary.task, summary.metric), summary.against
-    rows = [
-        [side, name, points(one), ends(one.ci95), "yes" if is_significant(one) else "no"]
-        for side, by in found.interaction.items()
-        for name, one in (*by.items(), ("mean over conditions", found.mean_interaction[side]))
-    ]  # fmt: skip
     return Section(
         "against",
         f"{summary.model} and {found.model}",
@@ -104,8 +97,9 @@ def against(run: Run) -> Section | None:
             "condition. Below 0: more is lost. Beyond chance: p below 0.05 after Holm's correction "
             f"over {found.family} tests, the means by themselves."
         ],
-        tables=[Table(["stack", "condition", "points", "95 % interval", "beyond chance"], rows,
-                      "Each condition against the reference model", 2)],
+        tables=[chosen(
+            differences(found), DIFFERENCE, "Each condition against the reference model"
+        )],
     )  # fmt: skip
 
 
@@ -128,25 +122,19 @@ def sequences(run: Run) -> Section | None:
     )
     drawn.update_yaxes(type="category", autorange="reversed")
     drawn.update_xaxes(rangemode="tozero")
-    rows = [
-        [
-            side, name, share(fp.value, 2), ends(fp.ci95), _share(stack.fr[name]),
-            number(stack.ut5d[name]), _share(stack.t5d[name]), points(more),
-            "–" if more is None else ends(more.ci95),
-            "–" if more is None else "yes" if is_significant(more) else "no",
-        ]
-        for side, stack in known.items()
-        for name, fp in stack.fp.items()
-        if fp is not None
-        for more in [found.interaction.get(side, {}).get(name)]
-    ]  # fmt: skip
+    rows = [row for row in _converged(summary) if "FP" in row]
     means = [
-        f"{side}: mFP {_share(stack.mfp, 2)}, mFR {_share(stack.mfr)}, muT5D "
-        f"{number(stack.mut5d)}, mT5D {_share(stack.mt5d)}."
+        f"{side}: mFP {share(value(stack.mfp), 2)}, mFR {share(value(stack.mfr), 1)}, muT5D "
+        f"{number(value(stack.mut5d), '.2f')}, mT5D {share(value(stack.mt5d), 1)}."
         for side, stack in known.items()
     ]
-    head = ["stack", "sequence", "FP", "95 % interval, points", "FR", "uT5D", "T5D",
-            f"FP more than {first}, points"]  # fmt: skip
+    columns = {
+        "stack": STACK, "condition": Column("sequence"), "FP": Column("FP, %", Unit.SHARE),
+        "FP_ends": Column("95 % interval, points"), "FR": Column("FR, %", Unit.RATIO),
+        "uT5D": Column("uT5D", Unit.NUMBER), "T5D": Column("T5D, %", Unit.RATIO),
+        **DIFFERENCE,
+        "interaction": Column(f"FP more than {first}, points", Unit.POINTS),
+    }  # fmt: skip
     return Section(
         "sequences",
         "Answers that flip from frame to frame",
@@ -158,7 +146,7 @@ def sequences(run: Run) -> Section | None:
             f"moves with a frame before. Beyond chance: Holm over {found.family} tests.",
         ],
         panels=[Panel(drawn)],
-        tables=[Table([*head, "95 % interval", "beyond chance"], rows, "Every sequence", 2)],
+        tables=[chosen(rows, columns, "Every sequence")],
     )
 
 
@@ -189,25 +177,21 @@ def curves(run: Run) -> Section | None:
         drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
         drawn.update_xaxes(dtick=1)
         panels.append(Panel(drawn, f"{name} ({row.category})"))
-    rows = [
-        [
-            side, name, share(stack.clean.value, 2),
-            " ".join(share(value, 1) for value in stack.levels[name]),
-            *(_share(stack[kind][name]) for kind in ("NR", "NCI", "CE", "relative_CE")),
-        ]
-        for side, stack in summary.stacks.items()
-        if side not in summary.nc
-        for name in summary.rows
-    ]  # fmt: skip
     error = ("CD", "rCD") if summary.metric == "mIoU" else ("CE", "relative CE")
-    head = ["stack", "condition", "clean", "at each severity", "NR", "NCI", *error]
+    titles = dict(zip(KINDS, ("NR", "NCI", *error), strict=True))
+    columns = {
+        "stack": STACK, "condition": CONDITION, "clean": Column("clean, %", Unit.SHARE),
+        "severities": Column("at each severity", Unit.SHARE),
+        **{kind: Column(f"{name}, %", Unit.SHARE) for kind, name in titles.items()},
+    }  # fmt: skip
+    rows = [row for row in _converged(summary) if "NR" in row]
     return Section(
         "curves",
         f"{metric[:1].upper()}{metric[1:]} by severity",
         "How fast does quality fall as a condition gets worse?",
         [f"{error[0]} is relative to {summary.reference}; conditions act at: {summary.where}."],
         panels=panels,
-        tables=[Table(head, rows, "Every condition on every stack", 2)],
+        tables=[chosen(rows, columns, "Every condition on every stack")],
     )
 
 
@@ -218,35 +202,14 @@ def attacked(run: Run) -> Section | None:
     if not isinstance(summary, RobustnessSummary) or summary.attacks is None:
         return None
     attacks = summary.attacks
-    rows = [
-        [
-            side, level.text, _share(stack.unattacked[name]),
-            *(_share(stack[kind][name][str(at + 1)]) for kind in kinds),
-            *(share(own[field][at], 1) for field in ("exact", "rounded")),
-        ]
-        for side, stack in attacks.stacks.items()
-        if side not in summary.nc
-        for kinds in [("AR", "AR_clean_correct", "AAI")]
-        for name, own in attacks.model.items()
-        for at, level in enumerate(summary.rows[name].levels)
-    ]  # fmt: skip
-    worst = [
-        [side, name, at, _share(one)]
-        for side, stack in attacks.stacks.items()
-        if side not in summary.nc
-        for name, budgets in stack.wcar.items()
-        for at, one in budgets.items()
-    ]
-    head = [
-        "stack",
-        "attack",
-        "unattacked",
-        "AR",
-        "AR of clean correct",
-        "AAI",
-        "model, float",
-        "model, rounded",
-    ]
+    titles = {
+        "unattacked": "unattacked", "AR": "AR", "AR_clean_correct": "AR of clean correct",
+        "AAI": "AAI", "exact": "model, float", "rounded": "model, rounded",
+    }  # fmt: skip
+    figures = {name: Column(f"{words}, %", Unit.SHARE) for name, words in titles.items()}
+    rows = [row for row in attacked_rows(summary) if row["stack"] not in summary.nc]
+    worst = [row for row in _converged(summary) if "WCAR" in row]
+    category = {"stack": STACK, "category": Column("category"), "condition": Column("budget")}
     return Section(
         "attacked",
         "What attacks leave",
@@ -257,12 +220,17 @@ def attacked(run: Run) -> Section | None:
             "an image that is correct unattacked and under every attack of one budget. Unattacked: "
             "the same file, resized and saved likewise, with the clean pixels."
         ],
-        notes=list(words.not_carried(attacks)),
+        notes=list(not_carried(attacks)),
         tables=[
-            Table(head, rows, "Every attack on every stack", 2),
-            Table(["stack", "category", "budget", "WCAR"], worst, "The worst case", 2),
+            chosen(
+                rows, {"stack": STACK, "condition": Column("attack"), **figures},
+                "Every attack on every stack",
+            ),
+            chosen(
+                worst, {**category, "WCAR": Column("WCAR, %", Unit.SHARE)}, "The worst case"
+            ),
         ],
-    )
+    )  # fmt: skip
 
 
 @part(order=26)
@@ -271,38 +239,24 @@ def system_noise(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, RobustnessSummary) or summary.system_noise is None:
         return None
-    found = {
-        side: stack for side, stack in summary.system_noise.stacks.items() if side not in summary.nc
-    }
-    metric = title(summary.task, summary.metric)
-    rows = [
-        [side, *(_share(one, 2) for one in (stack.mean_sr, stack.sni, stack.std))]
-        for side, stack in found.items()
-    ]
-    options = [
-        [side, name, _share(one, 2), "yes" if name in stack.same else "no"]
-        for side, stack in found.items()
-        for name, one in stack.sr.items()
-    ]
+    found, metric = summary.system_noise, title(summary.task, summary.metric)
     out = [
         f"{side}: {name} is left out: {why}"
-        for side, stack in found.items()
+        for side, stack in found.stacks.items()
         for name, why in stack.left_out.items()
+        if side not in summary.nc
     ]
     return Section(
         "system-noise",
         "System noise: other decoders and resizers",
         f"How much {metric} does another preparation of clean {summary.sample_unit}s cost?",
         [
-            f"SR is {metric} with an option of {summary.system_noise.suite}, SNI the share of the "
-            "stack's own that is lost on average, std the standard deviation over options (n - 1). "
-            f"{own_pipeline(summary.system_noise)}"
+            f"SR is {metric} with an option of {found.suite}, SNI the share of the stack's own "
+            "that is lost on average, std the standard deviation over options (n - 1).",
+            *own_pipelines(found),
         ],
         notes=out,
-        tables=[
-            Table(["stack", "mean SR", "SNI", "std"], rows, "Each stack", 1),
-            Table(["stack", "option", "SR", "the stack itself"], options, "Each option", 2),
-        ],
+        tables=[noise(summary, found)],
     )
 
 
@@ -349,6 +303,5 @@ def _dots(
     )  # fmt: skip
 
 
-def _share(figure: object, digits: int = 1) -> str:
-    value = getattr(figure, "value", None)
-    return share(value, digits)
+def _converged(summary: RobustnessSummary) -> list[Row]:
+    return [row for row in rows_of(summary) if row["stack"] not in summary.nc]

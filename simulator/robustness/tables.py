@@ -1,27 +1,182 @@
-"""The tables of robustness papers: a row per model and stack, a column per condition."""
+"""The tables of a robustness run, for the screen, the page and documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from simulator.report.table import FORMS, Cell, Column, Table
-from simulator.results.robustness import Figure, RobustnessSummary
-from simulator.results.suites import AdjustedEffect
+from simulator.report.words import ends, moved, run_on, share, title, turned
+from simulator.results.robustness import (
+    AgainstModel,
+    Attacks,
+    RobustnessSummary,
+    Sequences,
+    SystemNoise,
+)
 from simulator.robustness import robustmq
-from simulator.robustness.words import NC
-from simulator.robustness.words import cells as cells_of
-from simulator.typed import Unit
+from simulator.robustness.robustmq import Path, figure, worst_cases
+from simulator.robustness.rows import KINDS, Row, attacked, clean, differences, rows_of, value
+from simulator.typed import Typed, Unit
 
-_MEANS = ("mFP", "mFR", "muT5D", "mT5D")
-Make = Callable[[Sequence[RobustnessSummary]], Table]
-KINDS = ("NR", "NCI", "CE", "relative_CE")
-COLUMNS = (
+Line = Sequence[Cell]
+CSV = (
     "model", "stack", "category", "condition", "clean", "levels", *KINDS,
     *(f"{name}{end}" for name in ("interaction", "FP", "WCAR", "SR")
       for end in ("", "_low", "_high")),
     "p_holm", "FR", "uT5D", "T5D",
 )  # fmt: skip
 """Of the CSV; a cell is empty where a row has no such figure."""
+STACK, CONDITION = Column("stack"), Column("condition")
+DIFFERENCE = {
+    "stack": STACK, "condition": CONDITION, "interaction": Column("points", Unit.POINTS),
+    "interaction_ends": Column("95 % interval"), "beyond": Column("beyond chance"),
+}  # fmt: skip
+"""Columns of how much more a condition does to a stack."""
+
+
+def chosen(rows: Iterable[Row], columns: Mapping[str, Column], title: str) -> Table:
+    """Return some figures of some rows as columns."""
+    cells = [[row.get(name) for name in columns] for row in rows]
+    return Table(list(columns.values()), cells, title)
+
+
+def pivot(
+    rows: Iterable[Row],
+    figure: str,
+    title: str,
+    first: str = "condition",
+    unit: Unit = Unit.SHARE,
+    above: Sequence[Line] = (),
+    below: Sequence[Line] = (),
+) -> Table:
+    """Return one figure with conditions as rows and stacks as columns, category by category.
+
+    Args:
+        rows: those without the figure are left out.
+        figure: its name.
+        title: of the table.
+        first: what a row is.
+        unit: of the figure.
+        above: rows before them: the clean figure.
+        below: rows behind them: means.
+    """
+    found: dict[tuple[Cell, Cell], dict[Cell, Cell]] = {}
+    for row in rows:
+        if figure in row:
+            key = row.get("category", ""), row["condition"]
+            found.setdefault(key, {})[row["stack"]] = row[figure]
+    sides = list(dict.fromkeys(side for by in found.values() for side in by))
+    lines: list[Line] = [[name, *map(by.get, sides)] for (_, name), by in found.items()]
+    begin = [at for at, (one, other) in enumerate(pairwise(found), 1) if one[0] != other[0]]
+    breaks = frozenset(len(above) + at - 1 for at in (0, *begin, len(lines)))
+    columns = [Column(first), *(Column(f"{side}", unit) for side in sides)]
+    return Table(columns, [*above, *lines, *below], title, breaks=breaks)
+
+
+def conditions(summary: RobustnessSummary) -> Table:
+    """Return NR of each condition, and the means."""
+    metric = title(summary.task, summary.metric)
+    ce, relative = ("mCD", "mrCD") if summary.metric == "mIoU" else ("mCE", "relative mCE")
+    means = {"mean": "mNR", "mNCI": "mNCI", ce: "mCE", relative: "relative_mCE"}
+    return pivot(
+        rows_of(summary),
+        "NR",
+        f"{summary.suite}: {metric} in %, mean over severities; {run_on(summary)}",
+        above=[["clean", *(clean(summary, side) for side in summary.stacks)]],
+        below=[_across(summary.stacks, field, name) for name, field in means.items()],
+    )
+
+
+def more(
+    found: RobustnessSummary | AgainstModel | Sequences, heading: str, first: str = "condition"
+) -> Table:
+    """Return how much more each condition does to the stacks; of one stack with its interval."""
+    rows = differences(found)
+    table = pivot(rows, "marked", heading, first)
+    if len(found.interaction) > 1:
+        return table
+    lines = [[*line, row["interaction_ends"]] for line, row in zip(table.rows, rows, strict=True)]
+    columns = [*table.columns, Column("95 % interval", Unit.POINTS)]
+    return Table(columns, lines, heading, breaks=table.breaks)
+
+
+def attacks(summary: RobustnessSummary, found: Attacks) -> Table:
+    """Return what each budget leaves: of the attacked model itself, and of each stack."""
+    first, *_ = stacks = list(found.stacks.values())
+    below: list[Line] = [
+        [f"{name} unattacked", "", *(value(one.unattacked[name]) for one in stacks)]
+        for name in found.model
+    ]
+    below += [
+        [f"WCAR {name} {at}", "", *(value(one.wcar[name][at]) for one in stacks)]
+        for name, budgets in first.wcar.items()
+        for at in budgets
+    ]
+    own = {
+        level.text: f"{100 * one.exact[at]:.1f} > {100 * one.rounded[at]:.1f}"
+        for name, one in found.model.items()
+        for at, level in enumerate(summary.rows[name].levels)
+    }
+    heading = "Under attack, right in % for each budget; model: in float > after rounding"
+    table = pivot(attacked(summary), "AR", heading)
+    lines: list[Line] = [[name, own[f"{name}"], *cells] for name, *cells in table.rows]
+    columns = [table.columns[0], Column("model", Unit.SHARE), *table.columns[1:]]
+    return Table(columns, [*lines, *below], heading, breaks=frozenset({len(lines) - 1}))
+
+
+def flips(summary: RobustnessSummary, found: Sequences) -> list[Table]:
+    """Return how often answers flip, how far lists of classes move, and how much more they flip."""
+    rows = [row for row in rows_of(summary) if row["category"] == "sequence"]
+    below = [_across(found.stacks, name) for name in ("mFP", "mFR")]
+    run = ""
+    if not summary.rows:
+        run = f"; {run_on(summary)}"
+        metric = f"clean {title(summary.task, summary.metric)}"
+        below.append([metric, *(clean(summary, side) for side in found.stacks)])
+    heading = f"{summary.suite}: answers that flip from frame to frame, in %{run}"
+    tables = [pivot(rows, "FP", heading, "sequence", below=below)]
+    if any(one.mut5d for one in found.stacks.values()):
+        percent = [100 * one.mt5d.value if one.mt5d else None for one in found.stacks.values()]
+        tables.append(pivot(
+            rows, "uT5D", "uT5D: how far the five best classes move (0: none, 15: all go)",
+            "sequence", Unit.NUMBER,
+            below=[_across(found.stacks, "muT5D"), ["mT5D, %", *percent]],
+        ))  # fmt: skip
+    if found.interaction:
+        than = f"Points of answers that flip more than {next(iter(found.stacks))}'s"
+        tables.append(more(found, f"{than} (positive: more)", "sequence"))
+    return tables
+
+
+def noise(summary: RobustnessSummary, found: SystemNoise) -> Table:
+    """Return SR of each option, then RobustMQ's figures over all options."""
+    metric = title(summary.task, summary.metric)
+    heading = f"System noise ({found.suite}): {metric} in %, clean"
+    names = {"mean SR": "mean_SR", "SNI": "SNI", "std": "std"}
+    below = [_across(found.stacks, field, name) for name, field in names.items()]
+    return pivot(rows_of(summary), "SR", heading, "option", below=below)
+
+
+def _across(stacks: Mapping[str, Typed], field: str, name: str = "") -> Line:
+    """A row with one figure of each stack."""
+    return [name or field, *(value(stack[field]) for stack in stacks.values())]
+
+
+def cells(summary: RobustnessSummary) -> Table:
+    """Return a row for each stack and condition of a run that dropped some: there are no means."""
+    metric = title(summary.task, summary.metric)
+    head = ("change, points", "95 % interval", "flips", "flip rate", "n")
+    rows = [
+        [
+            name, one[summary.metric], moved(one.drop), ends(turned(one.drop_ci95)),
+            f"{one.flips:,} of {one.units:,}", share(one.flip_rate, 2), one.samples,
+        ]
+        for name, one in summary.cells.items()
+    ]  # fmt: skip
+    figures = [Column(f"{metric} %", Unit.SHARE), *(Column(one, Unit.COUNT) for one in head)]
+    than = f"against {next(iter(summary.stacks))} under the same condition"
+    return Table([Column("cell"), *figures], rows, f"{summary.suite}: {than}; {run_on(summary)}")
 
 
 def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> str:
@@ -29,133 +184,51 @@ def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> st
 
     Args:
         summaries: one for each model, of one suite.
-        form: ``markdown``, ``latex`` or ``csv``.
+        form: ``markdown``, ``latex`` or ``csv``, which has every figure.
         table: ``conditions`` or ``robustmq``.
     """
-    shown, whole = TABLES[table]
     if any(summary.early for summary in summaries):
-        shown = whole = _cells
-    return FORMS[form]((whole if form == "csv" else shown)(summaries))
-
-
-def _cells(summaries: Sequence[RobustnessSummary]) -> Table:
-    """A row for each stack and condition of runs that dropped some: there are no means."""
-    first, *others = cells_of(summaries[0])[0]
-    rows = [[one.model, *row] for one in summaries for row in cells_of(one)[1:]]
-    columns = [Column("model"), Column(first), *(Column(name, Unit.NUMBER) for name in others)]
-    return Table(columns, rows)
+        made = [cells(one) for one in summaries]
+        rows: list[Line] = [
+            [summary.model, *row]
+            for summary, one in zip(summaries, made, strict=True)
+            for row in one.rows
+        ]
+        return FORMS[form](Table([Column("model"), *made[0].columns], rows))
+    if table == "robustmq":
+        return FORMS[form](
+            robustmq.with_ends(summaries) if form == "csv" else robustmq.table(summaries)
+        )
+    return FORMS[form](_every_row(summaries) if form == "csv" else _papers(summaries))
 
 
 def _every_row(summaries: Sequence[RobustnessSummary]) -> Table:
-    """A row per model, stack and condition, with every figure.
-
-    WCAR has a row for each budget of a category of attacks, and system noise one for each option.
-    """
-    rows = []
-    for summary in summaries:
-        for side in summary.stacks:
-            common = {"model": summary.model, "stack": side, "clean": _clean(summary, side)}
-            for row in _every(summary, side):
-                whole = common | row
-                rows.append([whole.get(name) for name in COLUMNS])
-    return Table([*map(Column, COLUMNS)], rows)
+    rows = (row for summary in summaries for row in rows_of(summary))
+    return chosen(rows, {name: Column(name) for name in CSV}, "")
 
 
-def _every(summary: RobustnessSummary, side: str) -> Iterator[dict[str, Cell]]:
-    """The rows of a stack: conditions, sequences, WCAR, system noise."""
-    stack = summary.stacks[side]
-    for name, row in summary.rows.items():
-        yield {
-            "category": row.category, "condition": name,
-            "levels": " ".join(f"{value:.6g}" for value in stack.levels[name]),
-            **{kind: _value(stack[kind][name]) for kind in KINDS},
-            **_more(summary.interaction.get(side, {}).get(name)),
-        }  # fmt: skip
-    if summary.sequences is not None:
-        own = summary.sequences.stacks[side]
-        for name, fp in own.fp.items():
-            yield {
-                "category": "sequence", "condition": name, "FR": _value(own.fr[name]),
-                "uT5D": _value(own.ut5d[name]), "T5D": _value(own.t5d[name]),
-                **_ends("FP", fp),
-                **_more(summary.sequences.interaction.get(side, {}).get(name)),
-            }  # fmt: skip
-    if summary.attacks is not None:
-        for category, budgets in summary.attacks.stacks[side].wcar.items():
-            for budget, one in budgets.items():
-                yield {"category": category, "condition": f"budget {budget}", **_ends("WCAR", one)}
-    if summary.system_noise is not None:
-        for name, one in summary.system_noise.stacks[side].sr.items():
-            yield {"category": "system noise", "condition": name, **_ends("SR", one)}
-
-
-def _more(own: AdjustedEffect | None) -> dict[str, Cell]:
-    """How much more a condition does to a stack than to the first one."""
-    if own is None:
-        return {}
-    return {**_ends("interaction", own), "p_holm": own.p_holm}
-
-
-def _ends(name: str, one: Figure | AdjustedEffect | None) -> dict[str, Cell]:
-    if one is None:
-        return {}
-    low, high = one.ci95
-    return {name: one.value, f"{name}_low": low, f"{name}_high": high}
-
-
-def _rows(summaries: Sequence[RobustnessSummary]) -> Table:
+def _papers(summaries: Sequence[RobustnessSummary]) -> Table:
     """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it.
 
     Then the share of answers in % that flip from frame to frame of each sequence, and how far the
     five best classes move, 0 to 15.
     """
-    names, sequences = list(summaries[0].rows), summaries[0].sequences
-    mce = "mCD" if summaries[0].metric == "mIoU" else "mCE"
-    averages = ["mNR", "mNCI", mce, f"relative {mce}"] if names else []
-    flips = [*(f"FP {name}" for name in sequences.rows), *_MEANS] if sequences else []
-    titles = ["clean", *names, *averages, *flips, *_worst(summaries[0])]
-    figures = [Column(one, Unit.NUMBER if one == "muT5D" else Unit.SHARE) for one in titles]
-    return Table(
-        [Column("model"), Column("stack"), *figures],
-        [
-            [summary.model, side, _clean(summary, side), *map(_value, _row(summary, side))]
-            for summary in summaries
-            for side in summary.stacks
-        ],
-    )
-
-
-def _row(summary: RobustnessSummary, side: str) -> Iterator[Figure | None]:
-    """The figures of a stack, in the order of the columns."""
-    stack = summary.stacks[side]
-    yield from (stack.nr[name] for name in summary.rows)
-    if summary.rows:
-        yield from (stack.mnr, stack.mnci, stack.mce, stack.relative_mce)
-    if summary.sequences:
-        own = summary.sequences.stacks[side]
-        yield from (*own.fp.values(), own.mfp, own.mfr, own.mut5d, own.mt5d)
-    if summary.attacks is not None:
-        for by in summary.attacks.stacks[side].wcar.values():
-            yield from by.values()
-
-
-def _worst(summary: RobustnessSummary) -> list[str]:
-    """The titles of WCAR, one for each budget of each category of attacks."""
-    if summary.attacks is None:
-        return []
-    by = next(iter(summary.attacks.stacks.values())).wcar
-    return [f"WCAR {name} {at}" for name, budgets in by.items() for at in budgets]
-
-
-def _clean(summary: RobustnessSummary, side: str) -> Cell:
-    return NC if side in summary.nc else summary.stacks[side].clean.value
-
-
-def _value(figure: Figure | None) -> float | None:
-    return None if figure is None else figure.value
-
-
-TABLES: Mapping[str, tuple[Make, Make]] = {
-    "conditions": (_rows, _every_row), "robustmq": (robustmq.table, robustmq.with_ends),
-}  # fmt: skip
-"""By the name of the table: as it is in the paper, and with every figure, for CSV."""
+    first = summaries[0]
+    mce = "mCD" if first.metric == "mIoU" else "mCE"
+    found: dict[str, Path] = {name: ("", "NR", name) for name in first.rows}
+    if first.rows:
+        found |= {"mNR": ("", "mNR"), "mNCI": ("", "mNCI"), mce: ("", "mCE"),
+                  f"relative {mce}": ("", "relative_mCE")}  # fmt: skip
+    if first.sequences:
+        found |= {f"FP {name}": ("sequences", "FP", name) for name in first.sequences.rows}
+        found |= {name: ("sequences", name) for name in ("mFP", "mFR", "muT5D", "mT5D")}
+    found |= worst_cases(first, "WCAR {} {}")
+    rows = [
+        [summary.model, side, clean(summary, side),
+         *(value(figure(summary, side, path)) for path in found.values())]
+        for summary in summaries
+        for side in summary.stacks
+    ]  # fmt: skip
+    units = {name: Unit.NUMBER if name == "muT5D" else Unit.SHARE for name in ("clean", *found)}
+    columns = [Column("model"), STACK, *(Column(name, unit) for name, unit in units.items())]
+    return Table(columns, rows)

@@ -257,7 +257,7 @@ def test_screen_and_report_show_them(moving, capsys, monkeypatch):
     assert line.split()[-1] == far
     text = page.write(moving.folder).read_text()
     assert "Answers that flip from frame to frame" in text
-    assert f"{pan}%" in text and f">{far}<" in text
+    assert f">{pan}<" in text and f">{far}<" in text
 
 
 def test_gate_rules_name_flip_probabilities(moving):

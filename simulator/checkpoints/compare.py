@@ -14,7 +14,7 @@ from simulator.report import page
 from simulator.report.sections.head import Head, outcomes
 from simulator.report.sections.section import Badge
 from simulator.report.verdict import NOT_OK
-from simulator.report.words import failures, title
+from simulator.report.words import count, failures, title
 from simulator.results.checkpoints import Checkpoints
 from simulator.results.json_text import write_json
 from simulator.results.read import read_run
@@ -90,15 +90,19 @@ def write(found: Checkpoints, out: Path) -> Path:
     except OSError as error:
         raise RunError(f"{out / JSON}: cannot be written: {error.strerror or error}") from error
     manifest = read_run(Path(found.checkpoints[0].run))[0]
-    origin = page.Origin(
+    made = page.Page(
+        _head(found),
+        sections(found, out),
         manifest.machine,
-        manifest.created,
-        [f"{count.checkpoints} of {name}" for name, count in found.recipes.items()],
+        str(manifest.created),
+        [
+            count(found.samples, found.sample_unit),
+            *(f"{recipe.checkpoints} of {name}" for name, recipe in found.recipes.items()),
+        ],
+        [f"fails: {line}" for line in failures(found)],
         numbers=JSON,
     )
-    parts = sections(found, out)
-    told = page.Told(found.samples, found.sample_unit, failures=failures(found))
-    return page.put(page.filled(_head(found), parts, origin, told), out / PAGE)
+    return page.put(made.html(), out / PAGE)
 
 
 def _head(found: Checkpoints) -> Head:

@@ -16,7 +16,6 @@ import jinja2
 from markupsafe import Markup
 
 from simulator.errors import RunError, UserError, one_line
-from simulator.notices import Notice
 from simulator.report.colors import DARK, css
 from simulator.report.reading import Run, read
 from simulator.report.rendering import charts, content, render
@@ -24,12 +23,12 @@ from simulator.report.rules import notes
 from simulator.report.sections.head import Head, head
 from simulator.report.sections.provenance import records
 from simulator.report.sections.section import Section, parts_of
-from simulator.report.sections.stacks import overview
-from simulator.report.words import PAGE, failures
+from simulator.report.words import PAGE, failures, run_on
+from simulator.results.audits import AuditSummary
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
 from simulator.results.read import DAMAGE
-from simulator.results.shared import ModelSummary, Skipped
+from simulator.results.shared import ModelSummary
 
 _DAMAGE = (*DAMAGE, jinja2.UndefinedError, UserError)
 """What is raised where a run does not hold what runs hold, by templates too."""
@@ -89,88 +88,73 @@ def put(page: str, place: Path) -> Path:
 
 def html(run: Run) -> str:
     """Return the page of a run."""
-    manifest = run.manifest
-    origin = Origin(manifest.machine, manifest.created, overview(run), records(run))
-    return filled(head(run), sections_of(run), origin, _told(run))
+    summary, manifest = run.summary, run.manifest
+    about = summary.facts
+    warnings: Sequence[object] = summary.notices
+    if isinstance(summary, ModelSummary):
+        scenario = summary.get("scenario")
+        about = [f"{run_on(summary)}{f', {scenario}' if scenario else ''}", *about]
+    elif isinstance(summary, AuditSummary):
+        warnings = notes(summary.pairs)
+    return Page(
+        head(run),
+        sections_of(run),
+        manifest.machine,
+        str(manifest.created),
+        about,
+        [
+            *(f"fails: {line}" for line in failures(summary)),
+            *map(str, warnings),
+            *(f"skipped: {one.sample}: {one.why}" for one in summary.get("skipped_samples", ())),
+        ],
+        records(run),
+    ).html()
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the figures of a page are from.
+class Page:
+    """What a page shows.
 
     Attributes:
-        machine: that they were measured on.
+        head: its first lines.
+        sections: in their order.
+        machine: that the figures were measured on.
         created: when.
         facts: a line each, on what was compared.
+        notes: a line each, on what the reader should know; names are shown as they are.
         records: what the page offers as a file; None: nothing.
         numbers: the file with the figures, for those who see none.
     """
 
+    head: Head
+    sections: Sequence[Section]
     machine: MachineDescription
     created: str
     facts: Sequence[str] = ()
+    notes: Sequence[str] = ()
     records: str | None = None
     numbers: str = SUMMARY
 
+    def html(self) -> str:
+        """Return the file.
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What the page says of a run beside its sections."""
-
-    samples: int | None = None
-    unit: str = "image"
-    scenario: str | None = None
-    skipped: int = 0
-    skipped_samples: Sequence[Skipped] = ()
-    failures: Sequence[str] = ()
-    warnings: Sequence[Notice | str] = ()
-
-
-def filled(first: Head, sections: Sequence[Section], origin: Origin, told: Told) -> str:
-    """Return a page.
-
-    Plotly is in it compressed, where there is a figure, and the page inflates it. Scripts are
-    allowed by their hashes alone, and connections not at all (Content Security
-    Policy, level 3): what a data set may call its files runs nowhere.
-    """
-    scripts = [*map(content, ("page.js", "gallery.js"))]
-    packed = charts() if any(one.panels for one in sections) else None
-    allowed = [script.encode() for script in scripts]
-    allowed += [gzip.decompress(packed)] if packed else []
-    return render(
-        "report.html.j2",
-        head=first,
-        run=told,
-        facts=origin.facts,
-        machine=origin.machine,
-        created=origin.created,
-        sections=sections,
-        records=origin.records,
-        numbers=origin.numbers,
-        style=Markup("\n".join([css(), *map(content, ("page.css", "gallery.css"))])),
-        scripts=[Markup(script) for script in scripts],
-        hashes=[_hash(script) for script in allowed],
-        charts=base64.b64encode(packed).decode() if packed else None,
-        figures=_embedded(sections),
-    )
-
-
-def _told(run: Run) -> Told:
-    """The samples and the notices of a run, and of the pairs of an audit."""
-    summary = run.summary
-    if run.command == "audit":
-        return Told(warnings=notes(summary["pairs"]))
-    if not isinstance(summary, ModelSummary):
-        return Told()
-    return Told(
-        summary.samples,
-        summary.sample_unit,
-        summary.get("scenario"),
-        summary.skipped,
-        summary.get("skipped_samples", ()),
-        failures(summary),
-        summary.warnings,
-    )
+        Plotly is in it compressed, where there is a figure, and the page inflates it. Scripts are
+        allowed by their hashes alone, and connections not at all (Content Security
+        Policy, level 3): what a data set may call its files runs nowhere.
+        """
+        scripts = [*map(content, ("page.js", "gallery.js"))]
+        packed = charts() if any(one.panels for one in self.sections) else None
+        allowed = [script.encode() for script in scripts]
+        allowed += [gzip.decompress(packed)] if packed else []
+        return render(
+            "report.html.j2",
+            page=self,
+            style=Markup("\n".join([css(), *map(content, ("page.css", "gallery.css"))])),
+            scripts=[Markup(script) for script in scripts],
+            hashes=[_hash(script) for script in allowed],
+            charts=base64.b64encode(packed).decode() if packed else None,
+            figures=_embedded(self.sections),
+        )
 
 
 def sections_of(run: Run) -> list[Section]:

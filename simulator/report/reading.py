@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
+from simulator.command.experiment import EXPERIMENTS
 from simulator.errors import RunError
 from simulator.files import TEXT, read_file
 from simulator.results.manifest import AuditManifest, RunManifest
-from simulator.results.read import Stored, open_run, read_head, read_summary
+from simulator.results.read import Stored, read_head, read_summary
 from simulator.results.shared import Summary
+from simulator.results.suites import StepSummary
 
 S_co = TypeVar("S_co", bound=Summary, default=Summary, covariant=True)
 
@@ -80,12 +82,13 @@ def read(folder: Path) -> Run:
         RunError: it is not a run, did not finish or is damaged.
     """
     found = read_head(folder).command
-    if found == "replay":
-        raise RunError(f"{folder}: a replay has no page; its result is in its summary.json")
-    if found == "audit":
-        return Run(folder, *read_summary(folder), None)
-    manifest, summary, records = open_run(folder)
-    if summary.command == "step":
+    if found in EXPERIMENTS and not EXPERIMENTS[found].reported:
+        raise RunError(f"{folder}: a {found} has no page; its result is in its summary.json")
+    manifest, summary = read_summary(folder)
+    if summary.of_runs or not isinstance(manifest, RunManifest):
+        return Run(folder, manifest, summary, None)
+    records = Stored(folder)
+    if isinstance(summary, StepSummary):
         raise RunError(f"{folder}: one step of a worst case; the page is that of the whole run")
     if missing := {"sample", "side", "skipped"} - set(records.column_names):
         raise RunError(f"{folder}: a damaged run: its records lack {', '.join(sorted(missing))}")

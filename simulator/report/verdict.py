@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TypeVar
 
 from simulator.analysis.outcomes import at_chance
 from simulator.command.experiment import EXPERIMENTS, place
-from simulator.notices import Kind, Notice
+from simulator.notices import Kind
 from simulator.report import rules
 from simulator.report.command import Asked, checked
-from simulator.report.verdicts.told import Told
+from simulator.report.verdicts.told import Decision, Told
 from simulator.report.words import failing, unanswered
 from simulator.results.shared import ModelSummary, Summary, Verdict
 
-if TYPE_CHECKING:
-    from simulator.results.audits import AuditSummary, ReplaySummary
-
 S = TypeVar("S", bound=Summary)
-Decision = Literal["ok", "not ok", "undecided", "not judged"]
 NOT_OK = "NOT OK"
 WORDS: Mapping[Decision, str] = {
     "ok": "OK", "not ok": NOT_OK, "undecided": "UNDECIDED", "not judged": "NOT JUDGED",
@@ -51,13 +47,13 @@ def verdict(summary: Summary, asked: Asked | None = None) -> Verdict:
         asked: what the run was asked.
     """
     told: Told = place(EXPERIMENTS.of(summary.command).verdict)(summary)
-    decision = _decision(summary)
+    notices = summary.notices
+    decision = told.decision or _decision(summary)
     failed, skipped = _left_out(summary)
-    notices = _notices(summary)
     changed = [one.text for one in notices if one.kind is Kind.CHANGED]
     doubts = [f"{_capital(str(one))}." for one in at_chance(notices)]
     after, then = summary.verdict.next if summary.verdict else None, told.next
-    doubtful = decision == "not judged" or (bool(doubts) and summary.command != "audit")
+    doubtful = decision == "not judged" or (bool(doubts) and not summary.of_runs)
     if doubtful:
         then = checked
     if asked is not None:
@@ -77,14 +73,6 @@ def _left_out(summary: Summary) -> tuple[list[str], list[str]]:
     return failing(summary), unanswered(summary)
 
 
-def _notices(summary: Summary) -> list[Notice]:
-    """The notices of a run; of an audit those that its pairs share are told once."""
-    if summary.command == "audit":
-        pairs = cast("AuditSummary", summary).pairs
-        return list(dict.fromkeys(one for pair in pairs for one in pair.warnings))
-    return list(summary.get("warnings", ()))
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -96,19 +84,12 @@ def line(found: Verdict) -> str:
 
 
 def _decision(summary: Summary) -> Decision | None:
-    if summary.command == "replay":
-        return _reproduced(cast("ReplaySummary", summary))
     judged = [rule for rule in summary.gate.rules if rule.judged]
     failed = any(rule.failed and not rule.undecided for rule in judged)
-    if not failed and at_chance(_notices(summary)):
+    if not failed and at_chance(summary.notices):
         return "not judged"
     if not summary.gate.rules:
         return None
     if not failed and any(rule.undecided for rule in summary.gate.rules):
         return "undecided"
     return "not ok" if failed else "ok"
-
-
-def _reproduced(summary: ReplaySummary) -> Literal["ok", "not ok"]:
-    differs = any(pair.verdict == "different" for pair in summary.pairs)
-    return "not ok" if differs or summary.contradictions else "ok"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -100,6 +100,13 @@ class AuditSummary(Summary):
     pairs: list[AuditedPair]
     gate: AuditGate  # type: ignore[assignment]
 
+    of_runs: ClassVar[bool] = True
+
+    @property
+    def notices(self) -> list[Notice]:
+        """Those of all pairs; what several share is told once."""
+        return list(dict.fromkeys(one for pair in self.pairs for one in pair.warnings))
+
 
 class ReplayedSide(Typed):
     """How many samples of one stack came out the same."""
@@ -151,6 +158,7 @@ class ReplaySummary(Summary):
     """The bundle of an audit, run again."""
 
     command: Literal["replay"] = "replay"
+    of_runs: ClassVar[bool] = True
     name: str
     bundle: Bundle
     pairs: list[ReplayedPair]

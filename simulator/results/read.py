@@ -176,7 +176,7 @@ def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:
         raise RunError(f"{folder}: the run is {status}, not complete")
     try:
         summary = parse(read_file(folder / SUMMARY, TEXT), str(folder / SUMMARY))
-        shape = AuditManifest if summary.command in ("audit", "replay") else RunManifest
+        shape = AuditManifest if summary.of_runs else RunManifest
         content = read_file(folder / MANIFEST, TEXT)
         return shape.model_validate_json(content, strict=True), summary
     except ValidationError as error:

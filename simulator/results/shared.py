@@ -6,7 +6,7 @@ otherwise, and None is a figure that could not be worked out; ``missing`` says w
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -182,6 +182,19 @@ class Summary(Typed):
     under: ConditionDescription | None = Field(
         default=None, description="the condition that every stack was under; None: there was none"
     )
+
+    of_runs: ClassVar[bool] = False
+    """Whether its figures are those of runs in folders below its own, which has no records."""
+
+    @property
+    def facts(self) -> list[str]:
+        """A line each on what was compared, where no section of its page tells it."""
+        return []
+
+    @property
+    def notices(self) -> list[Notice]:
+        """What the person should know, with kinds."""
+        return list(self.get("warnings", ()))
 
 
 class ModelSummary(Summary):

@@ -169,6 +169,23 @@ class _Timed(ModelSummary):
         default=None, description="samples in flight, untimed"
     )
 
+    @property
+    def facts(self) -> list[str]:
+        """A line about each stack: its profile, and where its times are from."""
+        return [_told(side, stack) for side, stack in self["stacks"].items()]
+
+
+def _told(side: str, stack: Running) -> str:
+    name = side if side == stack.profile else f"{side}, {stack.profile}"
+    name += "".join(f" +{one}" for one in stack.overrides)
+    if not isinstance(stack, TimedStack):
+        return name
+    source = "measured here" if stack.times == "measured" else f"recorded, {stack.source}"
+    failed = f", {stack.failed:,} failed" if stack.failed else ""
+    rounds = f"{stack.rounds:,} round{'' if stack.rounds == 1 else 's'}"
+    queries = f"{stack.queries:,} inference{'' if stack.queries == 1 else 's'}"
+    return f"{name}: {source}, {rounds}, {queries}{failed}"
+
 
 class LatencySummary(_Timed):
     """Rounds in SingleStream."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simulator.command.experiment import EXPERIMENTS, Experiment
 from simulator.report.command import Asked
@@ -16,14 +16,11 @@ from simulator.report.words import condition, points, share, title
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Gate, Summary
 
-if TYPE_CHECKING:
-    from simulator.results.audits import AuditGate
-
 _KINDS = {"ok": "good", "not ok": "bad", "undecided": "undecided", "not judged": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Tile:
     """A number that is seen first.
 
     Attributes:
@@ -55,7 +52,7 @@ class Head:
     title: str
     question: str
     answers: Sequence[str]
-    figures: Sequence[Figure]
+    figures: Sequence[Tile]
     gate: Badge | None
     rules: Sequence[str]
 
@@ -67,34 +64,34 @@ def head(run: Run) -> Head:
     request = run.manifest.request
     told = verdict(run.summary, Asked(request.arguments, run.folder) if request else None)
     answers = [*told.lost, *filter(None, [told.cause]), *_next(told.next)]
-    rules = _gate(experiment, run.summary.gate)
+    rules = _gate(experiment, run.summary)
     badge = Badge(WORDS[told.decision], _KINDS[told.decision]) if told.decision else None
     figures = _figures(run.summary) if isinstance(run.summary, PairSummary) else []
     return Head(name, f"{question}{_condition(run.summary)}", answers, figures, badge, rules)
 
 
-def _figures(summary: PairSummary) -> list[Figure]:
+def _figures(summary: PairSummary) -> list[Tile]:
     """Changed answers, the headline metric and the p90 latency, as far as they are known."""
     flips, found = summary.flips, []
     for stack, one in summary.failed.items():
         if one.count:
-            found.append(Figure(f"{stack} fails on", f"{one.count:,} of {one.of:,}",
+            found.append(Tile(f"{stack} fails on", f"{one.count:,} of {one.of:,}",
                                 share(one.rate, 2), "bad"))  # fmt: skip
     changed = f"{flips.count:,} of {flips.units:,}"
     units = "answers" if summary.unit == "image" else f"{summary.unit}s"
     if flips.units:
-        found.append(Figure(f"{units} changed", changed, share(flips.rate, 2)))
+        found.append(Tile(f"{units} changed", changed, share(flips.rate, 2)))
     if delta := summary.delta.get(summary.metric):
         metric = summary.metric
         old, new = (share(side.metric[metric], 2) for side in (summary.train, summary.deploy))
         name = title(summary.task, metric)
         moved = f"{points(delta)} points"
-        found.append(Figure(name, f"{old} → {new}", moved, _kind(delta.value, delta.ci95)))
+        found.append(Tile(name, f"{old} → {new}", moved, _kind(delta.value, delta.ci95)))
     slow = [rows["total"].p90 for rows in (summary.latency_ms.train, summary.latency_ms.deploy)
             if "total" in rows and rows["total"].p90 is not None]  # fmt: skip
     if len(slow) == 2:
         times = f"{slow[1] / slow[0]:.2f} times" if slow[0] else ""
-        found.append(Figure("p90 latency", f"{slow[0]:.2f} → {slow[1]:.2f} ms", times))
+        found.append(Tile("p90 latency", f"{slow[0]:.2f} → {slow[1]:.2f} ms", times))
     return found
 
 
@@ -117,21 +114,21 @@ def _condition(summary: Summary) -> str:
     return f" Every stack is under {condition(summary.under)}."
 
 
-def _gate(experiment: Experiment[Any], gate: Gate | AuditGate) -> list[str]:
+def _gate(experiment: Experiment[Any], summary: Summary) -> list[str]:
     """A sentence for each rule; why there is none."""
-    if not gate.rules:
-        if experiment.name == "audit":
-            return ["The document has no rules."]
-        if not experiment.gate:
-            return [f"simulate {experiment.name} measures, and judges nothing."]
-        return ["No rule was given: --fail-on makes a gate of this run."]
-    if experiment.name == "audit":
-        failed = sum(rule.failed for rule in gate.rules)
-        return [f"{len(gate.rules) - failed:,} of {len(gate.rules):,} rules hold."]
-    return outcomes(gate)
+    rules = summary.gate.rules
+    if rules and summary.of_runs:
+        return [f"{sum(not rule.failed for rule in rules):,} of {len(rules):,} rules hold."]
+    if rules:
+        return outcomes(summary.gate)
+    if summary.of_runs:
+        return ["The document has no rules."]
+    if not experiment.gate:
+        return [f"simulate {experiment.name} measures, and judges nothing."]
+    return ["No rule was given: --fail-on makes a gate of this run."]
 
 
-def outcomes(gate: Gate | AuditGate) -> list[str]:
+def outcomes(gate: Gate) -> list[str]:
     """Return a sentence for each rule of a gate."""
     return [
         f"{rule.rule}: {'failed' if rule.failed else 'passed'}; {got(rule)}" for rule in gate.rules

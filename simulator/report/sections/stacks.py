@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simulator.command.experiment import EXPERIMENTS
-from simulator.command.options import Stacks, Suite
+from simulator.command.options import Pair, Stacks, Suite
 from simulator.profile.axes import equal
 from simulator.report.axis_words import LEFT, folded, said
 from simulator.report.evidence import known
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
-from simulator.report.words import SIDES, count, differences, no_effect, share
+from simulator.report.words import SIDES, differences, no_effect, share
 from simulator.results.manifest import RunManifest, StackAxis
 from simulator.results.pair import PairSummary
 
@@ -20,8 +20,6 @@ _MEANT_FOR_OTHERS = {"on_shape_change"}
 """Fields that say how others are taken; alone they say nothing."""
 Axes = dict[str, tuple[str, str, str]]
 """By axis its words, its evidence, and the source."""
-TIMED = ("latency", "tail")
-"""Commands that only time their stacks."""
 MOST = 6
 """Stacks that are shown side by side; a sweep's are in its table."""
 
@@ -48,7 +46,7 @@ def stacks(run: Run) -> Section | None:
             if differing
             else "They describe the same stack."
         )
-    sentences += _assumed(run.command, manifest)
+    sentences += _assumed(run, manifest)
     return Section(
         "stacks",
         "Stacks: what each does from the file to the answer",
@@ -105,12 +103,13 @@ def _shown(run: Run, side: str) -> bool:
     return side in (SIDES[:1] if issubclass(asked, Suite) else SIDES)
 
 
-def _assumed(command: str, manifest: RunManifest) -> list[str]:
-    """What is assumed of any stack, also of those that have no column."""
+def _assumed(run: Run, manifest: RunManifest) -> list[str]:
+    """What is assumed of any stack, also of those that have no column; not of a pair's mixtures."""
+    of_a_pair = issubclass(EXPERIMENTS[run.command].Options, Pair)
     found: dict[str, list[str]] = {}
     for side, stack in manifest.stacks.items():
         axes = [axis for axis, one in stack.axes.items() if one.evidence == "assumed"]
-        if axes and (command != "explain" or side in SIDES):
+        if axes and (side in SIDES or not of_a_pair):
             found.setdefault(", ".join(axes), []).append(side)
     return [
         f"Assumed, no source was found: {axes} of {', '.join(sides)}."
@@ -188,22 +187,3 @@ def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:
 
 def _badge(kind: str) -> Badge:
     return Badge(kind, kind.replace(" ", "-"))
-
-
-def overview(run: Run) -> list[str]:
-    """Return a line about each stack that was timed."""
-    if run.command not in TIMED:
-        return []
-    from simulator.results.timed import TimedStack
-
-    lines = []
-    for side, stack in run.summary["stacks"].items():
-        name = side if side == stack.profile else f"{side}, {stack.profile}"
-        words = [f"{name}{''.join(f' +{one}' for one in stack.overrides)}"]
-        if isinstance(stack, TimedStack):
-            source = "measured here" if stack.times == "measured" else f"recorded, {stack.source}"
-            words += [f"{source}, {count(stack.rounds, 'round')}"]
-            words += [count(stack.queries, "inference")]
-            words += [f"{stack.failed:,} failed"] if stack.failed else []
-        lines.append(": ".join([words[0], ", ".join(words[1:])]) if words[1:] else words[0])
-    return lines

@@ -88,4 +88,5 @@ def replay(summary: ReplaySummary) -> Told:
     lost = [f"{'; '.join(found)}."]
     if summary.contradictions:
         lost.append(f"The bundle contradicts itself in {len(summary.contradictions)} places.")
-    return Told(lost)
+    differs = bool(summary.contradictions) or "different" in kinds
+    return Told(lost, decision="not ok" if differs else "ok")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simulator.analysis import outcomes
 from simulator.audit import figures
-from simulator.audit.document import Audit
-from simulator.audit.figures import PAIR
+from simulator.audit.figures import PAIR, TAIL
+from simulator.audit.recorded import RecordedAudit
 from simulator.errors import UserError, one_line
 from simulator.pipeline.stack import Chosen
 from simulator.results.json_text import finite
 from simulator.results.layout import PAIRS_FOLDER
 from simulator.results.shared import Gate, Summary
 
-Read = Callable[[str], Summary]
 Key = tuple[str, str]
+"""A model and a stack."""
 
 _COMPARED = ("train", "stacks", "pairs", "gate")
 _REQUIRED = frozenset(
@@ -32,77 +32,65 @@ _WORDS = "reason"
 
 
 def contradictions(
-    reported: Mapping[str, Any], read: Read, audit: Audit, chosen: Mapping[str, Chosen]
+    recorded: RecordedAudit, chosen: Mapping[str, Chosen]
 ) -> tuple[dict[Key, list[str]], list[str]]:
     """Hold an audit's ``summary.json`` against its pairs, its document and its stacks.
 
     Args:
-        reported: the content of ``summary.json``.
-        read: the summary of a pair or of its rounds, from its place in the bundle.
-        audit: the document.
+        recorded: the bundle.
         chosen: the stacks, as the bundle has them.
 
     Returns:
         The fields that do not follow: of each pair, by model and stack, and the others.
     """
     found: dict[Key, list[str]] = {}
+    gates: dict[Key, list[str]] = {}
+
+    def judged(place: str) -> Summary:
+        """Return a summary with every rule judged anew, by its figures."""
+        kind, model, deploy = place.split("/")
+        of = recorded.audit.of_pair if kind == PAIRS_FOLDER else recorded.audit.of_rounds
+        summary = recorded.summary(place)
+        outcome = outcomes.evaluate([one.rule for one in of(model, deploy)], summary)
+        return summary.model_copy(update={"gate": Gate.model_validate(outcome)})
+
     try:
-        expected = finite(figures.collect(_evaluated_again(read, audit), audit, chosen))
-        _spell_overrides(expected, read)
-        judged = _gates(expected, read)
+        expected = finite(figures.collect(judged, recorded.audit, chosen))
+        for pair in expected["pairs"]:
+            summary, key = recorded.summary(pair["folder"]), (pair["model"], pair["deploy"])
+            # A bundle's profiles are resolved; which fields were overridden is in its pairs.
+            for side, name in (("train", "train"), ("deploy", pair["deploy"])):
+                expected["stacks"][name]["overrides"] = summary[side].overrides
+            for of, place in ((PAIR, pair["folder"]), (TAIL, pair["tail"])):
+                if place is not None:
+                    gates.setdefault(key, []).extend(_gate(recorded, place, key, of, expected))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         return {}, [f"{PAIRS_FOLDER}: not summaries of pairs: {one_line(error, 100)}"]
     except UserError as error:
         return {}, [one_line(error)]
     others: list[str] = []
     for field in _COMPARED:
-        for path in _differing(reported.get(field), expected[field], (field,)):
-            key = _pair_of(path, expected)
-            (others if key is None else found.setdefault(key, [])).append(".".join(path))
-    for key, lines in judged.items():
+        for path in _differing(recorded.reported.get(field), expected[field], (field,)):
+            pair_of = _pair_of(path, expected)
+            where = others if pair_of is None else found.setdefault(pair_of, [])
+            where.append(".".join(path))
+    for key, lines in gates.items():
         found.setdefault(key, []).extend(lines)
     return found, others
 
 
-def _evaluated_again(read: Read, audit: Audit) -> Read:
-    """Return a reader that has every rule judged anew, by the figures of the summary."""
-
-    def judged(place: str) -> Summary:
-        of, model, deploy = place.split("/")
-        asked = audit.of_pair if of == PAIRS_FOLDER else audit.of_rounds
-        rules = [one.rule for one in asked(model, deploy)]
-        found = read(place)
-        outcome = Gate.model_validate(outcomes.evaluate(rules, found))
-        return found.model_copy(update={"gate": outcome})
-
-    return judged
-
-
-def _spell_overrides(expected: dict[str, Any], read: Read) -> None:
-    """A bundle's profiles are resolved; which fields were overridden is in its pairs."""
-    for pair in expected["pairs"]:
-        found = read(pair["folder"])
-        for side, name in (("train", "train"), ("deploy", pair["deploy"])):
-            expected["stacks"][name]["overrides"] = found[side].overrides
-
-
-def _gates(expected: Mapping[str, Any], read: Read) -> dict[Key, list[str]]:
+def _gate(
+    recorded: RecordedAudit, place: str, key: Key, of: str, expected: Mapping[str, Any]
+) -> list[str]:
     """Where the gate of a pair's own summary differs from its figures."""
-    found: dict[Key, list[str]] = {}
-    for pair in expected["pairs"]:
-        key = pair["model"], pair["deploy"]
-        for of, place in ((PAIR, pair["folder"]), ("tail", pair["tail"])):
-            if place is None:
-                continue
-            rules = [
-                {name: one[name] for name in ("rule", "value", "limit", "unit", "failed")}
-                for one in expected["gate"]["rules"]
-                if (one["model"], one["deploy"], one["of"]) == (*key, of)
-            ]
-            own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
-            paths = _differing(finite(read(place).gate), own, (place, "gate"))
-            found.setdefault(key, []).extend(map(".".join, paths))
-    return found
+    rules = [
+        {name: one[name] for name in ("rule", "value", "limit", "unit", "failed")}
+        for one in expected["gate"]["rules"]
+        if (one["model"], one["deploy"], one["of"]) == (*key, of)
+    ]
+    own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
+    stated = finite(recorded.summary(place).gate)
+    return [".".join(path) for path in _differing(stated, own, (place, "gate"))]
 
 
 def _pair_of(path: Sequence[str], expected: Mapping[str, Any]) -> Key | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Literal, TypeVar
 
 from simulator.analysis.outcomes import at_chance, for_stacks
@@ -26,7 +25,6 @@ from simulator.results.audits import (
 )
 from simulator.results.layout import PAIRS_FOLDER, TAILS_FOLDER
 from simulator.results.pair import PairSummary
-from simulator.results.read import read_summary
 from simulator.results.shared import Summary
 from simulator.results.timed import TailSummary
 from simulator.typed import plain
@@ -36,33 +34,18 @@ TAIL: Literal["tail"] = "tail"
 """What a rule is about: the answers of a pair, or its rounds."""
 
 
-def summary(folder: Path, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSummary:
+def collect(
+    read: Callable[[str], Summary], audit: Audit, chosen: Mapping[str, Chosen]
+) -> AuditSummary:
     """Return what an audit found.
-
-    Args:
-        folder: of its run, whose pairs are finished.
-        audit: what was asked.
-        chosen: the stacks.
-
-    Returns:
-        One pair for each model and deployment stack, and the outcome of every rule.
-
-    Raises:
-        RunError: the run of a pair is damaged.
-    """
-    return collect(lambda place: _read(folder / place), audit, chosen)
-
-
-Read = Callable[[str], Summary]
-
-
-def collect(read: Read, audit: Audit, chosen: Mapping[str, Chosen]) -> AuditSummary:
-    """Return what :func:`summary` does, where the summaries of pairs lie anywhere.
 
     Args:
         read: from ``pairs/MODEL/STACK`` or ``tail/MODEL/STACK`` to the summary there.
         audit: what was asked.
         chosen: the stacks.
+
+    Returns:
+        One pair for each model and deployment stack, and the outcome of every rule.
 
     Raises:
         RunError: a summary is of another command, or of other rules than the document's.
@@ -169,7 +152,3 @@ def _pair(
         warnings=[*found.warnings, *(timed.warnings if timed else ())],
         passed=passed,
     )
-
-
-def _read(folder: Path) -> Summary:
-    return read_summary(folder)[1]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from simulator.audit.answers import SideAnswers
-from simulator.audit.archive import Archive
-from simulator.audit.bundle import MOST_RECORDS, MOST_TEXT
 from simulator.audit.consistency import Key
 from simulator.audit.measure import Measure
-from simulator.audit.verdict import mismatches, same
+from simulator.audit.recorded import RecordedAudit
+from simulator.audit.trees import differing
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.failures import tallied, tried_in
 from simulator.experiments.summary import SIDES, TOTAL, reference_of
@@ -26,12 +24,11 @@ from simulator.latency.summary import of_times
 from simulator.latency.tail_figures import convergence, tail
 from simulator.latency.times import Times
 from simulator.results.json_text import finite
-from simulator.results.layout import PAIRS_FOLDER, RECORDS, SUMMARY, TAILS_FOLDER
+from simulator.results.layout import PAIRS_FOLDER
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Summary
-from simulator.results.summaries import parse
 from simulator.results.timed import TailSummary
-from simulator.results.times import ABSENT, from_map
+from simulator.results.times import ABSENT, Ints, from_map, total
 from simulator.statistics import percentiles
 
 PAIR = ("samples", "skipped", "failed", "latency_ms")
@@ -56,7 +53,7 @@ CURVE = "curve"
 S = TypeVar("S", bound=Summary)
 
 
-def contradicted(packed: Archive) -> tuple[dict[Key, list[str]], list[str]]:
+def contradicted(recorded: RecordedAudit) -> tuple[dict[Key, list[str]], list[str]]:
     """Hold the summaries of an audit's pairs and rounds against their records.
 
     Returns:
@@ -68,28 +65,24 @@ def contradicted(packed: Archive) -> tuple[dict[Key, list[str]], list[str]]:
     """
     found: dict[Key, list[str]] = {}
     unknown: list[str] = []
-    for name in packed.names:
-        kind, *key = name.split("/")
-        if kind not in (PAIRS_FOLDER, TAILS_FOLDER) or len(key) != 3 or key[2] != SUMMARY:
-            continue
-        place = name.removesuffix(f"/{SUMMARY}")
-        where = f"{packed.path}: {place}"
+    for place in recorded.places:
+        kind, model, deploy = place.split("/")
         try:
-            summary = parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
+            summary = recorded.summary(place)
         except RunError as error:
             unknown.append(f"{place}: {one_line(error, 100)}")
             continue
-        records = packed.read(f"{place}/{RECORDS}", MOST_RECORDS)
+        where = recorded.where(place)
         if kind == PAIRS_FOLDER:
-            wrong = of_pair(_of(summary, PairSummary, where), records, where)
-        elif f"{place}/{LATENCIES}" not in packed.names:
+            pair = of_shape(summary, PairSummary, where)
+            wrong = of_pair(pair, recorded.records(place), where)
+        elif (times := rounds_at(recorded, place)) is None:
             unknown.append(f"{place}: every latency: the bundle is of a version without rounds")
             continue
         else:
-            times = rounds_in(packed, place, _of(summary, TailSummary, where))
-            wrong = of_rounds(_of(summary, TailSummary, where), times, records, where)
-        lines = found.setdefault((key[0], key[1]), [])
-        lines += [f"{place}.{one}" for one in wrong]
+            rounds = of_shape(summary, TailSummary, where)
+            wrong = of_rounds(rounds, times, recorded.records(place), where)
+        found.setdefault((model, deploy), []).extend(f"{place}.{one}" for one in wrong)
     return found, unknown
 
 
@@ -106,17 +99,14 @@ def of_pair(found: PairSummary, records: bytes, where: str) -> list[str]:
     """
     try:
         table = pq.read_table(io.BytesIO(records))
-        ns = from_map(table["ns"])
-        sides = np.array(table["side"].to_pylist())
-        rows = {side: sides == side for side in SIDES}
-        latencies = {
-            side: {stage: percentiles.figures(taken) for stage, taken in _taken(ns, mine).items()}
-            for side, mine in rows.items()
+        expected = _counted(table)
+        expected["latency_ms"] = {
+            side: {stage: percentiles.figures(ns) for stage, ns in _taken(table, side).items()}
+            for side in SIDES
         }
-        counted = _counted(table)
     except _ODD as error:
         raise RunError(f"{where}: not records of a pair: {one_line(error, 100)}") from error
-    return mismatches(finite(found), finite({**counted, "latency_ms": latencies}), PAIR)
+    return differing(finite(found), finite(expected), PAIR)
 
 
 def _counted(table: pa.Table) -> dict[str, Any]:
@@ -133,30 +123,28 @@ def _counted(table: pa.Table) -> dict[str, Any]:
     return counts | {"failed": tallied(answered, stacks, reference_of(stacks))["failed"]}
 
 
-def _taken(
-    ns: Mapping[str, np.ndarray[Any, np.dtype[np.int64]]],
-    mine: np.ndarray[Any, np.dtype[np.bool_]],
-) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+def _taken(table: pa.Table, side: str) -> dict[str, Ints]:
     """The nanoseconds of every stage of one stack, and of all of them together."""
-    own = {stage: column[mine] for stage, column in ns.items()}
-    whole = sum(np.where(column == ABSENT, 0, column) for column in own.values())
-    ran = own[_INFER] != ABSENT if _INFER in own else np.zeros(int(mine.sum()), bool)
-    total = np.broadcast_to(np.asarray(whole, np.int64), ran.shape)[ran]
-    return {TOTAL: total, **{stage: column[column != ABSENT] for stage, column in own.items()}}
+    own = from_map(table["ns"].filter(pc.equal(table["side"], side)))
+    ran = own[_INFER] != ABSENT if _INFER in own else []
+    return {TOTAL: total(own)[ran], **{name: ns[ns != ABSENT] for name, ns in own.items()}}
 
 
-def rounds_in(packed: Archive, place: str, found: TailSummary) -> dict[str, Times]:
-    """Return the latencies of every stack in the rounds of a pair.
+def rounds_at(recorded: RecordedAudit, place: str) -> dict[str, Times] | None:
+    """Return the latencies of every stack in the rounds of a pair; None where none were kept.
 
     Raises:
         RunError: they are not those of such rounds.
     """
+    content = recorded.latencies(place)
+    if content is None:
+        return None
+    found = of_shape(recorded.summary(place), TailSummary, recorded.where(place))
     sources = {side: stack.source or "" for side, stack in found.stacks.items()}
-    where = f"{packed.path}: {place}/{LATENCIES}"
     try:
-        table = pq.read_table(io.BytesIO(packed.read(f"{place}/{LATENCIES}", MOST_RECORDS)))
-        return times_of(table, sources)
+        return times_of(pq.read_table(io.BytesIO(content)), sources)
     except _ODD as error:
+        where = recorded.where(f"{place}/{LATENCIES}")
         raise RunError(f"{where}: not latencies of rounds: {one_line(error, 100)}") from error
 
 
@@ -175,43 +163,40 @@ def of_rounds(
         RunError: these are not latencies of rounds.
     """
     try:
-        table = pq.read_table(io.BytesIO(records))
         expected = {
-            **_counted(table),
+            **_counted(pq.read_table(io.BytesIO(records))),
             **of_times(times),
             "convergence": convergence(times, Rule()),
-            "stacks": {side: _described(one) for side, one in times.items()},
+            "stacks": {
+                side: {"rounds": one.rounds, "queries": one.total.size, "failed": one.failed}
+                for side, one in times.items()
+            },
         }
     except (*_ODD, StopIteration) as error:
         raise RunError(f"{where}: not latencies of rounds: {one_line(error, 100)}") from error
     stated = finite(found)
-    stated["stacks"] = {
-        side: {key: one[key] for key in _described(times[side])}
-        for side, one in stated["stacks"].items()
-    }
-    return mismatches(stated, finite(expected), ROUNDS)
+    for side, counts in expected["stacks"].items():
+        stated["stacks"][side] = {key: stated["stacks"][side][key] for key in counts}
+    return differing(stated, finite(expected), ROUNDS)
 
 
 def of_tail(
-    found: TailSummary,
-    times: Mapping[str, Times],
-    answers: Mapping[str, SideAnswers],
-    measure: Measure,
-    deadlines_ms: Sequence[float],
+    recorded: RecordedAudit, place: str, times: Mapping[str, Times], measure: Measure
 ) -> list[str]:
     """Return the figures of late answers that do not follow from latencies and answers.
 
     Args:
-        found: the summary of the rounds.
+        recorded: the bundle.
+        place: of the rounds in it.
         times: by stack.
-        answers: of the untimed pass, by stack.
         measure: the task, and the labels of the samples.
-        deadlines_ms: the document's.
 
     Raises:
         RunError: these are not answers of this task.
     """
-    task, truths = measure.task, measure.truths
+    found = of_shape(recorded.summary(place), TailSummary, recorded.where(place))
+    answers, task, truths = recorded.answers(place), measure.task, measure.truths
+    asked = recorded.audit.spec.tail
     try:
         names = [name for name, one in next(iter(answers.values())).digests.items() if one]
         known = [truths[name] for name in names]
@@ -219,24 +204,28 @@ def of_tail(
             side: Quality(task, [answers[side].records[name] for name in names], known)
             for side in times
         }
-        deadlines = sorted(set(deadlines_ms))
+        deadlines = sorted(set(asked.deadlines_ms if asked else ()))
         expected, _ = tail(times, qualities, deadlines, measure.seed, task.resamples)
     except (*_ODD, UserError, StopIteration) as error:
         raise RunError(f"{measure.where}: not answers of rounds: {one_line(error, 100)}") from error
-    stated, expected = finite(found)["tail"], finite(expected)
     return [
         f"tail.{side}.{key}"
         for side, own in expected.items()
-        for key, value in own.items()
-        if key != CURVE and not same(stated.get(side, {}).get(key), value)
+        for key in own
+        if key != CURVE
+        and differing(
+            {key: finite(found.tail[side].get(key)) if side in found.tail else None},
+            {key: finite(own[key])},
+        )
     ]
 
 
-def _described(times: Times) -> dict[str, int]:
-    return {"rounds": times.rounds, "queries": int(times.total.size), "failed": times.failed}
+def of_shape(found: Summary, shape: type[S], where: str) -> S:
+    """Return a summary that must be of one command.
 
-
-def _of(found: Summary, shape: type[S], where: str) -> S:
+    Raises:
+        RunError: it is of another one.
+    """
     if not isinstance(found, shape):
         raise RunError(f"{where}: a summary of {found.command}")
     return found

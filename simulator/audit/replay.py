@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from simulator.audit import bundle, recount, verdict
 from simulator.audit.answers import read_answers
 from simulator.audit.archive import Archive
-from simulator.audit.bundle import MOST_RECORDS, MOST_TEXT
 from simulator.audit.document import Audit
-from simulator.audit.doubts import Doubts, doubts, stacks, stated, unpack
+from simulator.audit.doubts import Doubts, doubts, stated
 from simulator.audit.experiments import AuditOptions, ReplayOptions
 from simulator.audit.measure import Measure
 from simulator.audit.ongoing import OngoingAudit
+from simulator.audit.recorded import RecordedAudit
 from simulator.audit.run import run_all
 from simulator.audit.verdict import PairRun
 from simulator.command.experiment import Experiment
@@ -26,12 +26,11 @@ from simulator.errors import DataError, RunError, UserError, one_line, unknown
 from simulator.experiments.common import refuse_missing
 from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
-from simulator.latency.rounds import LATENCIES
 from simulator.pipeline.recorded import recording
 from simulator.pipeline.stack import Chosen
 from simulator.report.verdict import concluded
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
-from simulator.results.json_text import write_json
+from simulator.results.json_text import finite, write_json
 from simulator.results.layout import (
     MANIFEST,
     PAIRS_FOLDER,
@@ -40,9 +39,9 @@ from simulator.results.layout import (
     SUMMARY,
     TAILS_FOLDER,
 )
+from simulator.results.pair import PairSummary
+from simulator.results.read import read_manifest, read_summary
 from simulator.results.shared import Gate
-from simulator.results.summaries import parse
-from simulator.results.timed import TailSummary
 
 
 def replay(experiment: Experiment[Any], asked: ReplayOptions) -> Result[ReplaySummary]:
@@ -53,11 +52,10 @@ def replay(experiment: Experiment[Any], asked: ReplayOptions) -> Result[ReplaySu
     place, job = Path(asked.file), Job(experiment, asked)
     with Archive(place) as packed, tempfile.TemporaryDirectory(prefix="replay-") as scratch:
         sha256 = _intact(packed)
-        audit = unpack(packed, Path(scratch))
-        recorded = _models(packed, audit)
-        doubted = doubts(packed, audit, Path(scratch))
-        given = _under(packed, asked)
-        ongoing = _ongoing(job, audit, recorded, Path(scratch), given)
+        recorded = RecordedAudit(packed, Path(scratch))
+        models = _models(recorded)
+        doubted = doubts(recorded)
+        ongoing = _ongoing(job, recorded, models)
         request = job.request(models=_absolute(asked.models), images=_absolute(asked.images))
         with ongoing.sessions() as sessions, ongoing.writing(request, sessions) as begun:
             source = begun.document.model_copy(update={"path": str(place.resolve())})
@@ -65,27 +63,23 @@ def replay(experiment: Experiment[Any], asked: ReplayOptions) -> Result[ReplaySu
             write_json(ongoing.folder / MANIFEST, start)
             ongoing.copy_inputs(sessions)
             run_all(job, ongoing, sessions)
-            found = _summary(packed, ongoing, sha256, sessions, doubted)
+            found = _summary(recorded, ongoing, sha256, sessions, doubted)
             summary = found.model_copy(update={"seconds": job.seconds()})
             write_json(ongoing.folder / SUMMARY, summary)
             write_json(ongoing.folder / MANIFEST, start.model_copy(update={"status": "complete"}))
     return Result(summary, ongoing.folder)
 
 
-def _under(packed: Archive, asked: ReplayOptions) -> AuditOptions:
+def _asked(recorded: RecordedAudit, asked: ReplayOptions) -> AuditOptions:
     """Return what the audit is asked again: under its condition, with this call's options."""
-    told = bundle.read_json(packed, MANIFEST).get("under")
+    told: Any = recorded.manifest.get("under")
     shared = {one.name: getattr(asked, one.name) for one in fields(Options)}
-    whole = AuditOptions(document=packed.path, **shared)
-    if told is None:
-        return whole
     try:
-        changed: AuditOptions = whole.without(
-            under=str(told["text"]), trial=int(told["trial"] or 0)
-        )
+        if told is not None:
+            shared |= {"under": str(told["text"]), "trial": int(told["trial"] or 0)}
     except (KeyError, TypeError, ValueError) as error:
-        raise RunError(f"{packed.path}: {MANIFEST}: under: {one_line(error)}") from error
-    return changed
+        raise RunError(f"{recorded.path}: {MANIFEST}: under: {one_line(error)}") from error
+    return AuditOptions(document=recorded.path, **shared)
 
 
 def _intact(packed: Archive) -> str:
@@ -100,32 +94,29 @@ def _intact(packed: Archive) -> str:
     return checked.sha256
 
 
-def _models(packed: Archive, audit: Audit) -> dict[str, Mapping[str, Any]]:
+def _models(recorded: RecordedAudit) -> dict[str, Mapping[str, Any]]:
     """Return for each model of a bundle what its manifest says of it.
 
     Raises:
         RunError: it says nothing.
     """
-    listed = bundle.read_json(packed, MANIFEST).get("models")
+    listed = recorded.manifest.get("models")
     found = listed if isinstance(listed, Mapping) else {}
-    for model in audit.spec.models:
+    for model in recorded.audit.spec.models:
         if not isinstance(found.get(model), Mapping):
-            raise RunError(f"{packed.path}: {MANIFEST} does not say what {model} is")
+            raise RunError(f"{recorded.path}: {MANIFEST} does not say what {model} is")
     return dict(found)
 
 
 def _ongoing(
-    job: Job,
-    audit: Audit,
-    recorded: Mapping[str, Mapping[str, Any]],
-    scratch: Path,
-    given: AuditOptions,
+    job: Job, recorded: RecordedAudit, models: Mapping[str, Mapping[str, Any]]
 ) -> OngoingAudit:
-    asked: ReplayOptions = job.asked
+    asked, audit = job.asked, recorded.audit
+    given = _asked(recorded, asked)
     cards = _given("--model", asked.models, audit)
     data = _given("--data", asked.images, audit)
     missing = []
-    for model, said in recorded.items():
+    for model, said in models.items():
         for option, found, key in (("--model", cards, "card"), ("--data", data, "data")):
             if said.get(key) is not None and model not in found:
                 missing.append(
@@ -133,7 +124,7 @@ def _ongoing(
                 )
     if missing:
         raise UserError("\n".join(missing))
-    chosen = stacks(audit, scratch, asked.overrides)
+    chosen = recorded.stacks(asked.overrides)
     refuse_missing(chosen.values())
     _refuse_lost(chosen)
     folder = job.folder(f"replay-{audit.spec.name}", {})
@@ -187,43 +178,25 @@ def _refuse_lost(chosen: Mapping[str, Chosen]) -> None:
 
 
 def _summary(
-    packed: Archive,
+    recorded: RecordedAudit,
     ongoing: OngoingAudit,
     sha256: str,
     sessions: Mapping[str, Session],
     doubted: Doubts,
 ) -> ReplaySummary:
-    spec, others = ongoing.audit.spec, doubted.others
-    pairs = []
-    for model, session in sessions.items():
-        truths = {item.name: item.truth for item in session.dataset.items}
-        for deploy in spec.deploy:
-            place = f"{PAIRS_FOLDER}/{model}/{deploy}"
-            against = [*doubted.of_pairs.get((model, deploy), ())]
-            if ongoing.audit.timed(deploy):
-                against += _late(packed, ongoing.audit, session, f"{model}/{deploy}")
-            folder, where = ongoing.folder / place, f"{packed.path}: {place}"
-            files = {name: (folder / name).read_bytes() for name in (MANIFEST, SUMMARY, RECORDS)}
-            new = _pair(files, place)
-            old = _pair(
-                {
-                    MANIFEST: packed.read(f"{place}/{MANIFEST}", MOST_TEXT),
-                    SUMMARY: packed.read(f"{place}/{SUMMARY}", MOST_TEXT),
-                    RECORDS: packed.read(f"{place}/{RECORDS}", MOST_RECORDS),
-                },
-                where,
-                against,
-            )
-            measure = Measure(session.card.task, truths, session.seed, where)
-            found = verdict.compare(old, new, measure)
-            pairs.append(ReplayedPair.model_validate({"model": model, "deploy": deploy, **found}))
+    spec, others = recorded.audit.spec, doubted.others
+    pairs = [
+        _pair(recorded, ongoing.folder, session, (model, deploy), doubted)
+        for model, session in sessions.items()
+        for deploy in spec.deploy
+    ]
     same = all(pair.verdict != verdict.DIFFERENT for pair in pairs)
     summary = ReplaySummary(
         name=spec.name,
-        bundle=Bundle(path=str(packed.path), sha256=sha256),
+        bundle=Bundle(path=str(recorded.path), sha256=sha256),
         pairs=pairs,
-        not_replayed=[one.rule.text for one in ongoing.audit.tail_rules],
-        stated=[*doubted.unverified, *stated(packed, recount.STATED)],
+        not_replayed=[one.rule.text for one in recorded.audit.tail_rules],
+        stated=[*doubted.unverified, *stated(recorded, recount.STATED)],
         contradictions=[
             f"the audit's summary does not follow from its pairs and document: {one}"
             for one in others
@@ -233,31 +206,28 @@ def _summary(
     return concluded(summary)
 
 
-def _late(packed: Archive, audit: Audit, session: Session, pair: str) -> list[str]:
-    """The figures of late answers that do not follow from the bundle's latencies and answers."""
-    place = f"{TAILS_FOLDER}/{pair}"
-    where, name = f"{packed.path}: {place}", f"{place}/{SUMMARY}"
-    if f"{place}/{LATENCIES}" not in packed.names:
-        return []
-    found = parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
-    if not isinstance(found, TailSummary):
-        raise RunError(f"{where}: a summary of {found.command}")
-    answers = read_answers(
-        packed.read(f"{place}/{RECORDS}", MOST_RECORDS),
-        bundle.read_json(packed, f"{place}/{MANIFEST}"),
-        where,
-    )
+def _pair(
+    recorded: RecordedAudit, folder: Path, session: Session, pair: tuple[str, str], doubted: Doubts
+) -> ReplayedPair:
+    """Hold a pair that was run again, below *folder*, against the recorded one."""
+    model, deploy = pair
+    place = f"{PAIRS_FOLDER}/{model}/{deploy}"
     truths = {item.name: item.truth for item in session.dataset.items}
-    measure = Measure(session.card.task, truths, session.seed, where)
-    deadlines = audit.spec.tail.deadlines_ms if audit.spec.tail else []
-    times = recount.rounds_in(packed, place, found)
-    wrong = recount.of_tail(found, times, answers, measure, deadlines)
-    return [f"{place}.{one}" for one in wrong]
-
-
-def _pair(content: Mapping[str, bytes], where: str, doubts: Sequence[str] = ()) -> PairRun:
-    manifest, summary = (
-        bundle.parse(content[name], f"{where}/{name}") for name in (MANIFEST, SUMMARY)
-    )
-    answers = read_answers(content[RECORDS], manifest, where)
-    return PairRun(manifest, summary, answers, doubts)
+    measure = Measure(session.card.task, truths, session.seed, recorded.where(place))
+    against = [*doubted.of_pairs.get(pair, ())]
+    tail = f"{TAILS_FOLDER}/{model}/{deploy}"
+    if recorded.audit.timed(deploy) and (times := recount.rounds_at(recorded, tail)):
+        rounds = replace(measure, where=recorded.where(tail))
+        against += [f"{tail}.{one}" for one in recount.of_tail(recorded, tail, times, rounds)]
+    manifest = read_manifest(folder / place)
+    answers = read_answers((folder / place / RECORDS).read_bytes(), manifest, place)
+    new = PairRun(manifest, finite(read_summary(folder / place)[1]), answers)
+    manifest = recorded.read_json(f"{place}/{MANIFEST}")
+    answers = recorded.answers(place)
+    try:
+        summary = recount.of_shape(recorded.summary(place), PairSummary, recorded.where(place))
+    except RunError as error:
+        found = verdict.unreadable(one_line(error))
+    else:
+        found = verdict.compare(PairRun(manifest, finite(summary), answers, against), new, measure)
+    return ReplayedPair.model_validate({"model": model, "deploy": deploy, **found})

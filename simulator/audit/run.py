@@ -33,6 +33,7 @@ from simulator.results.layout import (
     TAILS_FOLDER,
 )
 from simulator.results.manifest import AuditManifest
+from simulator.results.read import read_summary
 from simulator.results.store import Report
 
 
@@ -72,7 +73,9 @@ def audit(experiment: Experiment[Any], given: AuditOptions) -> Result[AuditSumma
         ongoing.copy_inputs(sessions)
         run_all(job, ongoing, sessions, len(ongoing.timed()))
         times(ongoing, len(sessions))
-        found = figures.summary(ongoing.folder, asked, chosen)
+        found = figures.collect(
+            lambda place: read_summary(ongoing.folder / place)[1], asked, chosen
+        )
         summary = found.model_copy(update={"seconds": job.seconds()})
         finish(ongoing.folder, start, summary, job.report)
     return Result(summary, ongoing.folder)

@@ -10,8 +10,9 @@ from typing import Any
 from simulator.audit.answers import SideAnswers
 from simulator.audit.differences import Differences, differences
 from simulator.audit.measure import Counted, Measure
+from simulator.audit.trees import close, differing
 from simulator.experiments.summary import SIDES
-from simulator.profile.axes import flat
+from simulator.results.audits import ReplayedFigure, ReplayedSide
 from simulator.tasks.score import agree
 
 BIT_EQUAL, WITHIN, DIFFERENT = "bit-equal", "equal within stated noise", "different"
@@ -19,8 +20,6 @@ _FIGURES = ("samples", "labelled", "flips", "delta", "train.metric", "deploy.met
 """What of a pair's summary follows from its records alone."""
 _NAMED = 10
 """Name at most this many fields."""
-_ROUNDING = 1e-6
-"""How far libraries may round such a figure differently."""
 _SLACK = 1e-12
 """How far a figure may leave an interval by rounding alone."""
 
@@ -31,7 +30,7 @@ class PairRun:
 
     Attributes:
         manifest: the content of ``manifest.json``.
-        summary: the content of ``summary.json``.
+        summary: of a pair, as JSON.
         answers: by side.
         contradictions: fields of the audit's own summary that do not follow from its pairs.
     """
@@ -59,10 +58,7 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
         measure: the task, and the labels of the samples.
 
     Returns:
-        ``verdict``; ``reason``, it in words; for each of ``sides`` of how many ``samples`` the
-        ``outputs`` and the ``answers`` are the same; ``figures``: each with its recorded value and
-        interval, its replayed value and whether that is ``inside``; ``rules`` with
-        another outcome; ``changed``, see :func:`simulator.audit.differences.differences`.
+        The fields of :class:`simulator.results.audits.ReplayedPair`, but for the pair's names.
 
     Raises:
         RunError: the recorded answers are none of this task's.
@@ -72,14 +68,15 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     rules = _rules(old.summary, new.summary)
     changed = differences(old.manifest, new.manifest)
     if _all(sides, "outputs"):
-        verdict, reason = _same(mismatches(old.summary, new.summary), rules)
+        verdict, reason = _same(differing(old.summary, new.summary, _FIGURES), rules)
     elif why := _incomparable(sides, changed):
         verdict, reason = DIFFERENT, why
     else:
         counted = measure.count(old.answers)
         figures += _metrics(new.summary, counted)
-        mismatched = mismatches(old.summary, counted.summary)
-        explained = bool(changed.surroundings) or not _bit_equal_to_itself(old.summary)
+        mismatched = differing(old.summary, counted.summary, _FIGURES)
+        bit_equal = old.summary["controls"]["self"]["bit_equal"]
+        explained = bool(changed.surroundings) or not bit_equal
         verdict, reason = _judge(sides, figures, rules, mismatched, explained)
     if old.contradictions:
         verdict, other = DIFFERENT, _some(old.contradictions)
@@ -91,7 +88,15 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _side(old: SideAnswers, new: SideAnswers, measure: Measure) -> dict[str, int]:
+def unreadable(reason: str) -> dict[str, Any]:
+    """Return what :func:`compare` does of a pair whose recorded summary cannot be read."""
+    return {
+        "verdict": DIFFERENT, "reason": reason, "sides": {}, "figures": [], "rules": [],
+        "changed": {"inputs": [], "surroundings": []},
+    }  # fmt: skip
+
+
+def _side(old: SideAnswers, new: SideAnswers, measure: Measure) -> ReplayedSide:
     both = old.digests.keys() & new.digests.keys()
     ran = [name for name in both if (old.digests[name] is None) == (new.digests[name] is None)]
 
@@ -100,12 +105,12 @@ def _side(old: SideAnswers, new: SideAnswers, measure: Measure) -> dict[str, int
         columns = before.keys() | after.keys()
         return old.digests[name] == new.digests[name] and agree(before, after, columns)
 
-    return {
-        "samples": len(old.digests.keys() | new.digests.keys()),
-        "matched": len(ran),
-        "outputs": sum(map(identical, ran)),
-        "answers": sum(measure.same(old, new, name) for name in ran),
-    }
+    return ReplayedSide(
+        samples=len(old.digests.keys() | new.digests.keys()),
+        matched=len(ran),
+        outputs=sum(map(identical, ran)),
+        answers=sum(measure.same(old, new, name) for name in ran),
+    )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -113,8 +118,8 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def _all(sides: Mapping[str, Mapping[str, int]], key: str) -> bool:
-    return all(side[key] == side["samples"] for side in sides.values())
+def _all(sides: Mapping[str, ReplayedSide], key: str) -> bool:
+    return all(side[key] == side.samples for side in sides.values())
 
 
 def _same(mismatched: Sequence[str], rules: Sequence[str]) -> tuple[str, str]:
@@ -125,23 +130,23 @@ def _same(mismatched: Sequence[str], rules: Sequence[str]) -> tuple[str, str]:
     return BIT_EQUAL, "every output, every record and every figure is the same"
 
 
-def _incomparable(sides: Mapping[str, Mapping[str, int]], changed: Differences) -> str:
+def _incomparable(sides: Mapping[str, ReplayedSide], changed: Differences) -> str:
     """Why two runs are not of the same audit; empty: they are."""
     if not _all(sides, "matched"):
-        most = max(side["samples"] - side["matched"] for side in sides.values())
+        most = max(side.samples - side.matched for side in sides.values())
         return f"{most:,} samples went through in one of the two runs only"
     return "outputs differ, and so do the inputs" if changed.inputs else ""
 
 
 def _judge(
-    sides: Mapping[str, Mapping[str, int]],
-    figures: Sequence[Mapping[str, Any]],
+    sides: Mapping[str, ReplayedSide],
+    figures: Sequence[ReplayedFigure],
     rules: Sequence[str],
     mismatched: Sequence[str],
     explained: bool,
 ) -> tuple[str, str]:
     same = _all(sides, "answers")
-    other = max(side["samples"] - side["answers"] for side in sides.values())
+    other = max(side.samples - side.answers for side in sides.values())
     words = "outputs differ, but no answer does" if same else f"{other:,} answers differ"
     if mismatched:
         return (
@@ -156,9 +161,9 @@ def _judge(
     )
 
 
-def _against(figures: Sequence[Mapping[str, Any]], rules: Sequence[str], explained: bool) -> str:
+def _against(figures: Sequence[ReplayedFigure], rules: Sequence[str], explained: bool) -> str:
     """Why answers that differ are no noise; empty: they may be."""
-    outside = [str(one["name"]) for one in figures if not one["inside"]]
+    outside = [one.name for one in figures if not one.inside]
     if not explained:
         return "although nothing else changed and the recorded run was bit-equal to itself"
     if outside:
@@ -168,22 +173,23 @@ def _against(figures: Sequence[Mapping[str, Any]], rules: Sequence[str], explain
     return "" if figures else "and the bundle has no interval to compare them with"
 
 
-def _figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ReplayedFigure]:
     """The flip rate and the deltas: those figures of a pair that have an interval."""
-    pairs = {"flip_rate": (_flips(old), _flips(new))}
-    before, after = (one.get("delta") for one in (old, new))
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for metric, one in before.items():
-            pairs[f"delta.{metric}"] = one, after.get(metric)
-    found = []
-    for name, (one, other) in pairs.items():
-        if isinstance(one, Mapping) and _is_interval(one.get("ci95")):
-            value = other.get("value") if isinstance(other, Mapping) else None
-            found.append(_figure(name, one.get("value"), one["ci95"], value))
-    return found
+    before, after = (
+        {
+            "flip_rate": one["flips"] | {"value": one["flips"]["rate"]},
+            **{f"delta.{metric}": delta for metric, delta in one["delta"].items()},
+        }
+        for one in (old, new)
+    )
+    return [
+        _figure(name, one["value"], one["ci95"], (after.get(name) or {}).get("value"))
+        for name, one in before.items()
+        if one and one["ci95"]
+    ]
 
 
-def _metrics(new: Mapping[str, Any], counted: Counted) -> list[dict[str, Any]]:
+def _metrics(new: Mapping[str, Any], counted: Counted) -> list[ReplayedFigure]:
     """The metrics of either side: a summary has no interval of these, and its records do."""
     found = []
     for side in SIDES:
@@ -196,91 +202,22 @@ def _metrics(new: Mapping[str, Any], counted: Counted) -> list[dict[str, Any]]:
     return found
 
 
-def _figure(name: str, recorded: Any, ci95: Sequence[float], replayed: Any) -> dict[str, Any]:
-    low, high = ci95
-    number = isinstance(replayed, int | float)
-    inside = number and (low - _SLACK <= replayed <= high + _SLACK or _close(recorded, replayed))
-    return {
-        "name": name, "recorded": recorded, "ci95": [low, high], "replayed": replayed,
-        "inside": inside,
-    }  # fmt: skip
-
-
-def _flips(summary: Mapping[str, Any]) -> Any:
-    """Flips as a delta is written."""
-    flips = summary.get("flips")
-    return {**flips, "value": flips.get("rate")} if isinstance(flips, Mapping) else None
-
-
-def _is_interval(found: Any) -> bool:
-    return (
-        isinstance(found, list)
-        and len(found) == 2
-        and all(isinstance(end, int | float) for end in found)
+def _figure(
+    name: str, recorded: Any, ci95: Sequence[float | None], replayed: Any
+) -> ReplayedFigure:
+    low, high = (end if end is not None else math.nan for end in ci95)
+    inside = isinstance(replayed, int | float) and (
+        low - _SLACK <= replayed <= high + _SLACK or close(recorded, replayed)
     )
-
-
-def mismatches(
-    old: Mapping[str, Any], new: Mapping[str, Any], paths: Sequence[str] = _FIGURES
-) -> list[str]:
-    """Return the figures, by their paths, that are not the same in two summaries.
-
-    Args:
-        old: the content of a summary.
-        new: likewise; what one of them lacks is None.
-        paths: the parts that are compared; by default what follows from answers.
-    """
-    found = []
-    for path in paths:
-        one, other = (_leaves(summary, path.split(".")) for summary in (old, new))
-        keys = sorted(one.keys() | other.keys())
-        found += [key for key in keys if not _close(one.get(key), other.get(key))]
-    return found
-
-
-def _leaves(node: Any, path: Sequence[str]) -> dict[str, Any]:
-    for key in path:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    if isinstance(node, Mapping):
-        return flat(node, ".".join(path))
-    return {".".join(path): node}
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return whether two figures, or mappings of them, are the same; what one lacks is None."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return all(same(one.get(key), other.get(key)) for key in one.keys() | other.keys())
-    return _close(one, other)
-
-
-def _close(one: Any, other: Any) -> bool:
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return all(map(_close, one, other))
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
-    return bool(one == other)
+    return ReplayedFigure(
+        name=name, recorded=recorded, ci95=list(ci95), replayed=replayed, inside=inside
+    )
 
 
 def _rules(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Rules with another outcome; not those on latencies, which depend on the machine."""
-    before, after = _outcomes(old), _outcomes(new)
+    before, after = (
+        {one["rule"]: one["failed"] for one in summary["gate"]["rules"] if one["unit"] != "ms"}
+        for summary in (old, new)
+    )
     return [rule for rule in after if before.get(rule) != after[rule]]
-
-
-def _outcomes(summary: Mapping[str, Any]) -> dict[str, bool]:
-    """Whether a rule failed, by the rule."""
-    try:
-        return {
-            str(one["rule"]): bool(one["failed"])
-            for one in summary["gate"]["rules"]
-            if one["unit"] != "ms"
-        }
-    except (KeyError, TypeError):
-        return {}
-
-
-def _bit_equal_to_itself(summary: Mapping[str, Any]) -> bool:
-    try:
-        return summary["controls"]["self"]["bit_equal"] is True
-    except (KeyError, TypeError):
-        return False

@@ -431,7 +431,10 @@ def detected(folder, box, score=0.9, digest="a", **fields):
     manifest = {"data": {"images": dict.fromkeys(names, "sha")}}
     answers = read_answers(packed(rows), manifest, "here")
     measure = Measure(task, dict.fromkeys(names, truth), 0, "here")
-    summary = {**measure.count(answers).summary, "controls": {"self": {"bit_equal": True}}}
+    summary = {
+        **measure.count(answers).summary,
+        "controls": {"self": {"bit_equal": True}}, "gate": {"rules": []},
+    }  # fmt: skip
     return PairRun(manifest, summary, answers), measure
 
 
@@ -477,7 +480,7 @@ def test_boxes_that_a_stranger_made_up_are_one_line(tmp_path):
          "scores": [1.0, 0.5], "classes": [0]}
         for name in IMAGES[:4] for side in ("train", "deploy")
     ]  # fmt: skip
-    old = PairRun(new.manifest, {}, read_answers(packed(rows), new.manifest, "here"))
+    old = PairRun(new.manifest, new.summary, read_answers(packed(rows), new.manifest, "here"))
 
     with pytest.raises(RunError, match="here: not records of a pair"):
         compare(old, new, measure)

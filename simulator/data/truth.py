@@ -31,3 +31,8 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    @property
+    def corners(self) -> NDArray[np.float64]:
+        """(n, 4) x1, y1, x2, y2 of the boxes."""
+        return np.concatenate([self.xywh[:, :2], self.xywh[:, :2] + self.xywh[:, 2:]], axis=1)

@@ -48,3 +48,22 @@ def outside(values: Array, slack: float) -> str:
         return ""
     low, high = float(values.min()), float(values.max())
     return f"{low:.3g} to {high:.3g}" if low < -slack or high > 1 + slack else ""
+
+
+def check_probabilities(values: Array, where: str = "") -> None:
+    """Refuse numbers that a card calls probabilities, and that are none.
+
+    One may leave [0, 1] by a hundredth: a step of an 8-bit output is 0.004.
+
+    Args:
+        values: of any shape, finite numbers.
+        where: begins the message.
+
+    Raises:
+        ModelError: there is one.
+    """
+    if got := outside(values, 0.01):
+        raise ModelError(
+            f"{where}the model card says probabilities, but the model gave {got}; "
+            "if these are logits, say so in the card"
+        )

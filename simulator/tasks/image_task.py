@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simulator.errors import ModelError
+from simulator.profile.section import Section
 from simulator.tasks.task import Task
 
 
@@ -22,3 +25,9 @@ class ImageTask(Task):
             raise ModelError(
                 f"{self.name} needs a model of images: an input of a height and a width"
             ) from None
+
+
+def merged(card: Section | None, profile: Section) -> dict[str, Any]:
+    """Return the values of a card's section, each replaced where the profile has its own."""
+    asked = {key: value for key, value in profile.model_dump().items() if value != "model"}
+    return {**(card or type(profile)()).model_dump(), **asked}

@@ -6,9 +6,9 @@ import numpy as np
 
 from simulator.contract import Key, Rectangle
 from simulator.data.truth import Boxes
-from simulator.tasks.detection import drawing as boxes
+from simulator.tasks.detection import view as boxes
 from simulator.tasks.detection.boxes import Detections
-from simulator.tasks.segmentation import drawing as masks
+from simulator.tasks.segmentation import view as masks
 
 IMAGE = np.zeros((60, 80, 3), np.uint8)
 LOST, GAINED, GRAY = (213, 94, 0), (86, 180, 233), (200, 200, 200)

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from simulator.contract.frame import Array
 from simulator.errors import ModelError
-from simulator.tasks.finite import check_finite, outside
+from simulator.tasks.finite import check_finite, check_probabilities
 
 BEST = 5
 """How many classes an answer lists."""
-_SLACK = 0.01
-"""How far a probability may leave [0, 1]; one step of an 8-bit output is 0.004."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +57,8 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
     if kind == "logits":
         scores = _softmax(values)
     else:
-        if outputs.dtype.kind not in "iu" and (got := outside(values, _SLACK)):
-            raise ModelError(
-                f"the model card says probabilities, but the model gave {got};"
-                " if these are logits, say so in the card"
-            )
+        if outputs.dtype.kind not in "iu":
+            check_probabilities(values)
         scores = values
     # The winner is read from the raw values: a softmax can round two of them to one.
     best = _best(values)

@@ -20,28 +20,6 @@ PAIR = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Objects:
-    """Boxes as they are counted; all arrays have n rows.
-
-    Attributes:
-        boxes: (n, 4) x1, y1, x2, y2 within the image; a box outside has no area and still counts.
-        classes: (n,) int64.
-        scores: (n,) float64.
-    """
-
-    boxes: NDArray[np.float64]
-    classes: NDArray[np.int64]
-    scores: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.classes)
-
-    def take(self, rows: Indices) -> Objects:
-        """Return some of them."""
-        return Objects(self.boxes[rows], self.classes[rows], self.scores[rows])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Reference:
     """What is in an image.
 
@@ -51,8 +29,8 @@ class Reference:
         crowd: (regions,) bool: a region of many objects.
     """
 
-    objects: Objects
-    regions: Objects
+    objects: Detections
+    regions: Detections
     crowd: NDArray[np.bool_]
 
 
@@ -76,10 +54,10 @@ class Counts:
         return len(self.found), len(self.false), self.missed
 
 
-def objects(found: Detections, threshold: float, size: Size) -> Objects:
-    """Return the detections that count.
+def objects(found: Detections, threshold: float, size: Size) -> Detections:
+    """Return the detections that count, with corners in order and within the image.
 
-    Corners are put in order and into the image.
+    A box outside has no area and still counts.
 
     Args:
         found: of one image.
@@ -87,22 +65,19 @@ def objects(found: Detections, threshold: float, size: Size) -> Objects:
         size: rows and columns of the image.
     """
     shown = found.above(threshold)
-    return Objects(_inside(shown.boxes, size), shown.classes, shown.scores)
+    return Detections(_inside(shown.boxes, size), shown.scores, shown.classes)
 
 
-def reference(truth: Boxes | None, golden: Objects, size: Size) -> Reference:
+def reference(truth: Boxes | None, golden: Detections, size: Size) -> Reference:
     """Return what people have annotated, or, where nobody has, what was found without a fault."""
     if truth is None:
         return Reference(golden, golden.take(np.zeros(0, np.intp)), np.zeros(0, bool))
-    corners = np.concatenate([truth.xywh[:, :2], truth.xywh[:, :2] + truth.xywh[:, 2:]], axis=1)
-    everything = Objects(_inside(corners, size), truth.classes, np.ones(len(truth)))
+    everything = Detections(_inside(truth.corners, size), np.ones(len(truth)), truth.classes)
     aside = truth.crowd | truth.difficult
-    rows = np.flatnonzero(aside)
-    return Reference(everything.take(np.flatnonzero(~aside)), everything.take(rows),
-                     truth.crowd[rows])  # fmt: skip
+    return Reference(everything.take(~aside), everything.take(aside), truth.crowd[aside])
 
 
-def count(found: Objects, there: Reference, reading: Reading) -> Counts:
+def count(found: Detections, there: Reference, reading: Reading) -> Counts:
     """Assign boxes to the objects of an image.
 
     A pair needs equal classes and an IoU of :data:`PAIR`; a mismatched pair is a false and a missed
@@ -164,7 +139,7 @@ def _inside(boxes: NDArray[np.float64], size: Size) -> NDArray[np.float64]:
     return inside
 
 
-def _aside(boxes: Objects, there: Reference) -> NDArray[np.bool_]:
+def _aside(boxes: Detections, there: Reference) -> NDArray[np.bool_]:
     """Whether each box lies where nothing is counted."""
     regions = there.regions.boxes
     low = np.maximum(boxes.boxes[:, None, :2], regions[None, :, :2])

@@ -27,10 +27,13 @@ class Detections:
     def __len__(self) -> int:
         return len(self.scores)
 
+    def take(self, rows: NDArray[Any]) -> Detections:
+        """Return some of them, by their indices or by a mask."""
+        return Detections(self.boxes[rows], self.scores[rows], self.classes[rows])
+
     def above(self, threshold: float) -> Detections:
         """Return the detections with a larger score."""
-        kept = self.scores > threshold
-        return Detections(self.boxes[kept], self.scores[kept], self.classes[kept])
+        return self.take(self.scores > threshold)
 
 
 def xywh(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,6 +69,12 @@ def iou(a: NDArray[np.float64], b: NDArray[np.float64], offset: float = 0) -> ND
         common, union, out=np.zeros_like(common), where=union > 0
     )
     return share
+
+
+def overlaps(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return :func:`iou`, and 1 for equal boxes: one without area has no IoU with itself either."""
+    equal = (a[:, None] == b[None]).all(axis=2)
+    return np.where(equal, 1.0, iou(a, b))
 
 
 def detections(record: Mapping[str, Any]) -> Detections:

@@ -1,4 +1,4 @@
-"""The cells of a dense head: how many there are, and where they lie."""
+"""The cells of a dense head and their anchors: how many there are, and where they lie."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.tasks.detection.anchors import per_cell, sizes
-from simulator.tasks.detection.declared import AnchorHead, Dense, GridHead
+from simulator.tasks.detection.declared import (
+    AnchorHead,
+    Dense,
+    GridHead,
+    RatioAnchors,
+    ShapeAnchors,
+)
 
 Size = tuple[int, int]
 _ROUND = {"ceil": math.ceil, "floor": math.floor}
@@ -48,20 +53,15 @@ def cells(head: Dense, network: Size) -> list[Size]:
 
 def counts(head: Dense) -> list[int]:
     """Return how many boxes a cell of each level has."""
-    if isinstance(head, AnchorHead | GridHead) and head.anchors is not None:
-        return per_cell(head.anchors)
-    return [1] * len(head.strides)
+    return [len(around) for around in _anchors(head)]
 
 
 @lru_cache(maxsize=32)
 def lattice(head: Dense, network: Size) -> Lattice:
     """Return where the cells of all levels lie."""
-    given = head.anchors if isinstance(head, AnchorHead | GridHead) else None
-    levels = len(head.strides)
-    corners = sizes(given) if given is not None else [np.zeros((1, 4))] * levels
     parts = []
     for (rows, columns), (y, x), around in zip(
-        cells(head, network), strides(head), corners, strict=True
+        cells(head, network), strides(head), _anchors(head), strict=True
     ):
         if head.order == "cells_anchors":
             row, column, anchor = np.indices((rows, columns, len(around))).reshape(3, -1)
@@ -71,3 +71,36 @@ def lattice(head: Dense, network: Size) -> Lattice:
         step = np.broadcast_to([x, y], place.shape)
         parts.append((place, step, around[anchor, :2], around[anchor, 2:]))
     return Lattice(*(np.concatenate(part).astype(np.float64) for part in zip(*parts, strict=True)))
+
+
+def _anchors(head: Dense) -> list[NDArray[np.float64]]:
+    """The anchors of a cell of each level; a single one without a size where there are none."""
+    given = head.anchors if isinstance(head, AnchorHead | GridHead) else None
+    return [np.zeros((1, 4))] * len(head.strides) if given is None else sizes(given)
+
+
+def sizes(anchors: RatioAnchors | ShapeAnchors) -> list[NDArray[np.float64]]:
+    """Return, for each level, (A, 4) x1, y1, x2, y2 of its anchors around a center of 0.
+
+    An anchor of size s and ratio r (height / width) is s / sqrt(r) wide and s * sqrt(r) high
+    (torchvision ``AnchorGenerator.generate_anchors``).
+    """
+    if isinstance(anchors, ShapeAnchors):
+        return [_around(np.array(shapes, np.float64)) for shapes in anchors.shapes]
+    root = np.sqrt(np.array(anchors.ratios, np.float64))
+    levels = []
+    for level in anchors.sizes:
+        size = np.outer(level, anchors.scales).reshape(-1)
+        wide, high = np.divide.outer(size, root), np.multiply.outer(size, root)
+        shapes = np.stack([wide, high], axis=-1)
+        if anchors.outer == "ratios":
+            shapes = shapes.swapaxes(0, 1)
+        around = _around(shapes.reshape(-1, 2))
+        levels.append(np.rint(around) if anchors.rounding == "nearest" else around)
+    return levels
+
+
+def _around(shapes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(A, 4) corners from (A, 2) width and height."""
+    half = shapes / 2
+    return np.concatenate([-half, half], axis=1)

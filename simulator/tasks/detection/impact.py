@@ -16,14 +16,13 @@ from simulator.data.truth import Boxes
 from simulator.profile.section import Section
 from simulator.tasks.detection.assignment import (
     Counts,
-    Objects,
     Reading,
     count,
     objects,
     pairs,
     reference,
 )
-from simulator.tasks.detection.boxes import Detections, areas, detections, iou
+from simulator.tasks.detection.boxes import Detections, areas, detections, overlaps
 from simulator.tasks.impact import WITH, WITHOUT, Blobs, Impact
 
 COUNTS = ("tp", "fp", "fn", "tp_golden", "fp_golden", "fn_golden")
@@ -160,26 +159,24 @@ class DetectionImpact(Impact):
         """Return the boxes of a record."""
         return detections(record)
 
-    def _blobs(self, now: Objects) -> Blobs:
+    def _blobs(self, now: Detections) -> Blobs:
         before, after = self._occupied, occupied(now.boxes, self._size)
         return Blobs(after & ~before, before & ~after, before)
 
-    def _objects(self, found: Detections) -> Objects:
+    def _objects(self, found: Detections) -> Detections:
         return objects(found, self._threshold, self._size)
 
-    def _count(self, found: Objects) -> Counts:
+    def _count(self, found: Detections) -> Counts:
         return count(found, self._there, self.options.assignment)
 
-    def _strict(self, counts: Counts, false: Objects) -> bool:
+    def _strict(self, counts: Counts, false: Detections) -> bool:
         """Whether other objects are found, or the false boxes are no longer the same ones."""
         was = self._before.take(self._counts.false)
         if len(false) != len(was) or not np.array_equal(counts.found, self._counts.found):
             return True
-        # A box without area has no IoU with itself either.
-        equal = (false.boxes[:, None] == was.boxes[None]).all(axis=2)
-        overlaps = np.where(equal, 1.0, iou(false.boxes, was.boxes))
+        shares = overlaps(false.boxes, was.boxes)
         same = false.classes[:, None] == was.classes[None]
-        return len(pairs(overlaps, same, self.options.assignment)[0]) < len(was)
+        return len(pairs(shares, same, self.options.assignment)[0]) < len(was)
 
 
 def occupied(boxes: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:

@@ -94,8 +94,7 @@ class RetinaLesson(Lesson):
 
     def target(self, truth: Boxes, placement: Placement) -> Target:
         """Return the objects of an image where they are in the network's input."""
-        corners = np.concatenate([truth.xywh[:, :2], truth.xywh[:, :2] + truth.xywh[:, 2:]], axis=1)
-        inside = to_network(corners, placement, self._settings)
+        inside = to_network(truth.corners, placement, self._settings)
         kept = areas(inside) > 0
         aside = truth.crowd | truth.difficult
         own = kept & ~aside

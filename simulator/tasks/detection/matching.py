@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from simulator.statistics.bootstrap import Floats
-from simulator.tasks.detection.boxes import Detections, iou
+from simulator.tasks.detection.boxes import Detections, overlaps
+from simulator.tasks.figures import Flips
+from simulator.typed import Share
 
 Indices = NDArray[np.intp]
 Fate = Literal["kept", "lost", "gained", "moved", "relabelled", "rescored"]
+CHANGED: tuple[Fate, ...] = ("lost", "gained", "moved", "relabelled")
+"""The fates that a user sees."""
+FATES: tuple[Fate, ...] = ("kept", *CHANGED, "rescored")
 
 PAIR = 0.5
 """Boxes with a smaller IoU are two objects: one is lost, the other gained."""
@@ -27,58 +32,40 @@ _SCORE = 1e-6
 """Weight of the scores in a choice between boxes that are otherwise equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """How many objects of an image met each fate; see :func:`fates`.
+class DetectionFlips(Flips):
+    """Objects that differ."""
 
-    Attributes:
-        kept: pairs without any of the differences below.
-        lost: objects of the first stack without a counterpart.
-        gained: objects of the second stack without a counterpart.
-        moved: pairs of one class with an IoU under :data:`MOVED`.
-        relabelled: pairs of two classes.
-        rescored: pairs whose scores differ by more than :data:`RESCORED`, and nothing else.
-        mean_iou: of all pairs; None where there is none.
-    """
+    lost: int = Field(description="found by the training stack only")
+    gained: int = Field(description="found by the deployment stack only")
+    moved: int = Field(description="in another place")
+    relabelled: int = Field(description="of another class")
 
-    kept: int
-    lost: int
-    gained: int
-    moved: int
-    relabelled: int
-    rescored: int
-    mean_iou: float | None
-
-    @property
-    def changed(self) -> int:
-        """Objects that differ for a user; rescored ones do not."""
-        return self.lost + self.gained + self.moved + self.relabelled
-
-    @property
-    def units(self) -> int:
-        """All objects; a pair counts once."""
-        return self.changed + self.kept + self.rescored
+    mean_iou: Share | None = Field(
+        description="mean overlap of paired boxes; None where there are no pairs"
+    )
+    rescored: int = Field(description="pairs whose scores differ by more than 0.1")
 
 
-def change(before: Detections, after: Detections, threshold: float) -> Change:
-    """Count the fates of the objects of one image.
+def change(before: Detections, after: Detections, threshold: float) -> dict[str, Any]:
+    """Count what became of the objects of one image.
 
     Args:
         before: what the first stack found.
         after: what the second stack found.
         threshold: the operating threshold; see :func:`fates`.
+
+    Returns:
+        How many objects met each fate; a pair counts once. ``changed``: those that differ for a
+        user, as rescored ones do not; ``units``: all; ``mean_iou``: of all pairs, None of none.
     """
-    of_before, of_after, overlaps = _fates(before, after, threshold)
-    count = Counter(of_before)
-    return Change(
-        kept=count["kept"],
-        lost=count["lost"],
-        gained=of_after.count("gained"),
-        moved=count["moved"],
-        relabelled=count["relabelled"],
-        rescored=count["rescored"],
-        mean_iou=float(overlaps.mean()) if len(overlaps) else None,
-    )
+    of_before, of_after, shares = _fates(before, after, threshold)
+    counts = Counter(of_before) + Counter(fate for fate in of_after if fate == "gained")
+    return {
+        **{fate: counts[fate] for fate in FATES},
+        "changed": sum(counts[fate] for fate in CHANGED),
+        "units": counts.total(),
+        "mean_iou": float(shares.mean()) if len(shares) else None,
+    }
 
 
 def fates(before: Detections, after: Detections, threshold: float) -> tuple[list[Fate], list[Fate]]:
@@ -116,15 +103,15 @@ def _fates(
     before, after = before.above(threshold), after.above(threshold)
     of_before: list[Fate] = ["lost"] * len(before)
     of_after: list[Fate] = ["gained"] * len(after)
-    rows, columns, overlaps = _pairs(before, after)
+    rows, columns, shares = _pairs(before, after)
     relabelled = before.classes[rows] != after.classes[columns]
     rescored = np.abs(before.scores[rows] - after.scores[columns]) > RESCORED
     words: list[Fate] = np.select(
-        [relabelled, overlaps < MOVED, rescored], ["relabelled", "moved", "rescored"], "kept"
+        [relabelled, shares < MOVED, rescored], ["relabelled", "moved", "rescored"], "kept"
     ).tolist()
     for row, column, word in zip(rows.tolist(), columns.tolist(), words, strict=True):
         of_before[row] = of_after[column] = word
-    return of_before, of_after, overlaps
+    return of_before, of_after, shares
 
 
 def _pairs(before: Detections, after: Detections) -> tuple[Indices, Indices, Floats]:
@@ -134,13 +121,11 @@ def _pairs(before: Detections, after: Detections) -> tuple[Indices, Indices, Flo
     """
     from scipy.optimize import linear_sum_assignment
 
-    # A box without area has no IoU with itself either.
-    equal = (before.boxes[:, None] == after.boxes[None]).all(axis=2)
-    overlaps = np.where(equal, 1.0, iou(before.boxes, after.boxes))
+    shares = overlaps(before.boxes, after.boxes)
     same = before.classes[:, None] == after.classes[None]
     near = -np.abs(before.scores[:, None] - after.scores[None])
-    worth = np.where(overlaps >= PAIR, overlaps + SAME_CLASS * same + _SCORE * near, 0)
+    worth = np.where(shares >= PAIR, shares + SAME_CLASS * same + _SCORE * near, 0)
     rows, columns = linear_sum_assignment(worth, maximize=True)
-    valid = overlaps[rows, columns] >= PAIR
+    valid = shares[rows, columns] >= PAIR
     rows, columns = rows[valid], columns[valid]
-    return rows, columns, overlaps[rows, columns]
+    return rows, columns, shares[rows, columns]

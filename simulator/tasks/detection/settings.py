@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from simulator.errors import ModelError
 from simulator.profile.postprocess import Postprocess
-from simulator.profile.section import Section
 from simulator.tasks.detection.card import DetectionOutput, uses_exp
 from simulator.tasks.detection.declared import (
     AnchorHead,
@@ -19,6 +18,7 @@ from simulator.tasks.detection.declared import (
     FinalHead,
     Head,
 )
+from simulator.tasks.image_task import merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,9 @@ def resolve(
             something of a class that the card does not have.
     """
     head = output.head
-    offset = _merged(output.box_offset, asked.box_offset)
-    rounding = _merged(output.box_rounding, asked.box_rounding)
-    unletterbox = _merged(output.unletterbox, asked.unletterbox)
+    offset = merged(output.box_offset, asked.box_offset)
+    rounding = merged(output.box_rounding, asked.box_rounding)
+    unletterbox = merged(output.unletterbox, asked.unletterbox)
     clamp = output.exp_clamp if asked.exp_clamp == "model" else asked.exp_clamp
     given = isinstance(head, BoxHead | FinalHead) and head.format in ("xyxy", "yxyx")
     return Settings(
@@ -158,15 +158,9 @@ def resolve(
         clip=output.clip,
         scale=unletterbox["scale"],
         padding=unletterbox["offset"],
-        nms=_suppression(_merged(output.nms, asked.nms), classes),
+        nms=_suppression(merged(output.nms, asked.nms), classes),
         operating_threshold=output.operating_threshold,
     )
-
-
-def _merged(card: Section, profile: Section) -> dict[str, Any]:
-    """The card's values, each replaced where the profile has its own."""
-    asked = {key: value for key, value in profile.model_dump().items() if value != "model"}
-    return {**card.model_dump(), **asked}
 
 
 def _suppression(nms: dict[str, Any], classes: int) -> Suppression:

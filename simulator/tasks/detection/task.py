@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +21,9 @@ from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.boxes import Detections, areas, detections, xywh
 from simulator.tasks.detection.card import DetectionOutput
 from simulator.tasks.detection.decode import decode
-from simulator.tasks.detection.figures import DetectionFlips
 from simulator.tasks.detection.impact import DetectionImpact
 from simulator.tasks.detection.lesson import RetinaLesson
-from simulator.tasks.detection.matching import change
+from simulator.tasks.detection.matching import CHANGED, DetectionFlips, change
 from simulator.tasks.detection.metric import METRICS, Ranking, cocoeval, evaluate, of_classes
 from simulator.tasks.detection.moving import moved
 from simulator.tasks.detection.ports import check
@@ -34,10 +32,6 @@ from simulator.tasks.detection.view import DetectionView
 from simulator.tasks.image_task import ImageTask
 from simulator.tasks.score import Record, Score, agree
 from simulator.tasks.task import CHANGES, Shapes
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
-
 
 _BOXES = ("boxes", "scores", "classes")
 """The columns of a prediction."""
@@ -51,7 +45,9 @@ class Detection(ImageTask):
     unit = "object"
     in_parts = True
     metrics = ("mAP", "AP50", "AP75")
-    kinds = ("lost", "gained", "moved", "relabelled")
+    kinds = CHANGED
+    guess = 0.0  # a box that is guessed covers no object closely
+    tried_with = "simulator.tasks.detection.specimen:decoded_boxes"
     needs_labels = True
     resamples = 1000
     Output = DetectionOutput
@@ -66,13 +62,6 @@ class Detection(ImageTask):
         *(pa.field(name, pa.int32()) for name in ("kept", *kinds, "rescored")),
         pa.field("mean_iou", pa.float64()),
     )
-
-    @classmethod
-    def specimens(cls) -> dict[str, Specimen]:
-        """Return decoded boxes of three classes."""
-        from simulator.tasks.detection.specimen import boxes
-
-        return {"boxes": boxes(cls)}
 
     def load(self, path: Root, files: Files = IMAGES) -> Dataset:
         """Open the samples at a path.
@@ -146,14 +135,9 @@ class Detection(ImageTask):
             "classes": prediction.classes.tolist(),
         }
 
-    def chance(self, shapes: Shapes, records: Sequence[Record]) -> float:
-        """Return 0: a box that is guessed covers no object closely."""
-        return 0.0
-
     def change(self, before: Detections, after: Detections, truth: Any) -> dict[str, Any]:
         """Count what became of each object above the operating threshold."""
-        found = change(before, after, self.output.operating_threshold)
-        return {**asdict(found), "changed": found.changed, "units": found.units}
+        return change(before, after, self.output.operating_threshold)
 
     def same(self, before: Record, after: Record) -> bool:
         """Whether the boxes are equal, or no object is lost, gained, moved or relabelled.

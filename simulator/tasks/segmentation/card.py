@@ -11,6 +11,7 @@ from pydantic import field_validator, model_validator
 from simulator.errors import ModelError, unknown
 from simulator.profile.postprocess import LogitsUpsample, MaskResize, Postprocess, Unletterbox
 from simulator.profile.section import Positive, Section
+from simulator.tasks.image_task import merged
 
 MAX_CLASSES = 255
 """A mask is uint8, and 255 in it means no class."""
@@ -132,9 +133,9 @@ def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> S
     """
     inside = output.kind == "labels"
     argmax = asked.argmax if asked.argmax != "model" else output.argmax
-    upsample = _merged(output.logits_upsample, asked.logits_upsample)
-    resize = _merged(output.mask_resize, asked.mask_resize)
-    unletterbox = _merged(output.unletterbox, asked.unletterbox)
+    upsample = merged(output.logits_upsample, asked.logits_upsample)
+    resize = merged(output.mask_resize, asked.mask_resize)
+    unletterbox = merged(output.unletterbox, asked.unletterbox)
     stride = output.output_stride if asked.output_stride == "model" else asked.output_stride
     if inside and asked.argmax == "after":
         raise ModelError(
@@ -250,12 +251,6 @@ def show(shape: Sequence[int | None]) -> str:
 
 
 _OTHER = {"NCHW": "NHWC", "NHWC": "NCHW"}
-
-
-def _merged(card: Section | None, profile: Section) -> dict[str, Any]:
-    """The card's values, each replaced where the profile has its own."""
-    asked = {key: value for key, value in profile.model_dump().items() if value != "model"}
-    return {**(card or type(profile)()).model_dump(), **asked}
 
 
 def _sampling(section: Mapping[str, str], early: bool) -> Sampling:

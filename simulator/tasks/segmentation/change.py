@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from simulator.contract import U8
 from simulator.data.masks import IGNORE
+from simulator.tasks.figures import Flips
 from simulator.tasks.segmentation.confusion import check_size
+from simulator.typed import Keys, Share
 
 BAND = 3
 """Pixels this near to a boundary, in Chebyshev's distance, are at it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class SegmentationFlips(Flips):
+    """Pixels that differ; rates are fractions, None of no pixels."""
+
+    right_to_wrong: int | None = Field(description="right on the training stack only")
+    wrong_to_right: int | None = Field(description="right on the deployment stack only")
+    wrong_to_wrong: int | None = Field(description="wrong on both, in different ways")
+    boundary_rate: Share | None = Field(description="of pixels within 3 px of a boundary")
+    inside_rate: Share | None = Field(description="of all other pixels")
+    class_rates: Annotated[dict[str, Share | None], Keys("class")] = Field(
+        description="by class, of the pixels that the training stack gives it"
+    )
+
+
+class Change(TypedDict):
     """Flips of one image, counted in pixels.
 
     Attributes:
@@ -40,13 +54,9 @@ class Change:
     classes: list[int]
     class_units: list[int]
     class_changed: list[int]
-    right_to_wrong: int | None = None
-    wrong_to_right: int | None = None
-    wrong_to_wrong: int | None = None
-
-    def row(self) -> dict[str, Any]:
-        """Return the fields, as plain values."""
-        return asdict(self)
+    right_to_wrong: int | None
+    wrong_to_right: int | None
+    wrong_to_wrong: int | None
 
 
 def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Change:
@@ -75,19 +85,24 @@ def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Cha
     everything = np.bincount(before.ravel(), minlength=256)[:IGNORE]
     moved = np.bincount(before[changed], minlength=256)[:IGNORE]
     classes = np.flatnonzero(everything)
-    kinds: tuple[int, ...] = ()
+    lost = won = wrong = None
     if truth is not None and other is not None:
-        kinds = _kinds(before, other, truth, changed & (truth != ignore))
-    return Change(
-        int(np.count_nonzero(answered)),
-        int(np.count_nonzero(changed)),
-        int(np.count_nonzero(edge)),
-        int(np.count_nonzero(edge & changed)),
-        classes.tolist(),
-        everything[classes].tolist(),
-        moved[classes].tolist(),
-        *kinds,
-    )
+        judged = changed & (truth != ignore)
+        lost = int(np.count_nonzero(judged & (before == truth)))
+        won = int(np.count_nonzero(judged & (other == truth)))
+        wrong = int(np.count_nonzero(judged)) - lost - won
+    return {
+        "units": int(np.count_nonzero(answered)),
+        "changed": int(np.count_nonzero(changed)),
+        "boundary": int(np.count_nonzero(edge)),
+        "boundary_changed": int(np.count_nonzero(edge & changed)),
+        "classes": classes.tolist(),
+        "class_units": everything[classes].tolist(),
+        "class_changed": moved[classes].tolist(),
+        "right_to_wrong": lost,
+        "wrong_to_right": won,
+        "wrong_to_wrong": wrong,
+    }
 
 
 def at_boundary(mask: U8, band: int = BAND) -> NDArray[np.bool_]:
@@ -113,10 +128,3 @@ def _of_windows(values: U8, window: int, of: np.ufunc) -> U8:
             have += step
         values = values.T
     return values
-
-
-def _kinds(before: U8, after: U8, truth: U8, changed: NDArray[np.bool_]) -> tuple[int, int, int]:
-    """How many changed and judged pixels went right to wrong, wrong to right, wrong to wrong."""
-    lost = np.count_nonzero(changed & (before == truth))
-    won = np.count_nonzero(changed & (after == truth))
-    return int(lost), int(won), int(np.count_nonzero(changed)) - int(lost) - int(won)

@@ -14,7 +14,7 @@ from simulator.contract import U8, Panel
 from simulator.data.masks import IGNORE
 from simulator.profile.section import Section
 from simulator.tasks.impact import Impact
-from simulator.tasks.segmentation.drawing import naming, panels
+from simulator.tasks.segmentation.view import naming, panels
 
 EIGHT = np.ones((3, 3), bool)
 """Pixels of a blob touch each other straight or diagonally."""

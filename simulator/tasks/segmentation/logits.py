@@ -12,13 +12,11 @@ from simulator.data.masks import IGNORE
 from simulator.errors import ModelError
 from simulator.modalities.image.geometry import Placement
 from simulator.modalities.image.orientation import stored
-from simulator.tasks.finite import check_finite
+from simulator.tasks.finite import check_finite, check_probabilities
 from simulator.tasks.segmentation.card import MAX_CLASSES, Settings, check_count, places, show
 from simulator.tasks.segmentation.sampling import Taps, in_image, resize, resized
 
 Plane = NDArray[np.float32]
-_SLACK = 0.01
-"""How far a probability may leave [0, 1]; one step of an 8-bit output is 0.004."""
 
 
 def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placement) -> U8:
@@ -81,12 +79,7 @@ def _planes(output: Array, settings: Settings) -> NDArray[np.float32]:
         planes = np.ascontiguousarray(values, np.float32)
     check_finite(planes)
     if settings.kind == "probabilities" and output.dtype.kind == "f":
-        low, high = float(planes.min()), float(planes.max())
-        if low < -_SLACK or high > 1 + _SLACK:
-            raise ModelError(
-                f"output {name!r}: the model card says probabilities, but the model gave {low:.3g}"
-                f" to {high:.3g}; if these are logits, say so in the card"
-            )
+        check_probabilities(planes, f"output {name!r}: ")
     return planes
 
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from simulator.contract import U8, Array
-from simulator.data.labels import Labels
 from simulator.data.masks import ArrayMask
-from simulator.modalities.image.geometry import Placement
+from simulator.tasks.detection.specimen import LETTERBOX, NETWORK
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import Task
 
-LETTERBOX = Placement(39, 65, 19, 32, 6, 0, 32, 32, centered=True)
-"""39 x 65 pixels in 32 x 32: 13 rows of padding, so half of the padding is not a whole pixel."""
-NETWORK = Network(Labels(("cat", "dog", "cow")), SimpleNamespace(height=32, width=32))
 _LINEAR = {"mode": "bilinear", "coordinate_transformation_mode": "half_pixel"}
 CARD: dict[str, Any] = {
     "scores": "y", "kind": "logits", "logits_upsample": _LINEAR, "argmax": "after",
     "output_stride": 1, "mask_resize": {"of": "logits", **_LINEAR},
 }  # fmt: skip
+
+
+def of_logits(task: type[Task]) -> dict[str, Specimen]:
+    """Return logits of three classes."""
+    return {"logits": logits(task)}
 
 
 def logits(task: type[Task]) -> Specimen:

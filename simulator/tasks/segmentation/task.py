@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from simulator.profile.postprocess import Postprocess
 from simulator.tasks.image_task import ImageTask
 from simulator.tasks.score import Record, Score
 from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
-from simulator.tasks.segmentation.change import change
+from simulator.tasks.segmentation.change import SegmentationFlips, change
 from simulator.tasks.segmentation.confusion import (
     Sparse,
     accuracies,
@@ -28,14 +28,10 @@ from simulator.tasks.segmentation.confusion import (
     score,
     tally,
 )
-from simulator.tasks.segmentation.figures import SegmentationFlips
 from simulator.tasks.segmentation.impact import SegmentationImpact
 from simulator.tasks.segmentation.logits import decode
 from simulator.tasks.segmentation.view import SegmentationView
 from simulator.tasks.task import CHANGES, Shapes
-
-if TYPE_CHECKING:
-    from simulator.tasks.specimen import Specimen
 
 
 class Segmentation(ImageTask):
@@ -51,6 +47,10 @@ class Segmentation(ImageTask):
     metrics = ("mIoU", "pixel_accuracy", "mean_accuracy")
     kinds = ("right_to_wrong", "wrong_to_right", "wrong_to_wrong")
     needs_labels = True
+    reads = ("scores",)
+    shown = ()
+    shown_once = ("changed", "units", "boundary", "boundary_changed", *kinds)
+    tried_with = "simulator.tasks.segmentation.specimen:of_logits"
     Output = SegmentationOutput
     Flips = SegmentationFlips
     View = SegmentationView
@@ -67,17 +67,6 @@ class Segmentation(ImageTask):
         ),
         *(pa.field(name, pa.int64()) for name in kinds),
     )
-
-    @classmethod
-    def specimens(cls) -> dict[str, Specimen]:
-        """Return logits of three classes."""
-        from simulator.tasks.segmentation.specimen import logits
-
-        return {"logits": logits(cls)}
-
-    def outputs(self) -> tuple[str, ...]:
-        """Return the one output that has the scores."""
-        return (self.output.scores,)
 
     def vocabulary(self) -> dict[str, Sequence[str]]:
         """Add the IoU of each class."""
@@ -122,7 +111,7 @@ class Segmentation(ImageTask):
 
     def change(self, before: U8, after: U8, truth: U8 | None) -> dict[str, Any]:
         """Count the pixels that changed: by class, at boundaries, right and wrong."""
-        return change(before, after, truth).row()
+        return dict(change(before, after, truth))
 
     def late(self, record: Record) -> dict[str, Any]:
         """Return the record with every pixel missed, and counted against no other class."""
@@ -172,11 +161,6 @@ class Segmentation(ImageTask):
             for index in range(self.network.classes)
         }
         return {**rates, "class_rates": by_class}
-
-    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
-        """Return the counts of the image."""
-        names = ("changed", "units", "boundary", "boundary_changed", *self.kinds)
-        return {"train": {}, "deploy": {}, **{name: deploy[name] for name in names}}
 
     def examples(self) -> list[tuple[Any, Any]]:
         """Return a mask of two classes, one of a single class, and one that is not judged."""

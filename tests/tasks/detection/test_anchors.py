@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from detection_cards import ANCHORS, RETINANET, center_size, output
 
-from simulator.tasks.detection.anchors import sizes
 from simulator.tasks.detection.declared import RatioAnchors
-from simulator.tasks.detection.grids import cells, counts, lattice
+from simulator.tasks.detection.grids import cells, counts, lattice, sizes
 
 
 def total(head, network):

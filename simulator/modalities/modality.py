@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from simulator.contract import Array
 from simulator.contract.recipe import Recipe
+from simulator.contract.stage import named
 from simulator.entry_points import Table
 from simulator.errors import UserError
 from simulator.modalities.specimen import Specimen
@@ -84,6 +85,7 @@ class Modality(ABC):
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
         Spec: the schema of its profiles; ``problems`` and ``settled`` check how sections fit.
         Card: the schema of its model cards.
+        tried_with: ``module:function`` that writes a :meth:`specimen` into a folder.
     """
 
     name: ClassVar[str]
@@ -95,6 +97,7 @@ class Modality(ABC):
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]
+    tried_with: ClassVar[str] = ""
 
     @abstractmethod
     def read(self, name: str, path: Where) -> Any:
@@ -230,12 +233,15 @@ class Modality(ABC):
         """Write samples, a model card and a profile into a folder, for the conformance suite.
 
         Raises:
-            UserError: the modality does not implement this method.
+            UserError: the modality has none.
         """
-        raise UserError(
-            f"the modality {self.name!r} has no specimen to test it with; write its specimen(), "
-            "see docs/conformance.md"
-        )
+        if not self.tried_with:
+            raise UserError(
+                f"the modality {self.name!r} has no specimen to test it with; write its "
+                "specimen(), see docs/conformance.md"
+            )
+        made: Specimen = named(self.tried_with)(folder)
+        return made
 
 
 MODALITIES: Table[Modality] = Table(

@@ -44,12 +44,12 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     )
 
 
-def clopper_pearson(k: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
+def clopper_pearson(k: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """Exact interval of a proportion: its coverage is at least the confidence; for claims.
 
     Args:
         k: successes, 0 to n; need not be whole.
-        n: trials, at least 1.
+        n: trials, at least 1; need not be whole.
         confidence: two-sided, above 0 and below 1.
 
     Returns:
@@ -199,7 +199,7 @@ def _tail(k: int, n: int) -> float:
     return float(special.bdtr(k, n, 0.5)) if n else 1.0
 
 
-def _check_rate(k: float, n: int) -> None:
+def _check_rate(k: float, n: float) -> None:
     if n < 1 or not 0 <= k <= n:
         raise ValueError(f"k must be 0 to n, and n at least 1; got k={k}, n={n}")
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.statistics import special
+from simulator.statistics import planning, special
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.97, 0.99, 0.999)
 """The percentiles that LoadGen reports."""
@@ -60,16 +60,9 @@ def samples_needed(p: float) -> int:
     """
     if p == 1:
         return 1
-    low, high = 1, 2
-    while not _enough(high, 1, p):
-        low, high = high, 2 * high
-    while low < high:
-        middle = (low + high) // 2
-        if _enough(middle, 1, p):
-            high = middle
-        else:
-            low = middle + 1
-    return low + 1
+    fewest = planning.first(lambda below: _enough(below, 1, p), 1)
+    assert fewest is not None
+    return fewest + 1
 
 
 def percentile(values: Values, p: float) -> int | None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simulator.statistics import special
+from simulator.statistics.paired import clopper_pearson
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,14 @@ def stratified(
         parts.append((share, 0, share * min(one.trials / one.share for one in silent)))
     below = above = spread = 0.0
     for share, events, trials in parts:
-        rate, (low, high) = events / trials, _exact(events, trials, confidence)
+        rate, (low, high) = events / trials, clopper_pearson(events, trials, confidence)
         below += (share * (rate - low)) ** 2
         above += (share * (high - rate)) ** 2
         spread += share**2 * rate * (1 - rate) / trials
     lower = value - math.sqrt(below)
     if spread:
         effective = value * (1 - value) / spread
-        lower = min(lower, _exact(value * effective, effective, confidence)[0])
+        lower = min(lower, clopper_pearson(value * effective, effective, confidence)[0])
     upper = value + math.sqrt(above)
     return Estimate(value, max(0.0, lower), min(1 - assumed_free, upper), _variance(strata))
 
@@ -118,15 +118,6 @@ def _variance(strata: Sequence[Stratum]) -> float | None:
     rates = [one.events / one.trials for one in strata]
     return sum(
         one.share**2 * p * (1 - p) / (one.trials - 1) for one, p in zip(strata, rates, strict=True)
-    )
-
-
-def _exact(events: float, trials: float, confidence: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval, for numbers that need not be whole."""
-    tail, rest = (1 - confidence) / 2, trials - events
-    return (
-        0.0 if events == 0 else float(special.betaincinv(events, rest + 1, tail)),
-        1.0 if rest <= 0 else float(special.betaincinv(events + 1, rest, 1 - tail)),
     )
 
 

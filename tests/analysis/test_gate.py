@@ -3,7 +3,6 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulator.tasks.segmentation.change import SegmentationFlips
 
 from simulator.analysis import outcomes
 from simulator.analysis.figures import by_name, figures
@@ -13,6 +12,7 @@ from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 from simulator.tasks.classification.compare import ClassificationFlips
 from simulator.tasks.figures import Flips
+from simulator.tasks.segmentation.change import SegmentationFlips
 from simulator.typed import Share, Unit
 
 SUMMARY = {

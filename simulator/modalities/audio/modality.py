@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simulator.contract import Array, Recording
 from simulator.contract.recipe import Recipe
-from simulator.contract.stage import named
 from simulator.modalities.audio import chunks, front_end
 from simulator.modalities.audio.card import AudioCard, input_shape
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
 from simulator.modalities.audio.sections import AudioSpec
 from simulator.modalities.modality import Axes, Feed, Modality
-from simulator.modalities.specimen import Specimen
 from simulator.places import Where
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
@@ -46,6 +43,7 @@ class AudioModality(Modality):
     levels = "dB"
     Spec = AudioSpec
     Card = AudioCard
+    tried_with = "simulator.testing.audio_specimen:write"
 
     def read(self, name: str, path: Where) -> Recording:
         """Read one sound file and check its header."""
@@ -97,11 +95,6 @@ class AudioModality(Modality):
     def axes(self, recipes: Sequence[Recipe]) -> Axes | None:
         """Return the peaks of the mel filters and the hop; None without a spectrogram."""
         return front_end.axes(recipes)
-
-    def specimen(self, folder: Path) -> Specimen:
-        """Write two WAV files, and the card of a small classifier."""
-        made: Specimen = named("simulator.testing.audio_specimen:write")(folder)
-        return made
 
 
 AUDIO = AudioModality()

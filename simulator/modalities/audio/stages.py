@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simulator.contract.audio import MelFilters, Resampler, SoundReader, Stft
 from simulator.contract.backend import Stage
 from simulator.contract.stage import CLAIMS, MANNERS, REPEATS, StageSpec, checks
@@ -19,14 +21,18 @@ def _of_manners(*functions: str) -> tuple[str, ...]:
     return tuple(check for check in MANNERS if check.endswith(functions))
 
 
-READ = StageSpec(
+def _stage(name: str, about: str, order: int, word: str = "", **more: Any) -> StageSpec:
+    """A stage whose section, axis and step have one word: its name, unless another is given."""
+    word = word or name
+    return StageSpec(
+        name, about, order, modality="audio", section=(word,), axis=word, step=word, **more
+    )
+
+
+READ = _stage(
     Stage.READ,
     "a file becomes a waveform",
     100,
-    modality="audio",
-    section=("read",),
-    axis="read",
-    step="read",
     base=SoundReader,
     calls=("read",),
     work=f"{_SOUNDS}:Reading",
@@ -43,14 +49,10 @@ READ = StageSpec(
         *REPEATS,
     ),
 )
-RESAMPLE = StageSpec(
+RESAMPLE = _stage(
     Stage.RESAMPLE,
     "the sample rate is changed",
     150,
-    modality="audio",
-    section=("resample",),
-    axis="resample",
-    step="resample",
     base=Resampler,
     calls=("resample",),
     work=f"{_SOUNDS}:Resampling",
@@ -63,14 +65,10 @@ RESAMPLE = StageSpec(
         )
     ),
 )
-STFT = StageSpec(
+STFT = _stage(
     Stage.STFT,
     "a waveform becomes a spectrogram",
     200,
-    modality="audio",
-    section=("stft",),
-    axis="stft",
-    step="stft",
     base=Stft,
     calls=("spectrum",),
     own=("pre_emphasis", "dither"),
@@ -85,14 +83,10 @@ STFT = StageSpec(
         )
     ),
 )
-MEL = StageSpec(
+MEL = _stage(
     Stage.MEL,
     "frequencies become mel bands",
     300,
-    modality="audio",
-    section=("mel",),
-    axis="mel",
-    step="mel",
     base=MelFilters,
     calls=("matrix",),
     own=("fmin", "fmax"),
@@ -109,21 +103,14 @@ MEL = StageSpec(
         *REPEATS,
     ),
 )
-LOG = StageSpec(
+LOG = _stage(
     "log",
     "power becomes a logarithm",
     400,
-    modality="audio",
-    section=("log",),
-    axis="log",
-    step="log",
 )
-NORMALIZE = StageSpec(
+NORMALIZE = _stage(
     "normalize_sound",
     "values become the network's numbers",
     500,
-    modality="audio",
-    section=("normalize",),
-    axis="normalize",
-    step="normalize",
+    "normalize",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,11 @@ import numpy as np
 from simulator.contract import Array, Encoded
 from simulator.contract.encoded import SUFFIXES, read_image
 from simulator.contract.recipe import Recipe
-from simulator.contract.stage import named
-from simulator.modalities.image import front_end, placing
-from simulator.modalities.image.card import ImageCard, tensor_shape
-from simulator.modalities.image.sections import ImageSpec
+from simulator.modalities.image import front_end
+from simulator.modalities.image.card import ImageCard, geometry_of, tensor_shape
+from simulator.modalities.image.placing import ImagePlacing
+from simulator.modalities.image.sections import ImageSpec, image_spec
 from simulator.modalities.modality import Feed, Modality
-from simulator.modalities.specimen import Specimen
 from simulator.places import Where
 from simulator.profile.implementations import Choices
 from simulator.profile.postprocess import Postprocess
@@ -32,6 +30,7 @@ class ImageModality(Modality):
     levels = "levels"
     Spec = ImageSpec
     Card = ImageCard
+    tried_with = "simulator.testing.image_specimen:write"
 
     def read(self, name: str, path: Where) -> Encoded:
         """Read one image file and check its header."""
@@ -46,13 +45,26 @@ class ImageModality(Modality):
         """Return the steps from the file's bytes to the tensor."""
         return front_end.front_end(profile, choices, card)
 
-    def placing(self, profile: Profile, card: Any) -> placing.ImagePlacing:
+    def placing(self, profile: Profile, card: Any) -> ImagePlacing:
         """Return the function that gives an image's position in the tensor."""
-        return placing.placing(profile, card)
+        color = image_spec(profile).color
+        return ImagePlacing(
+            geometry_of(profile, card),
+            image_spec(profile).decode.exif or "ignore",
+            color.format != "rgb" and color.odd_size == "drop",
+            front_end.in_pairs(profile),
+        )
 
     def postprocess(self, profile: Profile, card: Any) -> Postprocess:
         """Return the profile's postprocessing; fields that its geometry ignores are neutral."""
-        return placing.postprocess(profile, card)
+        asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
+        neutral = {}
+        if geometry.kind in ("squash", "squash_crop"):
+            neutral["scale"] = "resized"
+        if geometry.kind != "letterbox" or geometry.position != "center":
+            neutral["offset"] = "integer"
+        unletterbox = asked.unletterbox.model_copy(update=neutral)
+        return asked.model_copy(update={"unletterbox": unletterbox})
 
     def scale(self, profile: Profile, card: Any) -> Array:
         """Return how many levels of 0-255 a difference of 1 in the tensor is, per channel."""
@@ -61,11 +73,6 @@ class ImageModality(Modality):
     def memory(self, source: Encoded) -> int:
         """Return the bytes of one more decoded image, which libraries need while they work."""
         return 3 * source.width * source.height
-
-    def specimen(self, folder: Path) -> Specimen:
-        """Write a JPEG, a PNG, and the card of a small classifier."""
-        made: Specimen = named("simulator.testing.image_specimen:write")(folder)
-        return made
 
     def sizes(self, source: Encoded) -> dict[str, int]:
         """Return columns, rows and bytes of the file."""

@@ -7,14 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from simulator.contract import Encoded
-from simulator.modalities.image.card import ImageCard, geometry_of
-from simulator.modalities.image.front_end import in_pairs
 from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
-from simulator.modalities.image.sections import image_spec
 from simulator.modalities.image.steps import target
-from simulator.profile.postprocess import Postprocess
-from simulator.profile.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -58,26 +53,3 @@ def _placement(rules: ImagePlacing, height: int, width: int, orientation: int) -
     seen = height - cut.rows, width - cut.columns
     placement = rules.geometry.placement(seen, target(rules.geometry, *seen, rules.even))
     return replace(placement, cut=cut, orientation=orientation)
-
-
-def placing(profile: Profile, card: ImageCard) -> ImagePlacing:
-    """Return the rules of a profile, with the sizes of the model card."""
-    color = image_spec(profile).color
-    return ImagePlacing(
-        geometry_of(profile, card),
-        image_spec(profile).decode.exif or "ignore",
-        color.format != "rgb" and color.odd_size == "drop",
-        in_pairs(profile),
-    )
-
-
-def postprocess(profile: Profile, card: ImageCard) -> Postprocess:
-    """Return the profile's postprocessing; fields that its geometry ignores are neutral."""
-    asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
-    neutral = {}
-    if geometry.kind in ("squash", "squash_crop"):
-        neutral["scale"] = "resized"
-    if geometry.kind != "letterbox" or geometry.position != "center":
-        neutral["offset"] = "integer"
-    unletterbox = asked.unletterbox.model_copy(update=neutral)
-    return asked.model_copy(update={"unletterbox": unletterbox})

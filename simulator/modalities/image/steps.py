@@ -29,8 +29,16 @@ from simulator.modalities.image.sections import Arithmetic
 from simulator.profile.implementations import Choice
 
 
+class OfPixels(Recipe):
+    """A step that makes an image of about the file's size."""
+
+    def memory(self, source: Encoded) -> int:
+        """Return three bytes a pixel of the file."""
+        return 3 * source.width * source.height
+
+
 @dataclass(frozen=True, eq=False)
-class Decode(Recipe):
+class Decode(OfPixels):
     """Decodes a file to pixels.
 
     Attributes:
@@ -54,13 +62,9 @@ class Decode(Recipe):
         decode = runtimes.guarded(self.choice, method)
         return lambda image, _: decode(image)
 
-    def memory(self, source: Encoded) -> int:
-        """Return three bytes a pixel of the file."""
-        return 3 * source.width * source.height
-
 
 @dataclass(frozen=True, eq=False)
-class ToYuv(Recipe):
+class ToYuv(OfPixels):
     """Converts RGB to YUV, to emulate a camera or a hardware decoder.
 
     Attributes:
@@ -81,13 +85,9 @@ class ToYuv(Recipe):
         encoder: Encoder = self.choice.make()
         return lambda frame, _: encoder.encode(even(frame, self.odd_size))
 
-    def memory(self, source: Encoded) -> int:
-        """Return three bytes a pixel of the file."""
-        return 3 * source.width * source.height
-
 
 @dataclass(frozen=True, eq=False)
-class Subsample(Recipe):
+class Subsample(OfPixels):
     """Converts the file's own planes to the stack's YUV format.
 
     Attributes:
@@ -110,13 +110,9 @@ class Subsample(Recipe):
         format, how = PixelFormat(self.format), self.chroma_downsampling
         return lambda frame, _: even(subsample(frame, format, how), self.odd_size)
 
-    def memory(self, source: Encoded) -> int:
-        """Return three bytes a pixel of the file."""
-        return 3 * source.width * source.height
-
 
 @dataclass(frozen=True, eq=False)
-class ToRgb(Recipe):
+class ToRgb(OfPixels):
     """Converts YUV to RGB.
 
     Attributes:
@@ -135,13 +131,9 @@ class ToRgb(Recipe):
         converter: Converter = self.choice.make()
         return lambda frame, _: converter.convert(frame)
 
-    def memory(self, source: Encoded) -> int:
-        """Return three bytes a pixel of the file."""
-        return 3 * source.width * source.height
-
 
 @dataclass(frozen=True, eq=False)
-class Crop(Recipe):
+class Crop(OfPixels):
     """Crops an RGB frame before it is resized.
 
     Attributes:
@@ -158,10 +150,6 @@ class Crop(Recipe):
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
         return lambda frame, _: self._cropped(frame)
-
-    def memory(self, source: Encoded) -> int:
-        """Return three bytes a pixel of the file."""
-        return 3 * source.width * source.height
 
     def words(self) -> str:
         """Return the crop's part of the image and its rounding."""

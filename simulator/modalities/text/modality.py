@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from simulator.contract.recipe import Recipe
-from simulator.contract.stage import named
 from simulator.contract.text import Passage
 from simulator.modalities.modality import Feed, Modality
-from simulator.modalities.specimen import Specimen
 from simulator.modalities.text import front_end
 from simulator.modalities.text.beside import asked, beside
 from simulator.modalities.text.card import TextCard
@@ -36,6 +34,7 @@ class TextModality(Modality):
     levels = "ids"
     Spec = TextSpec
     Card = TextCard
+    tried_with = "simulator.testing.text_specimen:write"
 
     def read(self, name: str, path: Where) -> Passage:
         """Read one file and check its requests."""
@@ -113,11 +112,6 @@ class TextModality(Modality):
             "characters": sum(map(len, texts)),
             "requests": len(texts),
         }
-
-    def specimen(self, folder: Path) -> Specimen:
-        """Write two questions, a small language model with its card, and a profile."""
-        made: Specimen = named("simulator.testing.text_specimen:write")(folder)
-        return made
 
 
 _FILL = {"ids": 0, "mask": 1, "positions": 0, "types": 0, "lengths": 1}

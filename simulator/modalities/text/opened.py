@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from simulator.contract.text import Passage, Tokenizer, Tokens
@@ -72,21 +72,18 @@ def encoder(recipe: Tokenize) -> Encoder:
         ModelError: its vocabulary cannot be used, or is that of another model.
         MissingLibrary: its library is not installed.
     """
-    key = json.dumps(recipe.identity(), sort_keys=True)
     with _opening:
-        found = _opened.get(key)
-        if found is None:
-            try:
-                found = _opened[key] = Encoder(recipe)
-            except SimulatorError:
-                raise
-            except Exception as error:  # a library may raise anything
-                raise ModelError(f"{recipe.file}: {one_line(error)}") from error
-        _opened.move_to_end(key)
-        while len(_opened) > TOKENIZERS:
-            _opened.popitem(last=False)
-        return found
+        return _opened(recipe)
 
 
-_opened: OrderedDict[str, Encoder] = OrderedDict()
+@lru_cache(maxsize=TOKENIZERS)
+def _opened(recipe: Tokenize) -> Encoder:
+    try:
+        return Encoder(recipe)
+    except SimulatorError:
+        raise
+    except Exception as error:  # a library may raise anything
+        raise ModelError(f"{recipe.file}: {one_line(error)}") from error
+
+
 _opening = threading.Lock()

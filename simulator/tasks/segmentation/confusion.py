@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,78 +78,73 @@ def check_size(truth: U8, predicted: U8) -> None:
         )
 
 
-def dense(rows: Sequence[Sparse], classes: int) -> NDArray[np.int64]:
-    """Return the sum of confusion matrices, (classes, classes + 1) int64."""
-    matrix = np.zeros(classes * (classes + 1), np.int64)
-    for cells, pixels in rows:
-        matrix[np.array(cells, np.int64)] += np.array(pixels, np.int64)
-    return matrix.reshape(classes, classes + 1)
-
-
-def score(matrix: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the figures of a confusion matrix, which is the sum over all images.
-
-    Args:
-        matrix: (C, C + 1) or (C, C) pixels, truth by prediction.
-
-    Returns:
-        ``miou``: the mean IoU of the classes that occur in the truth or the prediction;
-        ``iou``: of each class, None for one that does not occur;
-        ``pixel_accuracy``: the share of judged pixels that are right;
-        ``mean_accuracy``: the mean share of right pixels over the classes in the truth;
-        ``pixels``: how many are judged. Fractions, and None where nothing is judged.
-
-    Source:
-        Everingham et al., IJCV 88 (2010), section 4.3 (IoU = tp / (tp + fp + fn), of all pixels of
-        the set together); Long, Shelhamer and Darrell, CVPR 2015, section 5, for the accuracies.
-    """
-    right, truth = np.diagonal(matrix), matrix.sum(axis=1)
-    union = truth + matrix[:, : len(matrix)].sum(axis=0) - right
-    iou, recall = _share(right, union), _share(right, truth)
-    pixels = int(truth.sum())
-    return {
-        "miou": _known(_mean(iou)),
-        "iou": [_known(one) for one in iou],
-        "pixel_accuracy": int(right.sum()) / pixels if pixels else None,
-        "mean_accuracy": _known(_mean(recall)),
-        "pixels": pixels,
-    }
-
-
-def guessed(matrix: NDArray[np.int64]) -> float | None:
-    """Return the mIoU of the better of two guesses: one class for all pixels, or any for each.
-
-    One class, the commonest, has as its IoU its share of the pixels, and every other class that
-    occurs has 0. Drawn evenly of C classes, a class with the share p has the IoU
-    (p / C) / (p + 1 / C - p / C).
-
-    Args:
-        matrix: as in :func:`score`; only its rows, the truth, are read.
-
-    Returns:
-        A fraction; None where nothing is judged.
-    """
-    truth = matrix.sum(axis=1)
-    if not truth.any():
-        return None
-    p, even = truth / truth.sum(), 1 / len(truth)
-    drawn = p * even / (p + even - p * even)
-    return float(max(p.max() / np.count_nonzero(p), drawn.mean()))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """The sums behind IoU for n images and C classes: (n, C) float64, whole numbers.
+    """The sums behind the figures of n images and C classes: (n, C) float64, whole numbers.
+
+    Figures are functions of (r, n) counts, how often each image was drawn, as
+    :data:`simulator.statistics.bootstrap.Figure` says. All pixels of the drawn images count
+    together; the sums are exact, below 2**53. NaN where nothing is judged.
 
     Attributes:
         right: pixels of a class that are predicted as it.
         union: pixels of a class, or predicted as it.
         truth: pixels of a class.
+
+    Source:
+        Everingham et al., IJCV 88 (2010), section 4.3 (IoU = tp / (tp + fp + fn), of all pixels of
+        the set together); Long, Shelhamer and Darrell, CVPR 2015, section 5, for the accuracies.
     """
 
     right: Floats
     union: Floats
     truth: Floats
+
+    def iou(self, counts: Counts) -> Floats:
+        """Return the IoU (r, C) of each class; NaN for one that occurs nowhere."""
+        drawn = counts.astype(np.float64)
+        return _share(drawn @ self.right, drawn @ self.union)
+
+    def mean_iou(self, counts: Counts) -> Floats:
+        """Return the mean IoU of the classes that occur in the truth or the prediction.
+
+        A class whose images were not drawn is left out as well: a single pixel predicted as it
+        would make its IoU 0.
+        """
+        gone = self.truth.any(axis=0) & (counts.astype(np.float64) @ self.truth == 0)
+        return _mean(np.where(gone, np.nan, self.iou(counts)))
+
+    def mean_accuracy(self, counts: Counts) -> Floats:
+        """Return the mean share of right pixels over the classes in the truth."""
+        drawn = counts.astype(np.float64)
+        return _mean(_share(drawn @ self.right, drawn @ self.truth))
+
+    @property
+    def pixel_accuracy(self) -> Ratio:
+        """The share of judged pixels that are right."""
+        return Ratio(self.right.sum(axis=1), self.truth.sum(axis=1))
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the metrics by name, the headline first."""
+        return {
+            "mIoU": self.mean_iou,
+            "pixel_accuracy": self.pixel_accuracy,
+            "mean_accuracy": self.mean_accuracy,
+        }
+
+    def values(self, names: Sequence[str]) -> dict[str, float | None]:
+        """Return the metrics of all images, and the IoU of each class.
+
+        Args:
+            names: what the IoU of each class is called.
+
+        Returns:
+            Fractions; None where nothing is judged, and for a class that occurs nowhere.
+        """
+        everything = np.ones((1, len(self.truth)), np.int64)
+        found = {name: figure(everything)[0] for name, figure in self.figures().items()}
+        found |= dict(zip(names, self.iou(everything)[0], strict=True))
+        return {name: None if np.isnan(value) else float(value) for name, value in found.items()}
 
 
 def tally(rows: Sequence[Sparse], classes: int) -> Tally:
@@ -171,35 +166,27 @@ def tally(rows: Sequence[Sparse], classes: int) -> Tally:
     return Tally(right, annotated + summed(predicted, known) - right, annotated)
 
 
-def mean_iou(images: Tally) -> Figure:
-    """Return the mIoU over all pixels of the drawn images, as a figure to resample.
+def guessed(truth: Floats) -> float | None:
+    """Return the mIoU of the better of two guesses: one class for all pixels, or any for each.
 
-    A class that does not occur in the drawn images is left out, as in a whole set, and so is one
-    whose images were not drawn: a single pixel predicted as it would make its IoU 0. NaN where
-    nothing is judged. The sums are exact: whole numbers below 2**53.
+    One class, the commonest, has as its IoU its share of the pixels, and every other class that
+    occurs has 0. Drawn evenly of C classes, a class with the share p has the IoU
+    (p / C) / (p + 1 / C - p / C).
+
+    Args:
+        truth: (C,) pixels of each class.
+
+    Returns:
+        A fraction; None where nothing is judged.
     """
-    somewhere = images.truth.any(axis=0)
-
-    def figure(counts: Counts) -> Floats:
-        drawn = counts.astype(np.float64)
-        iou = _share(drawn @ images.right, drawn @ images.union)
-        return _mean(np.where(somewhere & (drawn @ images.truth == 0), np.nan, iou))
-
-    return figure
+    if not truth.any():
+        return None
+    p, even = truth / truth.sum(), 1 / len(truth)
+    drawn = p * even / (p + even - p * even)
+    return float(max(p.max() / np.count_nonzero(p), drawn.mean()))
 
 
-def accuracies(images: Tally) -> dict[str, Figure]:
-    """Return ``pixel_accuracy`` and ``mean_accuracy`` as figures to resample."""
-
-    def mean_accuracy(counts: Counts) -> Floats:
-        drawn = counts.astype(np.float64)
-        return _mean(_share(drawn @ images.right, drawn @ images.truth))
-
-    pixels = Ratio(images.right.sum(axis=1), images.truth.sum(axis=1))
-    return {"pixel_accuracy": pixels, "mean_accuracy": mean_accuracy}
-
-
-def _share(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+def _share(part: Floats, whole: Floats) -> Floats:
     """Element by element; NaN where the denominator is 0."""
     share: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
     return share
@@ -208,8 +195,4 @@ def _share(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
 def _mean(values: Floats) -> Floats:
     """The mean over the last axis of the values that are not NaN; NaN where all are."""
     known = ~np.isnan(values)
-    return _share(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
-
-
-def _known(value: Any) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return _share(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1).astype(np.float64))

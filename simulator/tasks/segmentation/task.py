@@ -17,17 +17,7 @@ from simulator.tasks.image_task import ImageTask
 from simulator.tasks.score import Record, Score
 from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
 from simulator.tasks.segmentation.change import SegmentationFlips, change
-from simulator.tasks.segmentation.confusion import (
-    Sparse,
-    accuracies,
-    confusion,
-    dense,
-    guessed,
-    mean_iou,
-    missed,
-    score,
-    tally,
-)
+from simulator.tasks.segmentation.confusion import Sparse, confusion, guessed, missed, tally
 from simulator.tasks.segmentation.impact import SegmentationImpact
 from simulator.tasks.segmentation.logits import decode
 from simulator.tasks.segmentation.view import SegmentationView
@@ -106,8 +96,7 @@ class Segmentation(ImageTask):
 
     def chance(self, shapes: Shapes, records: Sequence[Record]) -> float | None:
         """Return the mIoU of a guess; see :func:`guessed`."""
-        known = [Sparse(r["cells"], r["pixels"]) for r in records if r["cells"] is not None]
-        return guessed(dense(known, self.network.classes))
+        return guessed(tally(_known(records), self.network.classes).truth.sum(axis=0))
 
     def change(self, before: U8, after: U8, truth: U8 | None) -> dict[str, Any]:
         """Count the pixels that changed: by class, at boundaries, right and wrong."""
@@ -124,16 +113,14 @@ class Segmentation(ImageTask):
 
     def score(self, records: Sequence[Record], truths: Sequence[Any]) -> Score:
         """Measure mIoU over all pixels of the images together, where every one has a mask."""
-        known = [Sparse(r["cells"], r["pixels"]) for r in records if r["cells"] is not None]
+        known = _known(records)
         if len(known) < len(records):
             return Score(records, len(known), dict.fromkeys(self.metrics), None)
-        figures = score(dense(known, self.network.classes))
-        metrics = {"mIoU": figures["miou"], **{name: figures[name] for name in self.metrics[1:]}}
-        metrics |= dict(zip(self._ious(), figures["iou"], strict=True))
-        if not figures["pixels"]:
-            return Score(records, len(known), metrics, None)
         images = tally(known, self.network.classes)
-        return Score(records, len(known), metrics, mean_iou(images), accuracies(images))
+        metrics, figures = images.values(self._ious()), images.figures()
+        if metrics[self.headline] is None:
+            return Score(records, len(known), metrics, None)
+        return Score(records, len(known), metrics, figures.pop(self.headline), figures)
 
     def _ious(self) -> list[str]:
         """What the IoU of each class is called."""
@@ -170,6 +157,11 @@ class Segmentation(ImageTask):
         return [
             (ArrayMask(mask), np.where(mask == IGNORE, 0, mask).astype(np.uint8)) for mask in masks
         ]
+
+
+def _known(records: Sequence[Record]) -> list[Sparse]:
+    """The confusion matrices of the images that have a mask."""
+    return [Sparse(r["cells"], r["pixels"]) for r in records if r["cells"] is not None]
 
 
 def _share(part: int, whole: int) -> float | None:

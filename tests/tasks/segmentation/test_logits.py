@@ -20,7 +20,7 @@ from simulator.errors import ModelError, SampleError
 from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.segmentation.card import Sampling, SegmentationOutput, resolve
-from simulator.tasks.segmentation.confusion import confusion, dense, score
+from simulator.tasks.segmentation.confusion import confusion, tally
 from simulator.tasks.segmentation.logits import decode
 from simulator.tasks.segmentation.sampling import in_image, resize, resized
 
@@ -445,4 +445,4 @@ def test_the_three_measured_figures_of_deeplab():
 
     assert len(rows[0.396]) == 149
     for figure, found in rows.items():
-        assert round(score(dense(found, 21))["miou"], 3) == figure
+        assert round(tally(found, 21).values(range(21))["mIoU"], 3) == figure

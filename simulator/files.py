@@ -34,13 +34,18 @@ def open_file(path: str | os.PathLike[str], most: int) -> IO[bytes]:
     Raises:
         OSError: it cannot be opened, is not a regular file, or is larger than *most*.
     """
+    return os.fdopen(_opened(path, most)[0], "rb")
+
+
+def _opened(path: str | os.PathLike[str], most: int) -> tuple[int, int]:
+    """The descriptor of a file, and its size; see :func:`open_file`."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError:  # a NUL, or a character that file names cannot have
         raise OSError(errno.EINVAL, "not a name that a file can have", str(path)) from None
     found = os.fstat(number)
     if stat.S_ISREG(found.st_mode) and found.st_size <= most:
-        return os.fdopen(number, "rb")
+        return number, found.st_size
     os.close(number)
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -56,7 +61,7 @@ def check_file(path: str | os.PathLike[str], most: int) -> None:
     Raises:
         OSError: as for :func:`open_file`.
     """
-    open_file(path, most).close()
+    os.close(_opened(path, most)[0])
 
 
 def read_file(path: str | os.PathLike[str], most: int) -> bytes:
@@ -65,13 +70,19 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
     Raises:
         OSError: as for :func:`open_file`, or it cannot be read.
     """
-    with open_file(path, most) as file:
-        data = file.read(os.fstat(file.fileno()).st_size)  # more would be allocated
-        while more := file.read(_CHUNK):  # it grew, or is one of /proc, which say 0 bytes
-            data += more
-            if len(data) > most:
+    number, size = _opened(path, most)
+    try:
+        data = os.read(number, size + 1)
+        if len(data) == size:
+            return data
+        found = bytearray(data)
+        while more := os.read(number, _CHUNK):  # it grew, or is one of /proc, which say 0 bytes
+            found += more
+            if len(found) > most:
                 raise OSError(errno.EFBIG, f"more than {most:,} bytes", str(path))
-    return data
+        return bytes(found)
+    finally:
+        os.close(number)
 
 
 def hash_folder(folder: Path) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, ClassVar
 
 from simulator import registry
@@ -27,6 +29,8 @@ from simulator.spent import Work, phase, spending
 
 DEFAULT_MEMORY = 2**31
 """Bytes."""
+TOGETHER, MOST = 0.01, 16
+"""Seconds of the samples, and how many, that a thread is given at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,24 +186,40 @@ class LocalExecutor(Executor):
     name: ClassVar[str] = "local"
 
     def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
-        """Run every arm on every sample; at most twice as many samples as workers are queued."""
+        """Run every arm on every sample.
+
+        At most twice as many samples as workers are queued; of short ones, as many times as
+        :data:`TOGETHER` says, since each change of the thread costs time.
+        """
         budget, opened = Budget(self.memory), self.open(plan)
+        left, size = iter(items), 1
         threads = ThreadPoolExecutor(self.workers, thread_name_prefix="sample")
         with phase(self.workers), threads as pool:
-            pending: deque[Future[Done]] = deque()
+            pending: deque[Future[tuple[list[Done], float]]] = deque()
             try:
-                for item in items:
-                    pending.append(pool.submit(self._sample, opened, item, budget, watch))
+                while batch := list(islice(left, size)):
+                    pending.append(pool.submit(self._samples, opened, batch, budget, watch))
                     if len(pending) >= 2 * self.workers:
-                        yield pending.popleft().result()
+                        done, seconds = pending.popleft().result()
+                        each = seconds / len(done)
+                        size = max(1, min(2 * len(done), MOST, int(TOGETHER / max(each, 1e-6))))
+                        yield from done
                 while pending:
-                    yield pending.popleft().result()
+                    yield from pending.popleft().result()[0]
             except BaseException:
                 for future in pending:
                     future.cancel()
                 with registry.interrupted():  # a sample may be waiting for a worker process
                     pool.shutdown()
                 raise
+
+    def _samples(
+        self, opened: Opened, items: Sequence[Item], budget: Budget, watch: Watch | None
+    ) -> tuple[list[Done], float]:
+        """Run some samples; return their results, and how many seconds they took."""
+        start = time.perf_counter()
+        done = [self._sample(opened, item, budget, watch) for item in items]
+        return done, time.perf_counter() - start
 
     def _sample(self, opened: Opened, item: Item, budget: Budget, watch: Watch | None) -> Done:
         """Run one sample; if a stage fails, the result says which stage and why."""
@@ -280,8 +300,10 @@ class Budget:
     def take(self, amount: int) -> Iterator[None]:
         """Wait until *amount* bytes are free, and reserve them while the context is open."""
         amount = min(amount, self._total)
-        with spending(Work.WAITING), self._changed:
-            self._changed.wait_for(lambda: self._used + amount <= self._total)
+        with self._changed:
+            if self._used + amount > self._total:
+                with spending(Work.WAITING):
+                    self._changed.wait_for(lambda: self._used + amount <= self._total)
             self._used += amount
         try:
             yield

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any
 
@@ -35,7 +36,9 @@ from simulator.spent import Work, spending
 from simulator.typed import plain
 
 CHUNK = 32
-"""Samples whose records are lost at most when the power goes."""
+"""Samples whose records are made durable together; more where they take less than :data:`PAUSE`."""
+PAUSE = 0.5
+"""Seconds of work that are lost at most when the power goes, where samples are short."""
 SLICE = 1024
 """Rows of an earlier attempt that are in memory as Python objects."""
 
@@ -106,7 +109,7 @@ class RunWriter:
         self._schema = schema(columns)
         self._manifest = {**manifest, "run": uuid.uuid4().hex[:12]}
         self._buffer: list[Rows] = []
-        self._written = 0
+        self._written, self._durable = 0, -PAUSE
         if not resume:
             check_free(folder, overwrite)
         try:
@@ -150,7 +153,7 @@ class RunWriter:
     def add(self, rows: Rows) -> None:
         """Append one sample's rows of :func:`schema`; a chunk at a time is made durable."""
         self._buffer.append(rows)
-        if len(self._buffer) >= CHUNK:
+        if len(self._buffer) >= CHUNK and monotonic() - self._durable >= PAUSE:
             self._flush()
 
     def finish(self, summary: Summary, manifest: Mapping[str, Any]) -> None:
@@ -223,7 +226,7 @@ class RunWriter:
         except OSError as error:
             raise self._cannot(error) from error
         self._written += len(self._buffer)
-        self._buffer = []
+        self._buffer, self._durable = [], monotonic()
 
     def _write_manifest(self, status: Status) -> None:
         with spending(Work.WRITING):

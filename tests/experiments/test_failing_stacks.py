@@ -121,6 +121,7 @@ def test_resumed_runs_have_the_same_records(card, tmp_path, monkeypatch):
     images = mixed(tmp_path / "mixed", pngs=3, jpegs=4)
     whole = compare(card, images, tmp_path / "whole")
     monkeypatch.setattr(store, "CHUNK", 1)
+    monkeypatch.setattr(store, "PAUSE", 0)
     seen = []
 
     def stop(self, rows, before, write=parts.Parts.write):

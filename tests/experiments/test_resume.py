@@ -87,6 +87,7 @@ def test_records_do_not_depend_on_workers_or_memory(card, many, whole, cache, tm
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_records_do_not_depend_on_the_chunk(card, many, whole, cache, tmp_path, monkeypatch, chunk):
     monkeypatch.setattr(store, "CHUNK", chunk)
+    monkeypatch.setattr(store, "PAUSE", 0)
     other = run(card, many, tmp_path / "b")[0].folder
 
     assert (whole / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
@@ -151,7 +152,9 @@ import json, resource, signal, sys
 import pyarrow as pa
 from pathlib import Path
 from simulator.errors import RunError
+from simulator.results import store
 from simulator.results.store import RunWriter
+store.PAUSE = 0
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 columns = [pa.field("prediction", pa.int32())]
 writer = RunWriter(Path(sys.argv[1]), json.loads(sys.argv[2]), columns, overwrite=False)

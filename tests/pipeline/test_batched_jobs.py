@@ -84,7 +84,7 @@ def test_a_pair_that_ends_early_has_batches_in_its_random_order(
     assert result.summary["decided"].samples == 30
     each = list(dict.fromkeys(prepared))
     assert each == order(result.folder)[: len(each)]
-    assert 30 <= len(each) < 40
+    assert 30 <= len(each) < len(order(result.folder))  # a thread is given several at once
 
 
 def test_a_race_has_batches_in_its_random_order(card, many, cache, tmp_path, prepared):

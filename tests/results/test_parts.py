@@ -8,6 +8,7 @@ from simulator import cli, compare
 from simulator.command.options import Progress
 from simulator.errors import RunError
 from simulator.results.parts import Parts
+from simulator.results import store
 from simulator.results.store import CHUNK, schema
 
 COLUMNS = schema([pa.field("prediction", pa.int32())])
@@ -78,7 +79,10 @@ class Stops(Progress):
 
 
 @pytest.mark.parametrize("command", ["resume", "verify"])
-def test_a_run_whose_middle_part_is_gone_stops_with_a_line(command, card, cache, tmp_path, capsys):
+def test_a_run_whose_middle_part_is_gone_stops_with_a_line(
+    command, card, cache, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(store, "PAUSE", 0)
     folder, data = tmp_path / "run", tiny.data(tmp_path / "data", each=CHUNK)
     with pytest.raises(KeyboardInterrupt):
         compare("pillow_fp32", "opencv_fp32", model=card, data=data, out=folder, progress=Stops())

@@ -67,6 +67,13 @@ def runs(home, *names):
     return [home / name for name in names]
 
 
+def asked(home, names):
+    """The command line of a sweep of some of the models."""
+    models = [w for name in names for w in ("--model", str(home / "cards" / name / "card.yaml"))]
+    data = ["--data", str(home / "data"), "--workers", "1"]
+    return ["sweep", "--suite", str(home / "mine.yaml"), *models, *data]
+
+
 def test_a_recipe_that_loses_less(home):
     """BGR costs the plain ones four of six answers, and the blind ones none."""
     found = simulator.checkpoints(runs(home, "a", "b", "c", "d"))
@@ -143,11 +150,11 @@ def test_a_checkpoint_that_gives_nan_for_some_fails(home, tmp_path, cache, capsy
 
 
 def test_a_sweep_of_several_exits_with_their_gate(home, tmp_path, cache):
-    card = tiny.card(tmp_path / "hot", burnt(), name="hot")
-    models = ["--model", str(home / "cards" / "a" / "card.yaml"), "--model", str(card)]
-    asked = ["sweep", "--suite", str(home / "mine.yaml"), "--data", str(home / "data"), *models]
+    hot = tiny.card(tmp_path / "hot", burnt(), name="hot")
 
-    assert cli.main([*asked, "--out", str(tmp_path / "runs"), "--workers", "1"]) == 1
+    code = cli.main([*asked(home, "a"), "--model", str(hot), "--out", str(tmp_path / "runs")])
+
+    assert code == 1
 
 
 def test_models_of_one_name_are_told_apart_by_their_folders(home):
@@ -181,13 +188,9 @@ def test_on_many_images_the_difference_is_shown(home, tmp_path, cache):
 
 
 def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, cache):
-    out, data = tmp_path / "runs", home / "data"
-    models = [
-        word for name in "ab" for word in ("--model", str(home / "cards" / name / "card.yaml"))
-    ]
-    asked = ["sweep", "--suite", str(home / "mine.yaml"), *models, "--data", str(data)]
+    out = tmp_path / "runs"
 
-    assert cli.main([*asked, "--out", str(out), "--workers", "1"]) == 0
+    assert cli.main([*asked(home, "ab"), "--out", str(out)]) == 0
     said = capsys.readouterr().out
     page = (out / "checkpoints.html").read_text()
     written = json.loads((out / "checkpoints.json").read_text())
@@ -211,12 +214,8 @@ def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, c
 
 def test_models_that_cannot_be_compared_keep_their_own_reports(home, tmp_path, capsys, cache):
     (tmp_path / "checkpoints.json").mkdir()
-    models = [
-        word for name in "ae" for word in ("--model", str(home / "cards" / name / "card.yaml"))
-    ]
-    asked = ["sweep", "--suite", str(home / "mine.yaml"), *models, "--data", str(home / "data")]
 
-    assert cli.main([*asked, "--out", str(tmp_path), "--workers", "1"]) == 0
+    assert cli.main([*asked(home, "ae"), "--out", str(tmp_path)]) == 0
     assert "note: the models are not compared: " in capsys.readouterr().err
     assert (tmp_path / "a" / "report.html").is_file()
     assert not (tmp_path / "checkpoints.html").exists()

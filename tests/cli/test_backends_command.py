@@ -71,12 +71,8 @@ def test_every_entry_point_has_a_row(capsys):
 
     assert [r["name"] for r in rows] == list(registry.BACKENDS.points)
     assert all(r["device"] or r["problem"] for r in rows)
-
-
-def test_the_table_shows_them(capsys):
     assert main(["backends"]) == 0
     out = capsys.readouterr().out
-
     assert "interpolation nearest, nearest_exact, bilinear" in " ".join(out.split())
     assert "where it runs" in out
 
@@ -94,44 +90,38 @@ def test_an_install_hint_wraps_and_is_not_cut(vendor, capsys, monkeypatch, verb)
     assert max(map(len, out.splitlines())) <= 80 and "…" not in out
 
 
-def test_a_library_that_is_not_installed(vendor, capsys):
-    vendor()
+@pytest.mark.parametrize(
+    ("adapter", "problem"),
+    [
+        ({}, f"not installed: {install('vendor')}"),
+        (
+            {"environment": "Environment(requirements=('vendorlib==2.5',), why='old numpy')"},
+            "not installed: simulate backends install vendor",
+        ),
+        ({"source": "", "device": "device"}, "the driver is too old: 470 found, 580 needed"),
+    ],
+    ids=["library", "environment of its own", "driver"],
+)
+def test_the_table_says_what_is_missing(vendor, capsys, adapter, problem):
+    vendor(**adapter)
 
-    assert row(capsys)["problem"] == f"not installed: {install('vendor')}"
-
-
-def test_one_that_lives_in_an_environment_of_its_own(vendor, capsys):
-    vendor(environment="Environment(requirements=('vendorlib==2.5',), why='old numpy')")
-
-    assert row(capsys)["problem"] == "not installed: simulate backends install vendor"
-
-
-def test_a_device_without_its_driver(vendor, capsys):
-    vendor(source="", device="device")
-
-    assert row(capsys)["problem"] == "the driver is too old: 470 found, 580 needed"
-
-
-def test_a_broken_library_is_listed_and_check_says_why(vendor, capsys):
-    vendor(source="import ctypes\nctypes.CDLL('libvendor.so.7')")
-
-    assert row(capsys)["version"] == "2.5"
-    assert main(["backends", "check", "vendor"]) == 2
-    said = " ".join(capsys.readouterr().out.split())
-    assert "does not load: libvendor.so.7: cannot open shared object file" in said
+    assert row(capsys)["problem"] == problem
 
 
 @pytest.mark.parametrize(
     ("source", "why"),
     [
+        ("import ctypes\nctypes.CDLL('libvendor.so.7')",
+         "does not load: libvendor.so.7: cannot open shared object file"),
         ("import os\nos.abort()", "exit code -6"),
         ("raise RuntimeError('no licence\\nfound')", "does not load: no licence found"),
         ("import nowhere", "'nowhere' is not installed"),
     ],
-)
-def test_check_survives_whatever_a_library_does(vendor, capsys, source, why):
+)  # fmt: skip
+def test_a_broken_library_is_listed_and_check_says_why(vendor, capsys, source, why):
     vendor(source=source)
 
+    assert row(capsys)["version"] == "2.5"
     assert main(["backends", "check", "vendor"]) == 2
     assert why in " ".join(capsys.readouterr().out.split())
 
@@ -150,18 +140,15 @@ def test_install_and_remove(capsys, cache):
     assert row(capsys, "pillow")["device"] == "cpu"
 
 
-def test_install_of_something_unknown(capsys, cache):
-    assert main(["backends", "install", "pilow"]) == 2
-    assert "did you mean 'pillow'" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["../..", "/tmp", "nothing"])
-def test_remove_takes_nothing_but_a_backends_name(capsys, cache, tmp_path, name):
+@pytest.mark.parametrize("verb", ["install", "remove"])
+@pytest.mark.parametrize("name", ["../..", "/tmp", "pilow"])
+def test_nothing_but_a_backends_name_is_taken(capsys, cache, verb, name):
     (cache / "environments").mkdir(parents=True)
     (cache / "kept").write_text("x")
 
-    assert main(["backends", "remove", name]) == 2
-    assert "unknown backend" in capsys.readouterr().err
+    assert main(["backends", verb, name]) == 2
+    error = capsys.readouterr().err
+    assert "unknown backend" in error and ("did you mean 'pillow'" in error) == (name == "pilow")
     assert (cache / "kept").is_file()
 
 

@@ -3,9 +3,6 @@
 import importlib.util
 import json
 import os
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import onnx
@@ -21,6 +18,7 @@ from backends.fake_quant.learned import DorefaActivation, DorefaWeights, Lsq, Pa
 from simulator import cli, quantize
 from simulator.contract import Stage
 from simulator.errors import UserError
+from simulator.experiments import tuning
 from simulator.registry import backend
 
 needs_onnx2torch = pytest.mark.skipif(
@@ -109,7 +107,8 @@ def test_what_learns_rounds_like_numpy(bits):
 # The command
 
 
-def card_of(folder, classes=3):
+@pytest.fixture
+def card(tmp_path):
     """A net of three layers that has to learn which colour an image has, and 60 images."""
     rng = np.random.default_rng(0)
     nodes = [
@@ -122,26 +121,10 @@ def card_of(folder, classes=3):
         helper.make_node("Gemm", ["f", "w3", "b3"], ["y"]),
     ]
     shapes = {"w1": (6, 3, 3, 3), "b1": (6,), "w2": (6, 6, 1, 1), "b2": (6,)}
-    shapes |= {"w3": (6, classes), "b3": (classes,)}
+    shapes |= {"w3": (6, 3), "b3": (3,)}
     held = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    onnx.save(
-        tiny.model(nodes, {"x": ["n", 3, 32, 32]}, {"y": ["n", classes]}, held),
-        str(folder / "model.onnx"),
-    )
-    (folder / "labels.txt").write_text("red\ngreen\nblue\n")
-    (folder / "card.yaml").write_text(yaml.safe_dump(tiny.SPEC))
-    for name, colour in tiny.COLORS.items():
-        (folder / "data" / name).mkdir(parents=True)
-        for number in range(20):
-            noise = rng.integers(-30, 31, (32, 32, 3))
-            pixels = np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(folder / "data" / name / f"{number}.png")
-    return folder / "card.yaml"
-
-
-@pytest.fixture
-def card(tmp_path):
-    return card_of(tmp_path)
+    tiny.data(tmp_path / "data", each=20)
+    return tiny.card(tmp_path, tiny.model(nodes, {"x": ["n", 3, 32, 32]}, {"y": ["n", 3]}, held))
 
 
 def tuned(card, out, method="lsq", bits=4, epochs=3, **more):
@@ -185,18 +168,6 @@ def test_the_file_answers_as_the_network_that_learned(card, method, bits):
 
 
 @needs_onnx2torch
-def test_an_edited_profile_in_the_same_folder_is_refused(card):
-    profile = card.parent / "own.yaml"
-    own = {"schema": 1, "name": "own", "summary": "ours", "extends": "pillow_fp32"}
-    profile.write_text(yaml.safe_dump(own))
-    tuned(card, "out", epochs=1, profile=str(profile))
-    profile.write_text(yaml.safe_dump(own | {"resize": {"interpolation": "nearest"}}))
-
-    with pytest.raises(UserError, match="out holds another fine-tuning"):
-        tuned(card, "out", epochs=1, profile=str(profile))
-
-
-@needs_onnx2torch
 def test_it_learns_and_writes_a_card_that_runs(card, capsys):
     summary = tuned(card, "out", epochs=6)
 
@@ -229,50 +200,29 @@ def test_a_network_at_chance_is_nc(card):
     assert ("NC" in made["summary"]) is not summary["converged"]
 
 
-KILLED = """
-import os, signal, sys
-from simulator.experiments import tuning as q
-whole, count = q.write_whole, 0
-def write_whole(place, data):
-    global count
-    whole(place, data)
-    count += place.name == q.STATE
-    if count == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-q.write_whole = write_whole
-from simulator import quantize
-quantize(*sys.argv[1:], method="lsq", bits=4, epochs=4, batch=8, learning_rate=0.05)
-"""
-
-
-@pytest.mark.prove
 @needs_onnx2torch
-def test_killed_and_continued_gives_the_same_weights(card):
-    folder = card.parent
-    arguments = [str(card), str(folder / "data"), str(folder / "killed")]
-    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert not (folder / "killed" / "model.onnx").exists()
+def test_what_was_stopped_goes_on_with_the_same_weights(card, monkeypatch):
+    """A process that is killed: tests/mitigation/test_finetune.py."""
+    written = tuning.write_whole
 
+    def stopped(place, data):
+        written(place, data)
+        if place.name == tuning.STATE:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuning, "write_whole", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        tuned(card, "stopped", epochs=2)
+    monkeypatch.undo()
     torch.set_num_threads(1)  # as a runtime that was opened before may leave it
-    went_on = tuned(card, "killed", epochs=4)
+    went_on = tuned(card, "stopped", epochs=2)
     torch.set_num_threads(3)
-    whole = tuned(card, "whole", epochs=4)
-
-    assert went_on == whole
-    files = [(folder / name / "model.onnx").read_bytes() for name in ("killed", "whole")]
-    assert files[0] == files[1]
-    before = os.stat(folder / "killed" / "model.onnx").st_mtime_ns
-    assert tuned(card, "killed", epochs=4) == whole
-    assert os.stat(folder / "killed" / "model.onnx").st_mtime_ns == before
-
-
-@needs_onnx2torch
-def test_another_fine_tuning_in_the_same_folder_is_refused(card):
-    tuned(card, "out", epochs=1)
-
-    with pytest.raises(UserError, match="out holds another fine-tuning; choose another --out"):
-        tuned(card, "out", epochs=2)
+    assert went_on == tuned(card, "whole", epochs=2)
+    made = [card.parent / name / "model.onnx" for name in ("stopped", "whole")]
+    assert made[0].read_bytes() == made[1].read_bytes()
+    before = os.stat(made[0]).st_mtime_ns
+    assert tuned(card, "stopped", epochs=2) == went_on
+    assert os.stat(made[0]).st_mtime_ns == before
 
 
 @pytest.mark.parametrize(

@@ -139,26 +139,6 @@ def test_nodes_that_share_weights_share_what_they_learn(card):
     assert np.abs(values[box8[0]] - before["wb"]).max() > 1e-4
 
 
-def test_what_was_stopped_goes_on_with_the_same_bits(card, monkeypatch):
-    from simulator.experiments import tuning
-
-    whole = tuned(card, "whole", 3)
-    written = tuning.write_whole
-
-    def stopped(place, data):
-        written(place, data)
-        if place.name == tuning.STATE:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(tuning, "write_whole", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        tuned(card, "stopped", 3)
-    monkeypatch.undo()
-    assert tuned(card, "stopped", 3) == whole
-    files = [(card.parent / name / "model.onnx").read_bytes() for name in ("whole", "stopped")]
-    assert files[0] == files[1]
-
-
 def edited(card, **fields):
     spec = yaml.safe_load(card.read_text()) | fields
     card.write_text(yaml.safe_dump(spec))

@@ -185,16 +185,15 @@ def test_a_data_loader_with_workers_gets_what_this_process_makes(card, data, tmp
         ({"fixed": {"resize": "x"}, "columns": ()}, "resize: unknown option 'x'"),
         ({"fixed": {"resize": "pil-nearest"}}, "resize is drawn and fixed at once"),
         ({"train": "nothing"}, "nothing"),
+        (
+            {"suite": "sysnoise", "columns": ("ceil_mode",)},
+            "ceil_mode changes no pixels, so it cannot be mixed",
+        ),
     ],
 )
 def test_what_is_not_in_the_suite_is_refused(card, given, message):
     with pytest.raises(UserError, match=message):
-        MixedPreprocessing(SUITE, model=card, **given)
-
-
-def test_a_column_after_the_network_cannot_be_mixed(card):
-    with pytest.raises(UserError, match="ceil_mode changes no pixels, so it cannot be mixed"):
-        MixedPreprocessing("sysnoise", model=card, columns=("ceil_mode",))
+        MixedPreprocessing(**{"suite": SUITE, "model": card} | given)
 
 
 def test_a_model_of_sounds_is_refused():
@@ -210,13 +209,10 @@ def test_a_model_of_sounds_is_refused():
         MixedPreprocessing(SUITE, model=Sounds())
 
 
-def test_what_is_no_image_is_a_sample_error(mixed):
-    with pytest.raises(SampleError, match="neither a JPEG nor a PNG"):
-        mixed(b"no image at all")
-
-
 def test_a_picture_that_a_drawn_stack_cannot_read_is_a_sample_error(card):
     fixed = MixedPreprocessing(SUITE, model=card, columns=(), fixed={"decode": "ffmpeg"})
     whole = tiny.encoded(tiny.picture((20, 30, 40)))
+    with pytest.raises(SampleError, match="neither a JPEG nor a PNG"):
+        fixed(b"no image at all")
     with pytest.raises(SampleError):
         fixed(whole[:-400] + b"\xff\xd9"[:1])

@@ -10,7 +10,6 @@ from shared_data import shared
 
 import simulator
 from simulator import cli
-from simulator.errors import UserError
 
 
 @pytest.fixture
@@ -132,14 +131,11 @@ def detector():
         (["--under", "released:nowhere"], "there is no such folder"),
         ([], "give --under, once or more, or --suite"),
         (["--under", "jpeg:5", "--suite", "corruptions"], "or --suite"),
+        (["--under", "jpeg:5"], "is not empty; choose another --out"),
     ],
 )
 def test_what_cannot_be_written_is_one_line(tmp_path, capsys, arguments, message):
-    assert cli.main(["corrupt", *arguments, "--out", str(tmp_path / "o")]) == 2
+    (tmp_path / "mine").touch()
+    assert cli.main(["corrupt", *arguments, "--out", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
-
-
-def test_a_folder_with_files_is_left_alone(card, photographs):
-    with pytest.raises(UserError, match="not empty"):
-        simulator.corrupt(photographs, under=["jpeg:5"], data=photographs, model=card)

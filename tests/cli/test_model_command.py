@@ -56,11 +56,12 @@ def test_a_classifier_runs_as_it_is_proposed(told, tmp_path):
     assert card.spec.input.model_dump()["layout"] == "NCHW"
 
 
-def test_check_says_what_is_left(told, tmp_path):
+def test_a_card_that_is_not_filled_in_is_refused_by_every_other_command(told, tmp_path, capsys):
     path = tiny.card(tmp_path)
-    told("new", tmp_path / "model.onnx", "-o", tmp_path / "new.yaml")
+    new = tmp_path / "new.yaml"
+    told("new", tmp_path / "model.onnx", "-o", new)
 
-    code, out, _ = told("check", tmp_path / "new.yaml")
+    code, out, _ = told("check", new)
 
     assert code == 1
     assert re.findall(r"new.yaml:\d+: (\w+): ", out) == [
@@ -68,20 +69,12 @@ def test_check_says_what_is_left(told, tmp_path):
     ]  # fmt: skip
     code, out, _ = told("check", path)
     assert code == 0 and "TODO" not in out
-
-
-def test_a_card_that_is_not_filled_in_is_refused_by_every_other_command(tmp_path, capsys, cache):
-    tiny.card(tmp_path)
-    path = tmp_path / "new.yaml"
-    assert cli.main(["model", "new", str(tmp_path / "model.onnx"), "-o", str(path)]) == 0
-    capsys.readouterr()
-    pair = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--model", str(path)]
-
+    pair = ["--train", "pillow_fp32", "--deploy", "opencv_fp32", "--model", str(new)]
     for command in ([], ["explain"], ["repair", "--gate", "flip_rate < 1%"], ["tail"]):
         assert cli.main([*command, *pair]) == 2
-        told = capsys.readouterr().err
-        assert "new.yaml: 8 fields are still marked TODO" in told
-        assert f"simulate model check {path}" in told
+        said = capsys.readouterr().err
+        assert "new.yaml: 8 fields are still marked TODO" in said
+        assert f"simulate model check {new}" in said
 
 
 def test_check_says_how_right_the_card_is(told, tmp_path):

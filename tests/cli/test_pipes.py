@@ -50,6 +50,8 @@ RUN = ["--train", "pillow_fp32", "--deploy", "pillow_fp32", "--set", "deploy.col
         ([*RUN, "--fail-on", "flip_rate > 1%", "--out", "run", "--quick"], 1, GONE[0]),
         ([*RUN, "--json", "--out", "run", "--quick"], 0, GONE[1]),
         (["verify", "data"], 2, GONE[2]),
+        (["gate", "done", "--fail-on", "flip_rate > 1%"], 1, GONE[0]),
+        (["gate", "done", "--list"], 0, GONE[1]),
         (["profiles", "list"], 0, GONE[1]),
         (["--help"], 0, GONE[0]),
     ],
@@ -58,13 +60,6 @@ def test_the_exit_code_is_that_without_a_pipe(place, words, code, after):
     found, told = shell(place, words, after)
 
     assert (found, "Error" in told) == (code, False)
-
-
-@pytest.mark.parametrize("words", [["--fail-on", "flip_rate > 1%"], ["--list"]])
-def test_a_gate_that_nobody_reads_is_the_same_gate(place, words):
-    gate = ["gate", "done", *words]
-
-    assert {shell(place, gate, after)[0] for after in GONE} == {int("--fail-on" in words)}
 
 
 def test_a_job_runs_to_its_end_without_a_reader(place):

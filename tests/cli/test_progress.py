@@ -71,48 +71,48 @@ def test_a_pair_with_axes_alone_gallery_and_report(bar, place, tmp_path):
     assert ("", "running", 50) in drawn and drawn[-1] == ("", "report", 100)
 
 
-def test_models_of_a_sweep_share_one_bar(bar, place, tmp_path):
+def sweeping(place, **asked):
     card, data = place
-    other = tiny.card(tmp_path / "other")
+    other = tiny.card(data.parent / "other")
     other.write_text(other.read_text().replace("name: colors", "name: others"))
-    shown, file = bar
-
-    sweep("suite.yaml", models=[card, other], data=data, out=tmp_path / "run", progress=shown)
-
-    drawn = check(file, ["1/2", "2/2"])
-    assert max(percent for stage, _, percent in drawn if stage == "1/2") == 50
+    sweep("suite.yaml", models=[card, other], data=data, **asked)
 
 
-def test_steps_of_a_worst_case_share_one_bar(bar, place, tmp_path):
+def combining(place, **asked):
     """Two columns are two steps, and then all combinations are tried."""
-    card, data = place
-    shown, file = bar
-
-    worst("suite.yaml", model=card, data=data, out=tmp_path / "run", progress=shown)
-
-    check(file, ["1/3", "2/3", "3/3"])
+    worst("suite.yaml", model=place[0], data=place[1], **asked)
 
 
-def test_pairs_and_rounds_of_an_audit_share_one_bar(bar, place, tmp_path):
-    card, data = place
-    asked = {
+def auditing(place, **asked):
+    """Pairs and rounds."""
+    document = {
         "schema": 1, "name": "one", "summary": "May it go?", "train": "pillow_fp32",
-        "deploy": {"same": "pillow_fp32"}, "models": {"tiny": {"card": str(card)}},
-        "data": str(data), "tail": {"deploy": ["same"], "rounds": 3, "deadlines_ms": [20]},
+        "deploy": {"same": "pillow_fp32"}, "models": {"tiny": {"card": str(place[0])}},
+        "data": str(place[1]), "tail": {"deploy": ["same"], "rounds": 3, "deadlines_ms": [20]},
         "rules": [{"fail_on": "flip_rate > 50%", "because": "half must stay"}],
     }  # fmt: skip
-    (tmp_path / "audit.yaml").write_text(yaml.safe_dump(asked))
+    (place[1].parent / "audit.yaml").write_text(yaml.safe_dump(document))
+    audit("audit.yaml", **asked)
+
+
+def timing(place, **asked):
+    tail(["pillow_fp32"], rounds=4, model=place[0], data=place[1], **asked)
+
+
+@pytest.mark.parametrize(
+    ("job", "stages"),
+    [
+        (sweeping, ["1/2", "2/2"]),
+        (combining, ["1/3", "2/3", "3/3"]),
+        (auditing, ["1/2", "2/2"]),
+        (timing, [""]),
+    ],
+)
+def test_all_passes_of_a_job_share_one_bar(bar, place, tmp_path, job, stages):
     shown, file = bar
 
-    audit("audit.yaml", out=tmp_path / "run", progress=shown)
+    job(place, out=tmp_path / "run", progress=shown)
 
-    check(file, ["1/2", "2/2"])
-
-
-def test_rounds_go_forward(bar, place, tmp_path):
-    card, data = place
-    shown, file = bar
-
-    tail(["pillow_fp32"], rounds=4, model=card, data=data, out=tmp_path / "run", progress=shown)
-
-    check(file, [""])
+    drawn = check(file, stages)
+    if job is sweeping:
+        assert max(percent for stage, _, percent in drawn if stage == "1/2") == 50

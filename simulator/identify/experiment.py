@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment, function
 from simulator.command.options import OneModel, Option, Options
+from simulator.experiments.sweep.experiment import two_options
 
 if TYPE_CHECKING:
     from simulator.results.identify import IdentifySummary
@@ -22,17 +23,6 @@ device: OpenCV
 kind: predictions
 file: board.csv
 match: name
-"""
-_SPACE = """\
-schema: 1
-name: specimen
-summary: two ways of resizing
-source: docs/conformance.md
-train: pillow_fp32
-columns:
-  resize:
-    opencv: {resize.backend: opencv, resize.antialias: null}
-    nearest: {resize.interpolation: nearest}
 """
 
 
@@ -91,8 +81,10 @@ class Identify(Experiment[IdentifyOptions]):
         (folder / "board.csv").write_text(table, "utf-8")
         model = json.loads((run.folder / "manifest.json").read_text("utf-8"))["model"]["sha256"]
         (folder / "recording.yaml").write_text(f"{_RECORDING}model: {model}\n", "utf-8")
-        (folder / "space.yaml").write_text(_SPACE, "utf-8")
-        return {"recording": str(folder / "recording.yaml"), "space": str(folder / "space.yaml")}
+        return {
+            "recording": str(folder / "recording.yaml"),
+            "space": two_options(folder)["suite"],
+        }
 
     def passed(self, summary: IdentifySummary) -> bool:
         """Whether a stack gives what was recorded."""

@@ -20,11 +20,10 @@ from simulator.experiments.common import chosen, manifest, refuse_missing, run_a
 from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
 from simulator.identify import answer, arithmetic
-from simulator.identify.blocks import blocks
 from simulator.identify.composer import Composer, Point
 from simulator.identify.experiment import IdentifyOptions
 from simulator.identify.kit import all_probes
-from simulator.identify.search import Found, Search
+from simulator.identify.search import Found, Search, blocks
 from simulator.identify.space import Space, load_space, space
 from simulator.identify.target import Target
 from simulator.identify.trials import Trials

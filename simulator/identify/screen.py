@@ -1,14 +1,20 @@
-"""What ``simulate identify`` prints: the axes, the runners-up, and what is not told."""
+"""What ``simulate identify`` shows: the axes, the runners-up, and what is not told."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
 
-from simulator.identify import words
-from simulator.report.fitted import Fitted
-from simulator.report.terminal import heading
-from simulator.results.identify import IdentifySummary
+from simulator.report.table import Cell, Column, Table, screen
+from simulator.results.identify import IdentifiedAxis, IdentifySummary, RunnerUp
+from simulator.typed import Unit
+
+NAMED = 4
+"""Options that a cell names; the others are counted."""
+_DISTANCES = (Column("mean", Unit.NUMBER), Column("largest", Unit.NUMBER), Column("seen best in"))
+NEAR = "What is near, but not equal"
 
 
 def show(summary: IdentifySummary, folder: str, console: Console) -> None:
@@ -19,17 +25,69 @@ def show(summary: IdentifySummary, folder: str, console: Console) -> None:
         folder: the run folder.
         console: a terminal, or a file that gets plain text.
     """
-    heading(f"{summary.recording} of {summary.device}: {summary.kind}", console)
-    shown = Fitted(*words.AXES, right=4)
-    for row in words.axes(summary):
-        shown.add_row(*map(escape, row))
-    console.print(shown)
-    if summary.runners_up:
-        heading("What is near, but not equal", console)
-        near = Fitted(*words.RUNNERS, right=1)
-        for row in words.runners_up(summary):
-            near.add_row(*map(escape, row))
-        console.print(near)
-    for note in [*words.notes(summary), *(f"warning: {one}" for one in summary.warnings)]:
+    for table in tables(summary, f"{summary.recording} of {summary.device}: {summary.kind}"):
+        console.print(screen(table), highlight=False)
+    for note in [*notes(summary), *(f"warning: {one}" for one in summary.warnings)]:
         console.print(escape(note), highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
+
+
+def tables(summary: IdentifySummary, title: str) -> list[Table]:
+    """Return a row for each axis that the identified stack has, and for each stack that is near.
+
+    Args:
+        summary: of the run.
+        title: of the first table.
+    """
+    columns = map(Column, ("axis", "identified", "equal here", "nearest other"))
+    rows = [[axis, *_row(one)] for axis, one in summary.axes.items() if one.applies]
+    found = [Table([*columns, *_DISTANCES], rows, title)]
+    if summary.runners_up:
+        near: list[Sequence[Cell]] = [
+            [
+                ", ".join(f"{axis} {option}" for axis, option in one.changes.items()),
+                f"{one.equal:,} of {summary.samples:,}",
+                *_far(one),
+            ]
+            for one in summary.runners_up
+        ]
+        equal = Column("images equal", Unit.COUNT)
+        found.append(Table([Column("what differs"), equal, *_DISTANCES], near, NEAR))
+    return found
+
+
+def notes(summary: IdentifySummary) -> list[str]:
+    """Return what else is to be said of a search."""
+    unused = [axis for axis, one in summary.axes.items() if not one.applies]
+    found = [
+        f"{summary.compared:,} different stacks were compared in {summary.seconds or 0:,.0f} s; "
+        f"the options make {summary.combinations:,} combinations, those that cannot run included."
+    ]
+    if summary.equal_stacks > 1:
+        found.append(f"{summary.equal_stacks:,} different stacks are as near as this one.")
+    if unused:
+        found.append(f"No option changes this stack on: {', '.join(unused)}.")
+    if summary.telling:
+        one = summary.telling
+        found.append(
+            f"{one.probe} ({one.about}) parts {one.stacks} of them into {one.groups} groups: "
+            "simulate recordings probes writes it."
+        )
+    if summary.stopped:
+        found.append("The search ended when its time was over (--minutes); it was not through.")
+    if summary.absent:
+        found.append(f"{summary.absent:,} images of the data were not recorded.")
+    found += [f"left out: {name}: {why}" for name, why in summary.refused.items()]
+    return found
+
+
+def _row(one: IdentifiedAxis) -> list[str]:
+    equal = [*one.equal, *(f"{option} (with another axis)" for option in one.together)]
+    more = [f"and {len(equal) - NAMED} more"] if len(equal) > NAMED else []
+    return [one.option, "; ".join([*equal[:NAMED], *more]) or "none", one.next or "-", *_far(one)]
+
+
+def _far(one: IdentifiedAxis | RunnerUp) -> list[str]:
+    """The distances of a stack, and where they are largest."""
+    distances = ("-" if value is None else f"{value:.4g}" for value in (one.mean, one.largest))
+    return [*distances, one.seen_in or "-"]

@@ -22,8 +22,8 @@ from simulator.errors import DataError, ProfileError, UserError
 from simulator.experiments.common import chosen
 from simulator.experiments.session import Session
 from simulator.identify import run, search
-from simulator.identify.blocks import blocks
 from simulator.identify.composer import Composer
+from simulator.identify.search import blocks
 from simulator.identify.space import load_space
 from simulator.profile.load import load
 from simulator.results.read import read_summary

@@ -2,6 +2,7 @@
 
 import pyarrow.parquet as pq
 import pytest
+import tiny
 
 from simulator import explain
 from simulator.errors import UserError
@@ -10,11 +11,17 @@ from simulator.profile.suite import load_suite
 SWAPPED = ["deploy.color.order=bgr", "deploy.resize=opencv-nearest"]
 
 
-@pytest.fixture
-def blame(card, data, cache, tmp_path):
+def explained(out, overrides, folder):
     return explain(
-        "pillow_fp32", "pillow_fp32", model=card, data=data, overrides=SWAPPED, out=tmp_path / "run"
-    )
+        "pillow_fp32", "pillow_fp32", model=tiny.card(folder / "model"), overrides=overrides,
+        data=tiny.data(folder / "data"), out=out,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def blame(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("blame")
+    return explained(folder / "run", SWAPPED, folder)
 
 
 def test_the_guilty_axis_is_charged_with_everything(blame):
@@ -40,37 +47,28 @@ def test_every_flipped_image_names_the_axis_that_flips_it_alone(blame):
     assert all((row["changed"], row["units"]) == (1, 1) for row in rows)
 
 
-def test_an_axis_that_changes_nothing_is_null(card, data, cache, tmp_path):
-    """Pillow and OpenCV decode JPEGs alike; a resize does change pixels, if not answers."""
-    overrides = ["deploy.decode.backend=opencv", "deploy.resize=opencv-nearest"]
+@pytest.mark.parametrize(
+    ("overrides", "found"),
+    [
+        # Pillow and OpenCV decode JPEGs alike; a resize does change pixels, if not answers.
+        (["deploy.decode.backend=opencv", "deploy.resize=opencv-nearest"],
+         {"axes": ["decoder", "resize"], "null": ["decoder"]}),
+        # ONNX Runtime on a CPU computes no BF16, so precision and runtime are one axis.
+        (["deploy.runtime={backend: openvino, graph_optimization_level: null}",
+          "deploy.precision.compute=bf16", "deploy.color.order=bgr"],
+         {"axes": ["color", "precision+runtime"]}),
+    ],
+    ids=["an axis that changes nothing is null", "axes that cannot run apart go together"],
+)  # fmt: skip
+def test_axes_are_told_apart_as_far_as_can_be(tmp_path, overrides, found):
+    summary = explained(tmp_path / "run", overrides, tmp_path).summary
 
-    found = explain(
-        "pillow_fp32", "pillow_fp32", model=card, data=data, overrides=overrides,
-        out=tmp_path / "run",
-    )  # fmt: skip
-
-    assert found.summary["null"] == ["decoder"]
-
-
-def test_axes_that_cannot_run_apart_are_swapped_together(card, data, cache, tmp_path):
-    """ONNX Runtime on a CPU computes no BF16, so precision and runtime are one axis."""
-    overrides = [
-        "deploy.runtime={backend: openvino, graph_optimization_level: null}",
-        "deploy.precision.compute=bf16",
-        "deploy.color.order=bgr",
-    ]
-
-    found = explain(
-        "pillow_fp32", "pillow_fp32", model=card, data=data, overrides=overrides,
-        out=tmp_path / "run",
-    )  # fmt: skip
-
-    assert found.summary["axes"] == ["color", "precision+runtime"]
+    assert {name: summary[name] for name in found} == found
 
 
-def test_equal_stacks_leave_nothing_to_explain(card, data, cache, tmp_path):
+def test_equal_stacks_leave_nothing_to_explain(tmp_path):
     with pytest.raises(UserError, match="nothing to explain"):
-        explain("pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run")
+        explained(tmp_path / "run", [], tmp_path)
 
 
 @pytest.mark.parametrize("name", ["sysnoise", "robustmq-s"])

@@ -10,6 +10,7 @@ from dataclasses import fields
 import pytest
 import tiny_tasks
 import yaml
+from made_suite import written
 from timed_runs import MEASURED, shape
 
 import simulator
@@ -18,12 +19,6 @@ from simulator.command.experiment import EXPERIMENTS
 from simulator.command.options import Options, Progress, Samples, Under
 from simulator.errors import UserError
 
-BGR = {"color.order": "bgr"}
-SUITE = {
-    "schema": 1, "name": "mine", "summary": "two axes", "train": "pillow_fp32",
-    "columns": {"order": {"bgr": BGR}, "resize": {"nearest": {"resize": "opencv-nearest"}}},
-}  # fmt: skip
-
 RGB = {"set": {"color.order": "model"}, "cost": {}}
 REPAIRS = {"schema": 1, "name": "mine", "summary": "one axis", "axes": {"order": {"rgb": RGB}}}
 
@@ -31,8 +26,7 @@ REPAIRS = {"schema": 1, "name": "mine", "summary": "one axis", "axes": {"order":
 @pytest.fixture
 def jobs(card, cache, tmp_path):
     """Every job that can be resumed, as a function of the options alone; it returns one result."""
-    suite = tmp_path / "mine.yaml"
-    suite.write_text(yaml.safe_dump(SUITE))
+    suite = written(tmp_path)
     repairs = tmp_path / "repairs.yaml"
     repairs.write_text(yaml.safe_dump(REPAIRS))
     pair = {
@@ -43,8 +37,8 @@ def jobs(card, cache, tmp_path):
     calls = {
         "run": lambda **options: simulator.compare(**pair, model=card, **options),
         "explain": lambda **options: explain(**pair, model=card, **options),
-        "sweep": lambda **options: sweep(str(suite), models=[card], **options)[0],
-        "worst": lambda **options: worst(str(suite), model=card, **options),
+        "sweep": lambda **options: sweep(suite, models=[card], **options)[0],
+        "worst": lambda **options: worst(suite, model=card, **options),
         "repair": lambda **options: repair(
             **pair, gate=["flip_rate < 90%"], repairs=str(repairs), model=card, **options
         ),
@@ -172,9 +166,7 @@ def test_annotated_images_without_a_single_object_have_no_headline(job, cache, t
     data = tiny_tasks.data(tmp_path / "data")
     boxes = data.with_name("boxes.json")
     boxes.write_text(json.dumps(json.loads(boxes.read_text()) | {"annotations": []}))
-    suite = tmp_path / "mine.yaml"
-    suite.write_text(yaml.safe_dump(SUITE))
     which = {"models": [model]} if job is sweep else {"model": model}
 
     with pytest.raises(UserError, match="mAP; give data with labels"):
-        job(str(suite), data=data, out=tmp_path / "out", **which)
+        job(written(tmp_path), data=data, out=tmp_path / "out", **which)

@@ -6,8 +6,9 @@ from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
+import tiny
 import tiny_tasks
-import yaml
+from made_suite import BGR, BOX, NEAREST, written
 from races import killed_and_resumed, records, summary
 from stopping import StopsAt
 
@@ -18,38 +19,33 @@ from simulator.experiments.race import rounds
 from simulator.experiments.sweep import report as tables
 from simulator.experiments.worst.run import ways_to
 
-BGR, NEAREST, BOX = "order/bgr", "resize/nearest", "resize/box"
-SUITE = {
-    "schema": 1, "name": "mine", "summary": "two axes", "train": "pillow_fp32",
-    "columns": {
-        "order": {"bgr": {"color.order": "bgr"}},
-        "resize": {"nearest": {"resize": "opencv-nearest"}, "box": {"resize": "pil-box"}},
-    },
-    "combined": {"color.order": "bgr", "resize": "opencv-nearest"},
-}  # fmt: skip
+RULE = ["flip_rate > 2%"]
 
 
-@pytest.fixture
-def suite(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(SUITE, sort_keys=False))
-    return str(path)
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """The suite, a card and 30 images of each color."""
+    folder = tmp_path_factory.mktemp("inputs")
+    return written(folder), tiny.card(folder / "model"), tiny.data(folder / "ninety", each=30)
 
 
-@pytest.fixture
-def raced(suite, card, ninety, cache, tmp_path):
-    def run(question, name="runs", **options):
-        (result,) = sweep(
-            suite,
-            models=[card],
-            data=ninety,
-            out=tmp_path / name,
-            until_decided=question,
-            **options,
-        )
-        return result
+def raced(inputs, out, question, **options):
+    suite, card, data = inputs
+    given = {"models": [card], "data": data} | options
+    (result,) = sweep(suite, out=out, until_decided=question, **given)
+    return result
 
-    return run
+
+@pytest.fixture(scope="module")
+def flips(inputs, tmp_path_factory):
+    """The finished run that asks which option changes most answers."""
+    return raced(inputs, tmp_path_factory.mktemp("flips") / "runs", "worst-flips")
+
+
+@pytest.fixture(scope="module")
+def gated(inputs, tmp_path_factory):
+    """The finished run that judges each option by a rule."""
+    return raced(inputs, tmp_path_factory.mktemp("gated") / "runs", "gate", fail_on=RULE)
 
 
 def test_rounds_on_paper():
@@ -61,9 +57,9 @@ def test_rounds_on_paper():
     assert [*rounds(0)] == []
 
 
-def test_the_worst_is_found_and_the_rest_is_not_run(raced):
+def test_the_worst_is_found_and_the_rest_is_not_run(flips):
     """Two thirds of BGR's answers change and none of the others': 30 images are enough."""
-    result = raced("worst-flips")
+    result = flips
     early, rows = result.summary.early, pq.read_table(result.folder / "records.parquet")
 
     assert (early.answer, early.decided, early.samples, early.of) == ([BGR], True, 30, 90)
@@ -78,17 +74,16 @@ def test_the_worst_is_found_and_the_rest_is_not_run(raced):
     assert "Answered after 30 of 90 images, with 33% of the work" in result.summary.verdict.lost[1]
 
 
-def test_the_worst_by_its_metric(raced):
-    result = raced("worst-drop")
+def test_the_worst_by_its_metric(inputs, tmp_path):
+    early = raced(inputs, tmp_path / "runs", "worst-drop").summary.early
 
-    assert (result.summary.early.answer, result.summary.early.samples) == ([BGR], 30)
+    assert (early.answer, early.samples) == ([BGR], 30)
 
 
-def test_options_have_figures_of_their_own_images(raced):
+def test_options_have_figures_of_their_own_images(gated):
     """Nothing changed in 90 images does not yet say "at most 2 %": only 0.98^n below 0.05 / 4 does,
     beyond 217 images. BGR and the combination fail after the first look."""
-    result = raced("gate", fail_on=["flip_rate > 2%"])
-    summary, early = result.summary, result.summary.early
+    result, summary, early = gated, gated.summary, gated.summary.early
     rows = pq.read_table(result.folder / "records.parquet").to_pylist()
     counts = Counter(row["side"] for row in rows)
 
@@ -113,8 +108,9 @@ def test_options_have_figures_of_their_own_images(raced):
     }
 
 
-def test_what_the_samples_do_not_decide_may_pass(raced):
-    summary = raced("gate", fail_on=["flip_rate > 2%"], undecided="pass").summary
+def test_what_the_samples_do_not_decide_may_pass(inputs, tmp_path):
+    more = {"fail_on": RULE, "undecided": "pass"}
+    summary = raced(inputs, tmp_path / "runs", "gate", **more).summary
 
     failed = {one.rule.partition(":")[0] for one in summary.gate.rules if one.failed}
     assert failed == {BGR, "combined/combined"}
@@ -123,12 +119,11 @@ def test_what_the_samples_do_not_decide_may_pass(raced):
 @pytest.mark.parametrize(
     ("question", "stop"), [("worst-flips", 1), *(("gate", stop) for stop in (1, 30, 33, 64))]
 )
-def test_resumed_it_is_the_same(raced, tmp_path, capsys, question, stop):
-    rules = {"fail_on": ["flip_rate > 2%"]} if question == "gate" else {}
-    whole = raced(question, "whole", **rules)
+def test_resumed_it_is_the_same(inputs, flips, gated, tmp_path, question, stop):
+    whole, rules = (gated, {"fail_on": RULE}) if question == "gate" else (flips, {})
     assert stop < whole.summary.early.samples
     with pytest.raises(KeyboardInterrupt):
-        raced(question, "stopped", progress=StopsAt(stop), **rules)
+        raced(inputs, tmp_path / "stopped", question, progress=StopsAt(stop), **rules)
     folder = tmp_path / "stopped" / "colors"
 
     assert cli.main(["resume", str(folder)]) == (1 if rules else 0)
@@ -137,21 +132,22 @@ def test_resumed_it_is_the_same(raced, tmp_path, capsys, question, stop):
     assert summary(folder) == summary(whole.folder)
 
 
-def test_where_no_image_of_the_first_round_can_be_read_it_ends_there(raced, ninety, tmp_path):
+def test_where_no_image_of_the_first_round_can_be_read_it_ends_there(inputs, ninety, tmp_path):
     """Resumed after that round too."""
     for file in ninety.rglob("*.jpg"):
         file.write_bytes(b"no JPEG")
-    with pytest.raises(DataError, match="none of 30 images could go through"):
-        raced("worst-flips")
+    stopped = tmp_path / "stopped"
     with pytest.raises(KeyboardInterrupt):
-        raced("worst-flips", "stopped", progress=StopsAt(30))
+        raced(inputs, stopped, "worst-flips", data=ninety, progress=StopsAt(30))
 
-    with pytest.raises(DataError, match="none of 30 images could go through"):
-        raced("worst-flips", "stopped/colors", resume=True)
+    for out, resume in ((tmp_path / "runs", False), (stopped / "colors", True)):
+        with pytest.raises(DataError, match="none of 30 images could go through"):
+            raced(inputs, out, "worst-flips", data=ninety, resume=resume)
 
 
-def test_on_the_command_line(suite, card, ninety, cache, tmp_path, capsys):
-    asked = ["sweep", "--suite", suite, "--model", str(card), "--data", str(ninety)]
+def test_on_the_command_line(inputs, tmp_path, capsys):
+    suite, card, ninety = map(str, inputs)
+    asked = ["sweep", "--suite", suite, "--model", card, "--data", ninety]
     rule = ["--fail-on", "flip_rate > 40%"]
 
     code = cli.main(
@@ -168,48 +164,44 @@ def test_on_the_command_line(suite, card, ninety, cache, tmp_path, capsys):
     assert "--fail-on judges each option of a sweep with --until-decided" in capsys.readouterr().err
 
 
-def test_tables_and_the_report_show_how_many_images(raced):
-    result = raced("gate", fail_on=["flip_rate > 2%"])
-
-    rows = [*csv.DictReader(io.StringIO(tables.printed([result.summary], "csv")))]
+def test_tables_and_the_report_show_how_many_images(gated):
+    rows = [*csv.DictReader(io.StringIO(tables.printed([gated.summary], "csv")))]
     assert {row["option"]: row["samples"] for row in rows} == {
         "train": "90", "bgr": "30", "nearest": "90", "box": "90", "combined": "30",
     }  # fmt: skip
-    head = tables.printed([result.summary], "options").splitlines()[2]
+    head = tables.printed([gated.summary], "options").splitlines()[2]
     assert head.rstrip("| ").endswith("n")
-    page = result.report.read_text()
+    page = gated.report.read_text()
     assert "order/bgr: dropped after 30 images: it fails: flip_rate &gt; 2%" in page
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"fail_on": ["flip_rate > 2%"]}, "with --until-decided"),
-        ({"until_decided": "gate"}, "needs a rule to decide"),
-        ({"until_decided": "worst-flips", "fail_on": ["flip_rate > 2%"]}, "leave out --fail-on"),
-        ({"until_decided": "worst"}, "unknown question 'worst'"),
-        ({"until_decided": "gate", "fail_on": ["seconds > 2s"]}, "no mean over samples"),
+        ({"fail_on": RULE}, "with --until-decided"),
+        ({"question": "gate"}, "needs a rule to decide"),
+        ({"question": "worst-flips", "fail_on": RULE}, "leave out --fail-on"),
+        ({"question": "worst"}, "unknown question 'worst'"),
+        ({"question": "gate", "fail_on": ["seconds > 2s"]}, "no mean over samples"),
     ],
 )
-def test_what_makes_no_sense_is_refused(suite, card, ninety, cache, tmp_path, options, message):
+def test_what_makes_no_sense_is_refused(inputs, tmp_path, options, message):
     with pytest.raises(UserError, match=message):
-        sweep(suite, models=[card], data=ninety, out=tmp_path / "runs", **options)
+        raced(inputs, tmp_path / "runs", **({"question": None} | options))
 
     assert not (tmp_path / "runs").exists()
 
 
-def test_boxes_are_no_means_over_images(suite, cache, tmp_path):
+def test_boxes_are_no_means_over_images(inputs, tmp_path):
     model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
 
     with pytest.raises(UserError, match="no option can be dropped early"):
-        sweep(suite, models=[model], data=data, out=tmp_path / "o", until_decided="worst-drop")
+        raced(inputs, tmp_path / "o", "worst-drop", models=[model], data=data)
 
 
-def test_models_are_compared_by_whole_sweeps_only(raced, tmp_path):
-    folder = raced("worst-flips").folder
-
+def test_models_are_compared_by_whole_sweeps_only(flips, tmp_path):
     with pytest.raises(UserError, match="dropped early"):
-        checkpoints([folder, folder], out=tmp_path / "compared")
+        checkpoints([flips.folder, flips.folder], out=tmp_path / "compared")
 
 
 def test_ways_on_paper():
@@ -217,9 +209,10 @@ def test_ways_on_paper():
     assert [ways_to(taken, [2, 3, 1]) for taken in range(4)] == [1, 6, 11, 6]
 
 
-def test_the_worst_case_drops_what_cannot_be_the_worst(suite, card, ninety, cache, tmp_path):
+def test_the_worst_case_drops_what_cannot_be_the_worst(inputs, tmp_path):
     """BGR is the worst of the first step after 30 images; what follows changes nothing more."""
-    asked = {"model": card, "data": ninety}
+    suite, card, data = inputs
+    asked = {"model": card, "data": data}
     whole = worst(suite, **asked, out=tmp_path / "whole").summary
     result = worst(suite, **asked, out=tmp_path / "early", until_decided=True)
     first, second, every = result.summary.early
@@ -236,16 +229,16 @@ def test_the_worst_case_drops_what_cannot_be_the_worst(suite, card, ninety, cach
     assert f"{BOX}: dropped after 30 images" in result.report.read_text()
 
 
-def test_a_killed_worst_case_goes_on_alike(suite, card, ninety, cache, tmp_path):
+@pytest.mark.parametrize(
+    ("job", "words", "where"),
+    [
+        ("worst", (), {"folders": ("step-1", "step-2", "step-3")}),
+        ("sweep", ("--under", "jpeg:60", "--fail-on", *RULE), {"below": "colors"}),
+    ],
+)
+def test_killed_it_goes_on_alike(inputs, tmp_path, job, words, where):
+    suite, card, data = inputs
     killed_and_resumed(
-        tmp_path, "worst", "--suite", suite, "--model", card, "--data", ninety, "--until-decided",
-        folders=("step-1", "step-2", "step-3"),
-    )  # fmt: skip
-
-
-def test_a_killed_sweep_under_a_condition_goes_on_alike(suite, card, ninety, cache, tmp_path):
-    killed_and_resumed(
-        tmp_path, "sweep", "--suite", suite, "--model", card, "--data", ninety,
-        "--under", "jpeg:60",
-        "--until-decided", "--fail-on", "flip_rate > 2%", below="colors",
+        tmp_path, job, "--suite", suite, "--model", card, "--data", data, "--until-decided",
+        *words, **where,
     )  # fmt: skip

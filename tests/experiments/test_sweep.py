@@ -4,7 +4,8 @@ import io
 import statistics
 
 import pytest
-import yaml
+import tiny
+from made_suite import SUITE, written
 from rich.console import Console
 
 from simulator import sweep, worst
@@ -12,29 +13,19 @@ from simulator.errors import ProfileError, UserError
 from simulator.experiments.sweep import report as tables
 from simulator.profile.suite import load_suite
 
-SUITE = {
-    "schema": 1,
-    "name": "mine",
-    "summary": "two axes",
-    "train": "pillow_fp32",
-    "columns": {
-        "order": {"bgr": {"color.order": "bgr"}},
-        "resize": {"nearest": {"resize": "opencv-nearest"}, "box": {"resize": "pil-box"}},
-    },
-    "combined": {"color.order": "bgr", "resize": "opencv-nearest"},
-}
+CEIL = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}}
 
 
-@pytest.fixture
-def suite(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(SUITE, sort_keys=False))
-    return path
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inputs")
+    return {"models": [tiny.card(folder / "model")], "data": tiny.data(folder / "data")}
 
 
-@pytest.fixture
-def swept(suite, card, data, cache, tmp_path):
-    (result,) = sweep(str(suite), models=[card], data=data, out=tmp_path / "runs")
+@pytest.fixture(scope="module")
+def swept(inputs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("swept")
+    (result,) = sweep(written(folder), **inputs, out=folder / "runs")
     return result.summary
 
 
@@ -67,34 +58,30 @@ def test_tables_say_the_same_in_every_form(swept):
     assert "colors,order,bgr,0.33333" in tables.printed([swept], "csv")
 
 
-def test_a_pooling_option_is_left_out_of_a_model_without_pooling(card, data, cache, tmp_path):
-    path = tmp_path / "pooling.yaml"
-    columns = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}, **SUITE["columns"]}
-    path.write_text(yaml.safe_dump({**SUITE, "columns": columns}))
+def test_a_pooling_option_is_left_out_of_a_model_without_pooling(inputs, tmp_path):
+    suite = written(tmp_path, columns={**CEIL, **SUITE["columns"]})
 
-    (result,) = sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
+    (result,) = sweep(suite, **inputs, out=tmp_path / "runs")
 
     assert "ceil_mode" not in result.summary["columns"]
     assert "does not exist" in result.summary["left_out"]["ceil_mode/ceil"]
 
 
-def test_a_suite_that_changes_nothing_in_a_model_says_so(card, data, cache, tmp_path):
-    path = tmp_path / "pooling.yaml"
-    columns = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}}
-    path.write_text(yaml.safe_dump({**SUITE, "columns": columns, "combined": None}))
+def test_a_suite_that_changes_nothing_in_a_model_says_so(inputs, tmp_path):
+    suite = written(tmp_path, columns=CEIL, combined=None)
 
     with pytest.raises(
         UserError, match=r"colors: no option of this suite applies to this model: this axis"
     ):
-        sweep(str(path), models=[card], data=data, out=tmp_path / "runs")
+        sweep(suite, **inputs, out=tmp_path / "runs")
 
 
-def test_a_model_that_is_always_wrong_has_no_sni(suite, card, data, cache, tmp_path):
+def test_a_model_that_is_always_wrong_has_no_sni(card, data, tmp_path):
     """ACC = 0: SNI divides by it."""
     for old, new in (("red", "tmp"), ("green", "red"), ("blue", "green"), ("tmp", "blue")):
         (data / old).rename(data / new)
 
-    (result,) = sweep(str(suite), models=[card], data=data, out=tmp_path / "runs")
+    (result,) = sweep(written(tmp_path), models=[card], data=data, out=tmp_path / "runs")
 
     assert result.summary["top1"] == 0
     assert result.summary["systematic"]["SNI"] is None
@@ -103,13 +90,14 @@ def test_a_model_that_is_always_wrong_has_no_sni(suite, card, data, cache, tmp_p
     assert "SNI –" in console.file.getvalue()
 
 
-def test_two_cards_of_one_name_are_refused(suite, card, data, cache, tmp_path):
+def test_two_cards_of_one_name_are_refused(inputs, tmp_path):
+    twice = inputs | {"models": inputs["models"] * 2}
     with pytest.raises(UserError, match="two model cards are called 'colors'"):
-        sweep(str(suite), models=[card, card], data=data, out=tmp_path / "runs")
+        sweep(written(tmp_path), **twice, out=tmp_path / "runs")
 
 
-def test_the_worst_case_starts_with_the_axis_that_loses_most(suite, card, data, cache, tmp_path):
-    found = worst(str(suite), model=card, data=data, out=tmp_path / "run").summary
+def test_the_worst_case_starts_with_the_axis_that_loses_most(card, data, tmp_path):
+    found = worst(written(tmp_path), model=card, data=data, out=tmp_path / "run").summary
 
     assert found["path"][0]["added"] == "order/bgr"
     assert found["path"][0]["drop"] == pytest.approx(4 / 6)
@@ -128,11 +116,8 @@ def test_the_worst_case_starts_with_the_axis_that_loses_most(suite, card, data, 
     ],
 )
 def test_a_malformed_suite_says_where(tmp_path, change, message):
-    path = tmp_path / "bad.yaml"
-    path.write_text(yaml.safe_dump({**SUITE, **change}, sort_keys=False))
-
-    with pytest.raises(ProfileError, match=r"bad\.yaml:[0-9]+: ") as caught:
-        load_suite(str(path))
+    with pytest.raises(ProfileError, match=r"mine\.yaml:[0-9]+: ") as caught:
+        load_suite(written(tmp_path, **change))
 
     assert message in str(caught.value)
 

@@ -5,37 +5,27 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from simulator import checkout, machine
 from simulator.command.options import Pixels
 from simulator.contract import Stage
 from simulator.data.address import absolute
-from simulator.data.folder import Item
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
-from simulator.experiments.decision import Decision
-from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.model.said import described
 from simulator.notices import Kind, Notice
 from simulator.pipeline import adapted, recorded
-from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.in_force import as_dict
-from simulator.pipeline.plan import Arm, Plan
 from simulator.pipeline.stack import Chosen, Pair, Stack
-from simulator.pipeline.walk import Walk, Watch
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import axes_of
 from simulator.profile.pixels import unasked, with_pixels_of
-from simulator.results.parts import Rows
-from simulator.results.store import RunWriter
-from simulator.tasks.task import Task
 from simulator.typed import plain
 
 TRAIN = "train"
@@ -270,130 +260,3 @@ def _recordings(stack: Stack) -> dict[str, str]:
     chosen = stack.profile, stack.choices
     found = {stage: recorded.recording(*chosen, stage) for stage in (Stage.DECODE, Stage.RUNTIME)}
     return {str(stage): one.digest for stage, one in found.items() if one}
-
-
-def run_and_keep(
-    session: Session,
-    merged: Plan,
-    run: RunWriter,
-    timed: bool,
-    watches: Sequence[Watcher] = (),
-    decision: Decision | None = None,
-) -> Kept:
-    """Run a plan and write its records; samples that an earlier attempt finished are skipped.
-
-    Args:
-        session: the model and the samples.
-        merged: the plan.
-        run: the records are written to it.
-        timed: whether latencies are recorded; they differ from run to run.
-        watches: called for every sample.
-        decision: the run stops when this is done; it gets the records of the first two arms.
-
-    Returns:
-        The samples in order, those of the earlier attempt included.
-
-    Raises:
-        DataError: no sample went through every stack.
-    """
-    items, task = session.dataset.items, session.card.task
-    before = Kept(task, run.folder)
-
-    def keep(result: Done) -> None:
-        see(result)
-        run.add(rows_of(result, merged.arms, timed))
-
-    def see(result: Done) -> None:
-        notify(result, watches)
-        if decision:
-            decision.tell(result.part((0, 1)))
-
-    for item, rows in zip(items, run.kept(), strict=False):
-        one = done_of(task, item, rows)
-        see(one)
-        before.append(one)
-    enough = (lambda: decision.done) if decision else (lambda: False)
-    return session.run(merged, keep, before, watching(watches), enough)
-
-
-class Watcher(Protocol):
-    """Observes samples while they are processed.
-
-    It is called for each sample, perhaps from several threads at once. Pickled, it becomes what
-    does the same in another process.
-    """
-
-    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Any:
-        """Return data about a sample."""
-
-    def keep(self, done: Done, seen: Any) -> None:
-        """Store these data; called in the order of the samples."""
-
-
-def watching(watches: Sequence[Watcher]) -> Watch | None:
-    """Return one watch function that calls all *watches*."""
-    return _Watching(tuple(watches)) if watches else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Watching:
-    watches: tuple[Watch, ...]
-
-    def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> list[Any]:
-        return [one(walk, outcomes) for one in self.watches]
-
-
-def notify(done: Done, watches: Sequence[Watcher]) -> None:
-    """Give every watcher what it saw of a sample; None for a sample of an earlier attempt."""
-    for at, watch in enumerate(watches):
-        watch.keep(done, done.seen[at] if done.seen else None)
-
-
-def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
-    """Return a sample's records, one per arm.
-
-    Args:
-        done: the sample.
-        arms: in the order of its outcomes.
-        timed: whether latencies are recorded; they differ from run to run.
-    """
-    shared = {"sample": done.item.name}
-    cells = [
-        {**shared, "side": arm.stack, "condition": arm.condition or None, "trial": arm.trial}
-        for arm in arms
-    ]
-    if done.skipped is not None:
-        return [
-            {
-                **cell,
-                "skipped": done.failed.get(at, done.skipped),
-                "failed": at in done.failed or not done.failed,
-            }
-            for at, cell in enumerate(cells)
-        ]
-    return [
-        {
-            **cell,
-            **outcome.record,
-            "digest": outcome.digest,
-            "ns": list(outcome.ns.items()) if timed else None,
-        }
-        for cell, outcome in zip(cells, done.outcomes, strict=True)
-    ]
-
-
-def done_of(task: Task, item: Item, rows: Rows) -> Done:
-    """Return a sample's result from its records, one per arm; inverse of :func:`rows_of`."""
-    if rows[0]["skipped"] is not None:
-        failed = {at: row["skipped"] for at, row in enumerate(rows) if row["failed"]}
-        why = next(iter(failed.values()))
-        return Done(item, (), why, failed=failed if len(failed) < len(rows) else {})
-    outcomes = [
-        Outcome(
-            {column.name: row[column.name] for column in task.columns},
-            row["digest"],
-            dict(row["ns"] or ()),
-        )
-        for row in rows
-    ]
-    return Done(item, tuple(outcomes))

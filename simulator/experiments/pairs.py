@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import chain, repeat
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from simulator.analysis import gate
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
-from simulator.experiments.common import done_of, manifest, rows_of, variants, watching
+from simulator.experiments.common import manifest, variants
 from simulator.experiments.compare.run import conclude, differing
 from simulator.experiments.job import Job, judged
-from simulator.experiments.kept import Kept
+from simulator.experiments.running import Recorder, run_recorded
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
 from simulator.experiments.watch import PairWatch, pair_watch
@@ -25,7 +23,6 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.report.command import Asked
 from simulator.results.layout import MANIFEST
-from simulator.results.parts import Rows
 from simulator.results.read import read_manifest
 from simulator.results.store import RunWriter
 from simulator.results.taken import changed
@@ -115,21 +112,25 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
         )
         for one, pair, watch in zip(left, pairs, watches, strict=True)
     ]
-    with ExitStack() as opened, _Open(writers) as running:
+    names, task = [session.arm(side) for side in SIDES], session.card.task
+    with ExitStack() as opened:
         for watch in watches:
             opened.enter_context(watch.opened)
-        kept = _run_samples(session, merged, writers, watches)
+        recorders = [
+            Recorder(opened.enter_context(writer), names, True, task, watch.arms, watch)
+            for writer, watch in zip(writers, watches, strict=True)
+        ]
+        run_recorded(session, merged, recorders)
         shared = (job.seconds() - begun) / len(left)
-        for one, watch, writer, done in zip(left, watches, writers, kept, strict=True):
+        for one, watch, recorder in zip(left, watches, recorders, strict=True):
             begun = job.seconds()
             session.show.say(f"{one.folder.name}: figures and pictures")
-            found = conclude(session, watch, merged, done, writer)
+            found = conclude(session, watch, merged, recorder.done, recorder.run)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
             asked = Asked(one.request["arguments"], one.folder)
             summary = judged(found, one.rules, took | {"under": session.condition}, asked=asked)
-            writer.finish(summary, took | session.ran())
-            running.left.remove(writer)
+            recorder.run.finish(summary, took | session.ran())
 
 
 def _merged(
@@ -156,66 +157,3 @@ def _shared(merged: Plan, watch: PairWatch) -> list[str]:
 def _writer(folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
     columns = session.card.task.columns
     return RunWriter(folder, start, columns, False, resume=True, note=session.show.note)
-
-
-class _Open:
-    """Closes the writers of several runs; an error marks all unfinished runs as interrupted."""
-
-    def __init__(self, writers: Sequence[RunWriter]) -> None:
-        self.left = list(writers)
-
-    def __enter__(self) -> _Open:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for writer in self.left:
-            writer.__exit__(kind, error, trace)
-
-
-def _run_samples(
-    session: Session, merged: Plan, writers: Sequence[RunWriter], watches: Sequence[PairWatch]
-) -> list[Kept]:
-    """Run every sample that one of the pairs lacks; return all samples of each pair.
-
-    Args:
-        session: the model and the samples.
-        merged: the plan of the pairs.
-        writers: of the pairs.
-        watches: of the pairs.
-    """
-    items, task = session.dataset.items, session.card.task
-    found = [Kept(task, writer.folder) for writer in writers]
-    names = [session.arm(side) for side in SIDES]
-    kept = [writer.kept() for writer in writers]
-    finished = [0] * len(writers)
-    for item, *several in zip(items, *map(_lengthened, kept), strict=False):
-        for number, rows in enumerate(several):
-            finished[number] += rows is not None
-        whole = [rows for rows in several if rows]
-        if len(whole) < len(several):
-            continue
-        for rows, watch, own in zip(whole, watches, found, strict=True):
-            part = done_of(task, item, rows)
-            watch.keep(part, None)
-            own.append(part)
-    with closing(session.stream(merged, len(found[0]), watching(watches))) as results:
-        for done in results:
-            for number, (watch, own) in enumerate(zip(watches, found, strict=True)):
-                part = done.part(watch.arms)
-                watch.keep(part, done.seen[number] if done.seen else None)
-                if len(own) >= finished[number]:
-                    writers[number].add(rows_of(part, names, timed=True))
-                own.append(part)
-    for own in found:
-        session.require_some(own)
-    return found
-
-
-def _lengthened(samples: Iterator[Rows]) -> Iterator[Rows | None]:
-    """The rows of an earlier attempt, and then None for each sample that it lacks."""
-    return chain(samples, repeat(None))

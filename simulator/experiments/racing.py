@@ -10,10 +10,11 @@ from typing import Any
 from simulator.analysis.outcomes import NOT_JUDGED, at_chance, holds_at_chance
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
-from simulator.experiments.common import TRAIN, done_of, rows_of
+from simulator.experiments.common import TRAIN
 from simulator.experiments.failures import Tried, partly, tallied
 from simulator.experiments.kept import Answered, Kept
 from simulator.experiments.race import Race, rounds
+from simulator.experiments.running import done_of, rows_of
 from simulator.experiments.session import Answers, Session, answers
 from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done

@@ -320,8 +320,6 @@ class Session(Closing):
         merged: Plan,
         keep: Callable[[Done], None],
         before: Kept | None = None,
-        watch: Watch | None = None,
-        enough: Callable[[], bool] = lambda: False,
         stop: int | None = None,
     ) -> Kept:
         """Run every sample through a plan, and keep all results; see :meth:`stream`.
@@ -331,20 +329,17 @@ class Session(Closing):
             keep: called with every new result, in order.
             before: the results of the first samples, from an earlier attempt; the new ones are
                 appended.
-            watch: called for every new sample that was not skipped.
-            enough: asked before each sample whether the run may stop there.
             stop: run no sample from this one on; None: all.
 
         Returns:
-            The results of the samples that were run, in order, without what *watch* returned:
-            *keep* has it.
+            The results of the samples that were run, in order.
 
         Raises:
             DataError: every sample was skipped.
         """
         done = Kept(self.card.task) if before is None else before
-        with closing(self.stream(merged, len(done), watch, stop)) as results:
-            while not enough() and (result := next(results, None)) is not None:
+        with closing(self.stream(merged, len(done), stop=stop)) as results:
+            for result in results:
                 keep(result)
                 done.append(result)
         self.require_some(done)

@@ -11,16 +11,11 @@ from typing import Any, get_args
 from simulator.analysis import gate
 from simulator.command.experiment import Experiment
 from simulator.errors import UserError, unknown
-from simulator.experiments.common import (
-    load_stacks,
-    manifest,
-    refuse_missing,
-    run_and_keep,
-    variants,
-)
+from simulator.experiments.common import load_stacks, manifest, refuse_missing, variants
 from simulator.experiments.failures import failures
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
+from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
 from simulator.experiments.summary import reference_of
 from simulator.faults.campaign import MOST, Campaign, load_campaign

@@ -16,8 +16,9 @@ from simulator.command.experiment import Experiment
 from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, ProfileError, SampleError, UserError
-from simulator.experiments.common import chosen, manifest, refuse_missing, run_and_keep, variants
+from simulator.experiments.common import chosen, manifest, refuse_missing, variants
 from simulator.experiments.job import Job, Result
+from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
 from simulator.identify import answer, arithmetic
 from simulator.identify.composer import Composer, Point

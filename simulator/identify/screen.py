@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from simulator.report.table import Cell, Column, Table, screen
+from simulator.report.table import Cell, Table, screen
 from simulator.results.identify import IdentifiedAxis, IdentifySummary, RunnerUp
-from simulator.typed import Unit
 
 NAMED = 4
 """Options that a cell names; the others are counted."""
-_DISTANCES = (Column("mean", Unit.NUMBER), Column("largest", Unit.NUMBER), Column("seen best in"))
+_DISTANCES = ("mean", "largest", "seen best in")
 NEAR = "What is near, but not equal"
 
 
@@ -39,9 +38,9 @@ def tables(summary: IdentifySummary, title: str) -> list[Table]:
         summary: of the run.
         title: of the first table.
     """
-    columns = map(Column, ("axis", "identified", "equal here", "nearest other"))
+    columns = ("axis", "identified", "equal here", "nearest other", *_DISTANCES)
     rows = [[axis, *_row(one)] for axis, one in summary.axes.items() if one.applies]
-    found = [Table([*columns, *_DISTANCES], rows, title)]
+    found = [Table(columns, rows, title, 4)]
     if summary.runners_up:
         near: list[Sequence[Cell]] = [
             [
@@ -51,8 +50,7 @@ def tables(summary: IdentifySummary, title: str) -> list[Table]:
             ]
             for one in summary.runners_up
         ]
-        equal = Column("images equal", Unit.COUNT)
-        found.append(Table([Column("what differs"), equal, *_DISTANCES], near, NEAR))
+        found.append(Table(("what differs", "images equal", *_DISTANCES), near, NEAR, 1))
     return found
 
 

@@ -16,7 +16,7 @@ def axes(run: Run) -> Section | None:
     summary = run.summary
     if not isinstance(summary, IdentifySummary):
         return None
-    shown = [*map(Table.of, tables(summary, "What the recording says of each axis"))]
+    shown = tables(summary, "What the recording says of each axis")
     profile = run.file(PROFILE)
     if profile is not None:
         code = Code(profile.decode("utf-8", "replace"))

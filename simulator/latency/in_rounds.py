@@ -15,7 +15,7 @@ from simulator.contract import Scenario, Stage
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, SampleError
-from simulator.experiments.common import run_and_keep
+from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Answers, Session, answers
 from simulator.latency import rounds
 from simulator.latency.inputs import Inputs

@@ -12,7 +12,7 @@ from simulator import registry
 from simulator.contract import Load, LoadGenerator, Scenario, Stage
 from simulator.data.folder import Item
 from simulator.errors import UserError
-from simulator.experiments.common import run_and_keep
+from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session, answers
 from simulator.latency.batcher import Batcher
 from simulator.latency.job import Measurement, is_recorded

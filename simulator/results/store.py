@@ -254,7 +254,7 @@ class RunWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if kind is None or self._status == "complete":
             self._lock.close()
             return
         tell_resume(error, self.folder)

@@ -20,7 +20,6 @@ from simulator.experiments.common import (
     manifest,
     named_profiles,
     refuse_missing,
-    rows_of,
     stacks_of,
     variants,
 )
@@ -28,6 +27,7 @@ from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged, safe_name
 from simulator.experiments.race import race, rules_of
 from simulator.experiments.racing import ended, run_race
+from simulator.experiments.running import rows_of
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.several import checked
 from simulator.model.card import Card

@@ -20,8 +20,8 @@ from simulator.command.options import Progress
 from simulator.data.folder import Item
 from simulator.errors import RunError
 from simulator.experiments import kept
-from simulator.experiments.common import done_of
 from simulator.experiments.kept import BLOCK, Kept
+from simulator.experiments.running import done_of
 from simulator.files import hash_file
 from simulator.model.card import Card
 from simulator.pipeline import executor

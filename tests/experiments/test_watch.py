@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from stopping import StopsAt
 
 from simulator import compare
-from simulator.experiments.common import notify, pair_of, watching
+from simulator.experiments.common import pair_of
 from simulator.experiments.compare.run import differing
 from simulator.experiments.gallery import IMAGES
 from simulator.experiments.ranking import MOST, Ranking
@@ -105,13 +105,9 @@ def seen_of(card, data, workers, left_out=(), quick=True, after=lambda watch: No
         watch = pair_watch(session, stacks, differing(stacks), quick=quick)
         with watch.opened:
             merged, done = session.plan(stacks, watch.asides()), []
-
-            def keep(one):
-                one = Done(one.item, (), "left out") if one.item.name in left_out else one
-                notify(one, [watch])
-                done.append(one)
-
-            session.run(merged, keep, None, watching([watch]))
+            for one in session.stream(merged, 0, watch):
+                done.append(Done(one.item, (), "left out") if one.item.name in left_out else one)
+                watch.keep(done[-1], done[-1].seen)
             after(watch)
             watch.complete(merged, [one.item for one in done if one.skipped is None])
     return watch, [one.item.name for one in done if one.skipped is None]

@@ -14,7 +14,6 @@ from simulator.experiments.common import (
     manifest,
     pair_of,
     refuse_missing,
-    run_and_keep,
     unasked_notices,
     variants,
 )
@@ -23,6 +22,7 @@ from simulator.experiments.decision import METHOD, Decision
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.kept import Kept
+from simulator.experiments.running import Recorder, run_recorded
 from simulator.experiments.session import Session
 from simulator.experiments.summary import summarize, vocabulary
 from simulator.experiments.watch import AXES, REPEAT, PairWatch, pair_watch
@@ -74,7 +74,9 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
             "request": request,
         }
         with watch.opened, job.writer(folder, start, session) as run:
-            done = run_and_keep(session, merged, run, True, [watch], decision)
+            recorder = Recorder(run, merged.arms, True, task, watch=watch, decision=decision)
+            run_recorded(session, merged, [recorder])
+            done = recorder.done
             if decision and len(done) < len(session.dataset.items):
                 session.notes.append(Notice(Kind.FEW_SAMPLES, STOPPED))
             found = conclude(session, watch, merged, done, run, decision)

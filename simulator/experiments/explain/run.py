@@ -15,16 +15,11 @@ from simulator.analysis.attribute import Game, Subset
 from simulator.command.experiment import Experiment
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.alone import TOGETHER
-from simulator.experiments.common import (
-    manifest,
-    pair_of,
-    refuse_missing,
-    run_and_keep,
-    unasked_notices,
-)
+from simulator.experiments.common import manifest, pair_of, refuse_missing, unasked_notices
 from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
+from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Answers, Variant, answers
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged

@@ -19,7 +19,6 @@ from simulator.experiments.common import (
     chosen,
     manifest,
     refuse_missing,
-    run_and_keep,
     stacks_of,
 )
 from simulator.experiments.guessing import doubt
@@ -27,6 +26,7 @@ from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result, safe_name
 from simulator.experiments.race import QUESTIONS, Race, race, rules_of
 from simulator.experiments.racing import Raced, ended, lanes_of, per_option, run_race
+from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.experiments.several import checked
 from simulator.experiments.sweep.experiment import SweepOptions

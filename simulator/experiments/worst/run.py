@@ -12,7 +12,7 @@ from typing import Any
 
 from simulator.command.experiment import Experiment
 from simulator.errors import RunError, UserError
-from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing, run_and_keep
+from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing
 from simulator.experiments.decision import ALPHA
 from simulator.experiments.failures import LISTED
 from simulator.experiments.guessing import doubt
@@ -20,6 +20,7 @@ from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result
 from simulator.experiments.race import Worst
 from simulator.experiments.racing import STOPPED, lanes_of, run_race
+from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Answers, Session, Variant, answers
 from simulator.experiments.sweep.run import option_figures
 from simulator.experiments.worst.experiment import WorstOptions

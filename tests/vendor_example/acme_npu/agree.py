@@ -40,7 +40,7 @@ class AgreeSummary(ModelSummary):
 def run(experiment: Experiment[Any], asked: AgreeOptions) -> Any:
     """Run every stack over the same samples, and count those with one answer."""
     from simulator.analysis import gate
-    from simulator.experiments import common
+    from simulator.experiments import common, running
     from simulator.experiments.failures import failures
     from simulator.experiments.job import Job, Result, judged
     from simulator.statistics.paired import wilson
@@ -56,7 +56,7 @@ def run(experiment: Experiment[Any], asked: AgreeOptions) -> Any:
         stacks = session.stacks(common.variants(sides).values())
         start = common.manifest(stacks, session, asked.overrides) | {"request": job.request()}
         with job.writer(folder, start, session) as writer:
-            done = common.run_and_keep(session, session.plan(stacks), writer, timed=False)
+            done = running.run_and_keep(session, session.plan(stacks), writer, timed=False)
             first, *others = (done.records(at) for at in range(len(names)))
             agreed = sum(
                 not any(card.task.flipped(one, other) for other in rest)

@@ -153,9 +153,12 @@ def test_the_same_faults_in_two_stacks(place, tmp_path):
         for side in result.summary.stacks
     )
     assert first == other
-    (pair,) = result.summary.paired.values()
-    one, two = (stack.sdc.rate for stack in result.summary.stacks.values())
-    assert pair.delta == pytest.approx(two - one)
+    (pair,), stacks = result.summary.paired.values(), result.summary.stacks.values()
+    one, two = (stack.sdc for stack in stacks)
+    assert all(stack.same_faults for stack in stacks)
+    assert pair.both + pair.only_first == one.count
+    assert pair.both + pair.only_this == two.count
+    assert pair.delta == pytest.approx(two.rate - one.rate)
     assert pair.ci95[0] <= pair.delta <= pair.ci95[1]
 
 
@@ -171,8 +174,9 @@ def test_killed_in_the_main_part_and_continued_gives_equal_rows(place, tmp_path)
     assert all(one.equal for one in replay(tmp_path / "killed", 1499))
 
 
-@pytest.mark.parametrize("rule", ["equal", "neyman"])
+@pytest.mark.parametrize("rule", ["proportional", "equal", "neyman"])
 def test_it_goes_on_until_the_interval_is_narrow(place, tmp_path, rule):
+    """The first 80 faults are those of a campaign of 80."""
     campaign = document(tmp_path, targets=["neurons"], faults=80, allocation=rule)
     few = hostile.run(place, campaign, tmp_path / "few")
     many = hostile.run(place, campaign, tmp_path / "many", until=0.06)

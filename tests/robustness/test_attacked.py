@@ -253,12 +253,6 @@ def test_the_screen_and_the_tables_have_wcar(attacked, capsys):
     assert "What attacks leave" in page.write(attacked.folder).read_text()
 
 
-def test_a_suite_without_attacks_has_none(card, data, tmp_path, cache):
-    plain = suite(tmp_path, conditions={"digital": {"jpeg": ["jpeg:5"]}})
-    (result,) = robustness(plain, STACKS, models=[card], data=data, out=tmp_path / "runs")
-    assert result.summary.attacks is None
-
-
 def test_attacks_of_a_category_have_the_same_number_of_budgets(tmp_path):
     uneven = {"attacks": {"fgsm": ["fgsm:1/255"], "pgd": ["pgd:l2,1", "pgd:l2,2"]}}
     with pytest.raises(ProfileError, match="attacks: each attack needs as many budgets"):

@@ -6,7 +6,6 @@ import json
 import statistics
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
@@ -15,7 +14,6 @@ from PIL import Image
 import simulator
 from simulator import cli, robustness
 from simulator.analysis import robustness as figures
-from simulator.command.options import Progress
 from simulator.errors import ProfileError
 from simulator.robustness import robustmq, tables
 from simulator.robustness.document import load_suite
@@ -38,17 +36,27 @@ TABLE_10 = {
 """RobustMQ, arXiv 2308.02350, ResNet18, Tables 9 and 10: ACC, 14 SR, their mean, SNI, std."""
 
 
-@pytest.fixture
-def tied(tmp_path):
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def model(home):
+    return tiny.card(home / "model")
+
+
+@pytest.fixture(scope="module")
+def tied(home):
     """Stripes of three colors that are nearly as frequent, so that a resizer changes answers."""
     draws, names = np.random.default_rng(5), tuple(tiny.COLORS)
     for number in range(16):
         columns = np.eye(3)[draws.integers(0, 3, 48)]
-        folder = tmp_path / "tied" / names[int(columns.sum(0).argmax())]
+        folder = home / "tied" / names[int(columns.sum(0).argmax())]
         folder.mkdir(parents=True, exist_ok=True)
         image = np.broadcast_to(40 + 170 * columns, (40, 48, 3)).astype(np.uint8)
         Image.fromarray(image).save(folder / f"{number}.png")
-    return tmp_path / "tied"
+    return home / "tied"
 
 
 @pytest.fixture
@@ -84,11 +92,26 @@ def test_the_deviation_of_one_noise_is_not_defined():
     assert np.isnan(figures.sample_deviation(np.array([[0.5]]))[0])
 
 
-def test_each_option_gives_what_a_sweep_gives(card, tied, tmp_path, cache):
+RULES = {
+    "lsq_w4a4.SNI > -100%": ("SNI", True),
+    "lsq_w4a4.mean_SR > -100%": ("mean_SR", True),
+    "lsq_w4a4.SR.resize.pil-box.low > 100%": ("", False),
+}
+"""With the figure and whether it fails."""
+
+
+@pytest.fixture(scope="module")
+def noisy(model, tied, home):
+    (result,) = robustness(
+        suite(home), STACKS, models=[model], data=tied, out=home / "noisy", fail_on=list(RULES)
+    )
+    return result
+
+
+def test_each_option_gives_what_a_sweep_gives(noisy, model, tied):
     """SR of the first stack against ``simulate sweep``, which knows nothing of conditions."""
-    (result,) = robustness(suite(tmp_path), STACKS, models=[card], data=tied, out=tmp_path / "o")
-    (swept,) = simulator.sweep("robustmq-s", train=STACKS[0], models=[card], data=tied)
-    summary = json.loads((result.folder / "summary.json").read_text())
+    (swept,) = simulator.sweep("robustmq-s", train=STACKS[0], models=[model], data=tied)
+    summary = json.loads((noisy.folder / "summary.json").read_text())
     own = summary["system_noise"]["stacks"][STACKS[0]]
     expected = {
         f"{column}.{name}": option["top1"]
@@ -107,9 +130,8 @@ def test_each_option_gives_what_a_sweep_gives(card, tied, tmp_path, cache):
     assert summary["system_noise"]["stacks"]["lsq_w4a4"]["same"] == ["resize.pil-cubic"]
 
 
-def test_options_share_the_file_that_the_stack_was_calibrated_for(card, tied, tmp_path, cache):
-    (result,) = robustness(suite(tmp_path), STACKS, models=[card], data=tied, out=tmp_path / "o")
-    stacks = json.loads((result.folder / "manifest.json").read_text())["stacks"]
+def test_options_share_the_file_that_the_stack_was_calibrated_for(noisy):
+    stacks = json.loads((noisy.folder / "manifest.json").read_text())["stacks"]
     for side in STACKS:
         files = {one["artifact"]["sha256"] for name, one in stacks.items()
                  if name.partition("/")[0] == side}  # fmt: skip
@@ -117,37 +139,22 @@ def test_options_share_the_file_that_the_stack_was_calibrated_for(card, tied, tm
     assert len(stacks) == 2 * 15
 
 
-def test_noise_leaves_the_figures_of_conditions_as_they_were(card, tied, tmp_path, cache):
-    plain, noisy = (
-        robustness(suite(tmp_path, system_noise=name), STACKS, models=[card], data=tied,
-                   out=tmp_path / str(name))[0]
-        for name in (None, "robustmq-s")
-    )  # fmt: skip
-    assert plain.summary.system_noise is None
+def test_noise_leaves_the_figures_of_conditions_as_they_were(noisy, model, tied, tmp_path):
+    (plain,) = robustness(suite(tmp_path, system_noise=None), STACKS, models=[model], data=tied,
+                          out=tmp_path / "o")  # fmt: skip
+    assert plain.summary.system_noise is plain.summary.attacks is None
     for field in ("stacks", "sequences", "interaction", "flips", "rows"):
         assert plain.summary[field] == noisy.summary[field]
 
 
-class StopsAt(Progress):
-    def advance(self, done, total):
-        if done == 3:
-            raise KeyboardInterrupt
+def test_rules_name_system_noise(noisy):
+    stack = noisy.summary.system_noise.stacks["lsq_w4a4"]
+    for rule, (field, fails) in zip(noisy.summary.gate.rules, RULES.values(), strict=True):
+        assert rule.failed == fails
+        assert not field or rule.value == stack[field].value
 
 
-def test_a_stopped_run_goes_on_with_equal_noise(card, tied, tmp_path, cache, capsys):
-    asked = {"profiles": STACKS, "models": [card], "data": tied}
-    (whole,) = robustness(suite(tmp_path), **asked, out=tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        robustness(suite(tmp_path), **asked, out=tmp_path / "out", progress=StopsAt())
-    folder = tmp_path / "out" / "colors"
-    assert cli.main(["resume", str(folder)]) == 0
-    again, once = (pq.read_table(one / "records.parquet") for one in (folder, whole.folder))
-    assert again.equals(once)
-    found = json.loads((folder / "summary.json").read_text())["system_noise"]
-    assert found == json.loads((whole.folder / "summary.json").read_text())["system_noise"]
-
-
-def test_an_option_that_a_stack_cannot_have_is_left_out_with_a_reason(card, tied, tmp_path, cache):
+def test_an_option_that_a_stack_cannot_have_is_left_out_with_a_reason(model, tied, tmp_path):
     path = tmp_path / "options.yaml"
     options = {"good": {"resize": "pil-box"}, "bad": {"decode.exif": "sideways"}}
     path.write_text(yaml.safe_dump({
@@ -155,7 +162,7 @@ def test_an_option_that_a_stack_cannot_have_is_left_out_with_a_reason(card, tied
         "columns": {"a": options},
     }))  # fmt: skip
     (result,) = robustness(
-        suite(tmp_path, system_noise="options.yaml"), STACKS[:1], models=[card], data=tied,
+        suite(tmp_path, system_noise="options.yaml"), STACKS[:1], models=[model], data=tied,
         out=tmp_path / "o",
     )  # fmt: skip
     (own,) = result.summary.system_noise.stacks.values()
@@ -168,20 +175,10 @@ def test_an_unknown_suite_of_options_says_where(tmp_path):
         load_suite(suite(tmp_path, system_noise="robustmqs"))
 
 
-@pytest.mark.parametrize(("field", "reported"), [("SNI", "SNI"), ("mean_SR", "mean_SR")])
-def test_rules_name_system_noise(card, tied, tmp_path, cache, field, reported):
-    rules = [f"lsq_w4a4.{field} > -100%", "lsq_w4a4.SR.resize.pil-box.low > 100%"]
-    (result,) = robustness(suite(tmp_path), STACKS, models=[card], data=tied, out=tmp_path / "o",
-                           fail_on=rules)  # fmt: skip
-    first, second = result.summary.gate.rules
-    assert first.failed and not second.failed
-    assert first.value == result.summary.system_noise.stacks["lsq_w4a4"][reported].value
-
-
-def test_a_stack_that_rounding_left_at_chance_is_nc(card, wrong, tmp_path, cache, capsys):
+def test_a_stack_that_rounding_left_at_chance_is_nc(model, wrong, tmp_path, capsys):
     """All answers are wrong on both; what has no simulated bit-width keeps its figures."""
     asked = ["robustness", "--suite", suite(tmp_path), "--profile", STACKS[0], "--profile",
-             STACKS[1], "--model", str(card), "--data", str(wrong), "--out", str(tmp_path / "o"),
+             STACKS[1], "--model", str(model), "--data", str(wrong), "--out", str(tmp_path / "o"),
              "--fail-on", "lsq_w4a4.NCI.jpeg > 100%", "--undecided", "pass"]  # fmt: skip
     assert cli.main(asked) == 1
     out = " ".join(capsys.readouterr().out.split())
@@ -204,7 +201,7 @@ def test_a_stack_that_rounding_left_at_chance_is_nc(card, wrong, tmp_path, cache
     assert "NC" in (tmp_path / "o" / "colors" / "report.html").read_text()
 
 
-def test_a_card_that_did_not_converge_is_nc_on_every_stack(data, tmp_path, cache, capsys):
+def test_a_card_that_did_not_converge_is_nc_on_every_stack(data, tmp_path, capsys):
     card = tiny.card(tmp_path / "nc", converged=False)
     (result,) = robustness(suite(tmp_path), STACKS, models=[card], data=data, out=tmp_path / "o")
     assert list(result.summary.nc) == STACKS
@@ -215,8 +212,8 @@ def test_a_card_that_did_not_converge_is_nc_on_every_stack(data, tmp_path, cache
     assert "converged: false (NC)" in " ".join(capsys.readouterr().out.split())
 
 
-def test_the_first_stack_at_chance_leaves_nothing_to_compare_with(card, wrong, tmp_path, cache):
-    (result,) = robustness(suite(tmp_path), STACKS[::-1], models=[card], data=wrong,
+def test_the_first_stack_at_chance_leaves_nothing_to_compare_with(model, wrong, tmp_path):
+    (result,) = robustness(suite(tmp_path), STACKS[::-1], models=[model], data=wrong,
                            out=tmp_path / "o")  # fmt: skip
     other = result.summary.stacks[STACKS[0]]
     assert not result.summary.interaction
@@ -224,12 +221,11 @@ def test_the_first_stack_at_chance_leaves_nothing_to_compare_with(card, wrong, t
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory):
+def three(home):
     """Two models that answer, and one card that says NC."""
-    folder = tmp_path_factory.mktemp("three")
-    cards = [tiny.card(folder / name, name=name, converged=name != "c") for name in ("a", "b", "c")]
-    data = tiny.data(folder / "data")
-    done = robustness(suite(folder), STACKS, models=cards, data=data, out=folder / "o")
+    cards = [tiny.card(home / name, name=name, converged=name != "c") for name in ("a", "b", "c")]
+    data = tiny.data(home / "data")
+    done = robustness(suite(home), STACKS, models=cards, data=data, out=home / "o")
     return [one.summary for one in done]
 
 
@@ -292,9 +288,9 @@ def test_the_built_in_suite_has_the_four_parts_of_robustmq():
     assert "fog:3,crop224" in texts and "pgd:l2,2" in texts
 
 
-def test_chance_is_that_of_the_networks_classes(card):
+def test_chance_is_that_of_the_networks_classes(model):
     """10 points above 1 / classes; background classes are none."""
-    task = simulator.load_card(card).task
+    task = simulator.load_card(model).task
     assert task.nc_below({}) == pytest.approx(1 / 3 + 0.1)
     assert task.nc_below({"y": (1, 10)}) == pytest.approx(0.2)
     assert task.nc_below({"y": (1, None)}) == pytest.approx(1 / 3 + 0.1)

@@ -37,13 +37,13 @@ def backends() -> list[Backend]:
     return found
 
 
-def serving(stage: str) -> list[Backend]:
-    """Return the backends that serve the engine itself in a stage, by name; no other is imported.
+def serving(stage: str) -> Iterator[Backend]:
+    """Yield the backends that serve the engine itself in a stage, by name; no other is imported.
 
     An entry point of the group ``simulator.services`` says so; it is called ``STAGE.BACKEND``.
     """
     points = (point.name.rpartition(".") for point in of_group(SERVICES))
-    return [backend(name) for of, _, name in sorted(points) if of == stage]
+    return (backend(name) for of, _, name in sorted(points) if of == stage)
 
 
 @contextmanager

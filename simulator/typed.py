@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -91,7 +92,9 @@ class Typed(BaseModel):
 
     OPEN: ClassVar[Mapping[str, About]] = {}
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), defer_build=True
+    )
 
     def __getitem__(self, key: str) -> Any:
         """Return a field by its name in the JSON file.
@@ -137,6 +140,7 @@ def plain(part: BaseModel) -> dict[str, Any]:
     return part.model_dump(by_alias=True)
 
 
+@cache
 def _names(shape: type[BaseModel]) -> dict[str, str]:
     """From each name in the JSON file to the attribute."""
     return {field.alias or name: name for name, field in shape.model_fields.items()}

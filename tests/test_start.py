@@ -83,9 +83,8 @@ OTHERS = [
     "scipy", "plotly", "pandas", "onnx.reference", "rich._emoji_codes",
 ]  # fmt: skip
 """Each would add 1 to 10 % to the processor time of a pair over one image."""
-USED = ["efficientnet_lite", "foolbox_images", "language_models", "opencv", "opsets", "ort",
-        "pillow", "sound", "speech_example"]  # fmt: skip
-"""The stacks, the examples, and what these import."""
+USED = ["efficientnet_lite", "foolbox_images", "opencv", "opsets", "ort", "pillow", "sound"]
+"""The stacks, the example, and what these import."""
 
 
 def test_a_pair_and_its_report_load_nothing_of_others(tmp_path):

@@ -27,11 +27,13 @@ def model_card(name: str = IMAGE) -> Path:
         UserError: there is no such example.
         MissingLibrary: a library that it needs is not installed.
     """
-    able = registry.serving(Stage.EXAMPLE_MODEL)
-    made = {backend.of(Stage.EXAMPLE_MODEL)[0].make.example: backend for backend in able}
-    if name not in made:
+    made: list[str] = []
+    for backend in registry.serving(Stage.EXAMPLE_MODEL):
+        made.append(backend.of(Stage.EXAMPLE_MODEL)[0].make.example)
+        if made[-1] == name:
+            break
+    else:
         raise UserError(f"--example: {unknown('value', name, made)}")
-    backend = made[name]
     model: ExampleModel = backend.of(Stage.EXAMPLE_MODEL)[0].make({})
     use = "used without --model or --data" if name == IMAGE else f"--example {name}"
     registry.check_installed(backend, f"the built-in example, {use}, needs", model.remedy)
@@ -64,7 +66,7 @@ def images() -> Dataset:
     Raises:
         MissingLibrary: the extra ``demo`` is not installed.
     """
-    backend = registry.serving(Stage.EXAMPLE_IMAGES)[0]
+    backend = next(registry.serving(Stage.EXAMPLE_IMAGES))
     use = "the built-in example, used without --model or --data, needs"
     registry.check_installed(backend, use, ExampleModel.remedy)
     source: ExampleImages = backend.of(Stage.EXAMPLE_IMAGES)[0].make({})

@@ -311,7 +311,7 @@ def reader() -> MaskReader:
     Raises:
         MissingLibrary: its library is not installed.
     """
-    backend = registry.serving(Stage.MASK)[0]
+    backend = next(registry.serving(Stage.MASK))
     registry.check_installed(backend, f"masks are read with {backend.name}, which needs")
     made: MaskReader = backend.of(Stage.MASK)[0].make({})
     return made

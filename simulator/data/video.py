@@ -77,7 +77,7 @@ def _write(path: Path, wanted: range, source: Backend, writing: Backend, folder:
 
 
 def _backend(stage: str) -> Backend:
-    backend = registry.serving(stage)[0]
+    backend = next(registry.serving(stage))
     registry.check_installed(backend, "frames of videos need")
     return backend
 

@@ -20,7 +20,7 @@ from simulator.experiments.session import Session
 from simulator.model.artifact import Artifact, pinned
 from simulator.model.card import Card
 from simulator.model.passes.graph import edit
-from simulator.model.passes.rewrite import rewrite, rewrites
+from simulator.model.passes.rewrite import graph_pass, rewrite
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
@@ -199,7 +199,7 @@ def _origin(size: Sequence[int], at_the_end: bool) -> tuple[int, int]:
 
 def _first(path: Path, card: Card, axis: str, graphs: Sequence[Graph]) -> str | None:
     """The output of the first node that is not the same in both graphs."""
-    apply = rewrites()[axis].apply
+    apply = graph_pass(axis).apply
     train, deploy = (apply(pinned(card, path), getattr(graph, axis)).after for graph in graphs)
     return next((name for name, seen in train.items() if seen.effect != deploy[name].effect), None)
 

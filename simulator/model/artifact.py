@@ -24,7 +24,7 @@ from simulator.model.onnxfile import ModelFile, dims, load, shape_words
 from simulator.model.passes.graph.batch import with_batch
 from simulator.model.passes.graph.change import difference
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
-from simulator.model.passes.rewrite import rewrite, rewrites, wanted
+from simulator.model.passes.rewrite import graph_pass, rewrite, wanted
 from simulator.model.store import Artifact, about, digest, entry, makers
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import Choice, Choices
@@ -354,7 +354,7 @@ def graph_difference(
         ModelError: a rewrite does not fit the model.
     """
     sides = (getattr(side, axis) for side in (train, deploy))
-    apply = rewrites()[axis].apply
+    apply = graph_pass(axis).apply
     return difference(*(apply(pinned(card, source.path), side) for side in sides))
 
 

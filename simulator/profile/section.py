@@ -17,7 +17,7 @@ Deviations = Annotated[list[Above0], Field(min_length=3, max_length=3)]
 class Section(BaseModel):
     """A section of a document, without unknown keys and without conversion of types."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class OpenSection(Section):
@@ -27,6 +27,6 @@ class OpenSection(Section):
         backend: the name of the backend; its offers decide which other fields are allowed.
     """
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, defer_build=True)
 
     backend: str

@@ -13,15 +13,24 @@ from simulator.model.passes.graph.change import Change
 from simulator.profile.graph import Graph
 
 
-def rewrites() -> dict[str, GraphPass]:
-    """Return the passes of this phase by axis, in their order."""
-    found = [one for one in PASSES if isinstance(one, GraphPass)]
-    return {one.name: one for one in sorted(found, key=lambda one: (one.order, one.name))}
+def requested(asked: Graph) -> dict[str, GraphPass]:
+    """Return the passes that a profile requests by axis, in their order; no other is imported."""
+    fields = type(asked).model_fields.items()
+    names = [name for name, field in fields if getattr(asked, name) != field.get_default()]
+    found = sorted(map(graph_pass, names), key=lambda one: (one.order, one.name))
+    return {one.name: one for one in found}
+
+
+def graph_pass(axis: str) -> GraphPass:
+    """Return the pass of an axis of the section ``graph``."""
+    found = PASSES[axis]
+    assert isinstance(found, GraphPass)
+    return found
 
 
 def wanted(asked: Graph) -> dict[str, Wanted]:
     """Return by axis the samples that requested rewrites are fitted to."""
-    found = {name: one.wanted(getattr(asked, name, one.keep)) for name, one in rewrites().items()}
+    found = {name: one.wanted(getattr(asked, name)) for name, one in requested(asked).items()}
     return {name: samples for name, samples in found.items() if samples}
 
 
@@ -41,14 +50,13 @@ def rewrite(
     Raises:
         ModelError: the model would become invalid; the message names the node.
     """
-    passes = rewrites()
-    values = {name: getattr(asked, name, one.keep) for name, one in passes.items()}
-    axes = [name for name, one in passes.items() if values[name] != one.keep]
-    given = fittings or {}
-    changes = [passes[axis].change(model, values[axis], given.get(axis)) for axis in axes]
+    passes, given = requested(asked), fittings or {}
+    changes = [
+        one.change(model, getattr(asked, axis), given.get(axis)) for axis, one in passes.items()
+    ]
     if any(change.rewritten for change in changes):
         try:
             edit.infer(model)
         except edit.Misfit as error:
-            raise ModelError(f"{', '.join(axes)}: the model becomes invalid: {error}") from None
+            raise ModelError(f"{', '.join(passes)}: the model becomes invalid: {error}") from None
     return changes

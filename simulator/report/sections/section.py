@@ -157,12 +157,13 @@ def parts_of(command: str) -> list[Part]:
     wanted = []
     for name, point in PARTS.points.items():
         of = name.rpartition(".")[0]
-        if of and not (of in EXPERIMENTS and EXPERIMENTS[of].reported):
+        mine = of in ("", command)
+        if of and (of not in EXPERIMENTS or (mine and not EXPERIMENTS[of].reported)):
             raise UserError(
                 f"the report section {name!r} ({point.value}) is on no page, as it is called "
                 f"COMMAND.NAME: {unknown('experiment', of, EXPERIMENTS.names)}; fix or uninstall "
                 "the package that brings it"
             )
-        if of in ("", command):
+        if mine:
             wanted.append(PARTS[name])
     return sorted(wanted, key=lambda part: part.order)

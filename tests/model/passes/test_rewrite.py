@@ -9,6 +9,7 @@ import pytest
 import tiny
 import yaml
 from onnx import helper
+from pydantic import create_model
 from shared_data import shared
 
 from simulator import sweep
@@ -20,7 +21,7 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.model.passes.graph.change import Change
 from simulator.model.passes.graph.edit import pin
-from simulator.model.passes.rewrite import rewrite, rewrites
+from simulator.model.passes.rewrite import requested, rewrite
 from simulator.profile.axes import evidence
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import choose
@@ -108,7 +109,7 @@ EACH = {
 
 
 def test_every_axis_has_its_rewrite():
-    assert tuple(rewrites()) == graph_axes() == tuple(EACH)
+    assert tuple(requested(graph(EACH))) == graph_axes() == tuple(EACH)
 
 
 def test_all_at_once():
@@ -134,7 +135,7 @@ def test_a_pass_of_another_package_has_its_place_in_the_order(monkeypatch):
     point = EntryPoint("own", "own:PASS", "simulator.graph_passes")
     monkeypatch.setitem(PASSES.points, "own", point)
     monkeypatch.setitem(PASSES._loaded, "own", GraphPass("own", 350, int, 0, apply))
-    asked = graph(EACH)
+    asked = create_model("Own", __base__=Graph, own=(int, 0)).model_validate(EACH)
 
     changes = rewrite(everything(), asked.model_copy(update={"own": 3}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import yaml
 from PIL import Image
 
 from simulator.data.card import read_card
+from simulator.data.folder import Dataset
+from simulator.data.format import DataCard
 from simulator.data.labels import Labels
+from simulator.places import read
 
 
 def images(folder: Path, *names: str, size: tuple[int, int] = (40, 30)) -> Path:
@@ -42,6 +46,31 @@ def card(folder: Path, **fields: Any) -> Path:
     path = folder / "data.yaml"
     path.write_text(yaml.safe_dump(common | fields, sort_keys=False))
     return path
+
+
+def card_of(folder: Path, task: str, format: str, **fields: Any) -> DataCard:
+    """Write a card that has these fields only, and read it."""
+    path = folder / "data.yaml"
+    document = {"schema": 1, "name": "tiny", "task": task, "format": format, **fields}
+    path.write_text(yaml.safe_dump(document))
+    return read_card(path)
+
+
+def tar(path: Path, *members: Any, format: int = tarfile.PAX_FORMAT) -> Path:
+    """Write (name, bytes) or TarInfo into an archive."""
+    with tarfile.open(path, "w", format=format) as file:
+        for one in members:
+            info, data = (one, b"") if isinstance(one, tarfile.TarInfo) else (None, one[1])
+            if info is None:
+                info = tarfile.TarInfo(one[0])
+                info.size = len(data)
+            file.addfile(info, io.BytesIO(data))
+    return path
+
+
+def content(found: Dataset) -> list[tuple[str, bytes, Any]]:
+    """The name, the bytes and the truth of each sample."""
+    return [(item.name, read(item.path, 2**23), item.truth) for item in found.items]
 
 
 def load(path: Path, *labels: str):

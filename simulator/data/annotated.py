@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import posixpath
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import ClassVar, NamedTuple, final
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from simulator.data import remote
-from simulator.data.address import Root, safe
-from simulator.data.folder import Truths
+from simulator.data.address import Root
 from simulator.data.format import DataCard, DataSpec
-from simulator.data.label_kind import LabelKind, Samples
-from simulator.data.labels import Labels, numbered_lines
+from simulator.data.label_kind import LabelKind, Samples, stem
+from simulator.data.labels import Labels
 from simulator.data.listing import list_below
 from simulator.data.tally import NAMED, Tally, counted, some
 from simulator.data.truth import Boxes
@@ -47,70 +44,17 @@ class Annotated(LabelKind):
     none = "annotations: annotates no image of"
     in_folder: ClassVar[bool]
 
-    @final
-    def chosen(self, paths: Mapping[str, Where], card: DataCard, tally: Tally) -> frozenset[str]:
-        """Return the images that the card's split lists; all where it has none."""
-        if not getattr(card.spec, "split", None):
-            return frozenset(paths)
-        return read_split(card.place("split"), paths, tally)
+    def annotations(self, card: DataCard) -> Root:
+        """Return where the annotations of a card are.
 
-    @final
-    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> Truths:
-        """Find the annotations, and read them."""
-        annotations = card.root("annotations")
-        if isinstance(annotations, Path) and annotations.is_dir() != self.in_folder:
+        Raises:
+            DataError: they are a file instead of a folder, or the other way round.
+        """
+        found = card.root("annotations")
+        if isinstance(found, Path) and found.is_dir() != self.in_folder:
             wanted = "a folder" if self.in_folder else "a file"
-            raise DataError(f"{card.path}: annotations: {annotations} is not {wanted}")
-        return self._truths(samples, annotations, card, labels)
-
-    @abstractmethod
-    def _truths(
-        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> Truths:
-        """Return the truths of the images that have annotations."""
-
-
-def read_split(split: Where, paths: Mapping[str, Where], tally: Tally) -> frozenset[str]:
-    """Return the images that a split names.
-
-    Args:
-        split: a list with one image a line, by its name, with or without its ending (the form of
-            Pascal VOC's ``ImageSets/Main/*.txt``).
-        paths: the images by name.
-        tally: where lines without an image are counted.
-
-    Raises:
-        DataError: the list cannot be used, or names no image.
-    """
-    stems: dict[str, list[str]] = {}
-    for name in paths:
-        stems.setdefault(stem(name), []).append(name)
-    lines: dict[str, int] = {}
-    for number, line in numbered_lines(split):
-        text = line.strip()
-        inside = safe(text, f"{split}:{number}")
-        found = [inside] if inside in paths else stems.get(inside, [])
-        if len(found) > 1:
-            raise DataError(
-                f"{split}:{number}: {text!r} may be {' or '.join(found)}; write the ending"
-            )
-        if not found:
-            tally.add(
-                "left out", "line", f"of {posixpath.basename(str(split))} without an image", text
-            )
-        elif found[0] in lines:
-            raise DataError(f"{split}:{number}: {text!r} is also in line {lines[found[0]]}")
-        else:
-            lines[found[0]] = number
-    if not lines:
-        reasons = "; ".join(tally.notes()) or "it is empty"
-        raise DataError(f"{split}: names no image of the data: {reasons}")
-    return frozenset(lines)
-
-
-def stem(name: str) -> str:
-    """Return a path without its ending."""
-    return posixpath.splitext(name)[0]
+            raise DataError(f"{card.path}: annotations: {found} is not {wanted}")
+        return found
 
 
 def files_beside(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from reprlib import repr as short
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from simulator.data import remote
 from simulator.data.address import Root, safe
@@ -58,17 +58,17 @@ class Coco:
     categories: Mapping[int, str]
     annotations: Mapping[int | str, list[Entry]]
 
-    def classes(self, labels: Labels | None) -> dict[int, int]:
+    def classes(self, labels: Labels | None, first: int = 0) -> dict[int, int]:
         """Return the model's index of every category that an annotation uses.
 
-        Without labels a category's index is its place among the ascending ids.
+        Without labels a category's index is its place among the ascending ids, from *first*.
 
         Raises:
             DataError: the model does not have one of them.
         """
         used = {one["category_id"] for group in self.annotations.values() for one in group}
         if labels is None:
-            return {number: index for index, number in enumerate(self.categories)}
+            return {number: index for index, number in enumerate(self.categories, first)}
         names = {number: name for number, name in self.categories.items() if number in used}
         index = map_classes(names.values(), None, labels, str(self.path))
         return {number: index[name] for number, name in names.items()}
@@ -80,9 +80,9 @@ class Coco:
                 tally.add("kept", "image", "without an object", self.pictures[key].name)
             yield self.pictures[key], group
 
-    def where(self, annotation: Entry) -> str:
-        """Return the file and the annotation, for messages."""
-        return f"{self.path}: annotation {annotation.get('id', 'without id')}"
+    def refuse(self, annotation: Entry, why: str) -> NoReturn:
+        """Refuse an annotation."""
+        raise DataError(f"{self.path}: annotation {annotation.get('id', 'without id')}: {why}")
 
 
 class CocoBoxes(Annotated):
@@ -94,10 +94,9 @@ class CocoBoxes(Annotated):
 
     in_folder = False
 
-    def _truths(
-        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> dict[str, Boxes]:
-        coco = read_coco(samples, annotations)
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> dict[str, Boxes]:
+        """Return the truths of the images that have annotations."""
+        coco = read_coco(samples, self.annotations(card))
         classes = coco.classes(labels)
         truths = {}
         for (name, height, width), group in coco.annotated(samples.tally):
@@ -112,13 +111,9 @@ BOXES = CocoBoxes()
 def _object(coco: Coco, annotation: Entry, label: int) -> Object:
     box, area = annotation.get("bbox"), annotation.get("area")
     if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
-        raise DataError(
-            f"{coco.where(annotation)}: bbox: x, y, width, height expected, got {short(box)}"
-        )
+        coco.refuse(annotation, f"bbox: x, y, width, height expected, got {short(box)}")
     if area is not None and not (is_number(area) and area >= 0):
-        raise DataError(
-            f"{coco.where(annotation)}: area: square pixels expected, got {short(area)}"
-        )
+        coco.refuse(annotation, f"area: square pixels expected, got {short(area)}")
     x, y, width, height = box
     return Object(x, y, width, height, label, is_crowd(coco, annotation), area)
 
@@ -131,7 +126,7 @@ def is_crowd(coco: Coco, annotation: Entry) -> bool:
     """
     crowd = annotation.get("iscrowd", 0)
     if crowd not in (0, 1):
-        raise DataError(f"{coco.where(annotation)}: iscrowd: 0 or 1 expected, got {short(crowd)}")
+        coco.refuse(annotation, f"iscrowd: 0 or 1 expected, got {short(crowd)}")
     return bool(crowd)
 
 
@@ -157,11 +152,10 @@ def read_coco(samples: Samples, path: Root) -> Coco:
     for one in _entries(path, root, "annotations"):
         key, number = one.get("image_id"), one.get("category_id")
         if not isinstance(number, int) or number not in categories:
-            raise DataError(f"{coco.where(one)}: no category has the id {short(number)}")
+            coco.refuse(one, f"no category has the id {short(number)}")
         if not isinstance(key, (int, str)) or key not in listed:
-            samples.tally.add(
-                "left out", "annotation", "of no listed image", f"image_id {short(key)}"
-            )
+            stray = f"image_id {short(key)}"
+            samples.tally.add("left out", "annotation", "of no listed image", stray)
         elif key in coco.annotations:
             coco.annotations[key].append(one)
         if isinstance(identity := one.get("id"), (int, str)):
@@ -185,15 +179,13 @@ def _pictures(path: Root, entries: list[Entry]) -> dict[int | str, Picture]:
     found: dict[int | str, Picture] = {}
     names: set[str] = set()
     for index, one in enumerate(entries):
-        where = f"{path}: images[{index}]"
-        key, name = one.get("id"), one.get("file_name")
+        where, key, name = f"{path}: images[{index}]", one.get("id"), one.get("file_name")
         if not isinstance(key, (int, str)) or not isinstance(name, str):
             raise DataError(f"{where}: an id and a file_name expected, got {short(one)}")
-        if key in found:
-            raise DataError(f"{where}: another image has this id, {short(key)}")
         name = safe(name, where)
-        if name in names:
-            raise DataError(f"{where}: another image has this file_name, {name!r}")
+        for what, value, known in (("id", key, found), ("file_name", name, names)):
+            if value in known:
+                raise DataError(f"{where}: another image has this {what}, {short(value)}")
         sides = [one.get(side, math.inf) for side in ("height", "width")]
         if not all(side == math.inf or (is_number(side) and side > 0) for side in sides):
             raise DataError(f"{where}: height and width in pixels expected, got {short(sides)}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import posixpath
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from simulator.data.address import Root
+from simulator.data.address import Root, safe
 from simulator.data.folder import Dataset, Files, Truths, with_truths
 from simulator.data.format import DataCard, DataFormat
-from simulator.data.labels import Labels
+from simulator.data.labels import Labels, numbered_lines
 from simulator.data.source import samples_of
 from simulator.data.tally import Tally
 from simulator.entry_points import Table
@@ -25,7 +26,7 @@ class Samples:
     Attributes:
         root: the path or the URL of the source.
         paths: where every sample is, by name.
-        chosen: the names that the card asks for.
+        chosen: the names that the card's ``split`` lists; all where it has none.
         tally: what is left out, for the notes.
     """
 
@@ -73,20 +74,53 @@ class LabelKind(DataFormat):
         """Open the samples, and leave out those without a truth; see :meth:`DataFormat.load`."""
         found = self.samples(card, files)
         paths, tally = {item.name: item.path for item in found.items}, Tally()
-        samples = Samples(found.root, paths, self.chosen(paths, card, tally), tally)
+        split = card.place("split") if getattr(card.spec, "split", None) else None
+        chosen = frozenset(paths) if split is None else _read_split(split, paths, tally)
+        samples = Samples(found.root, paths, chosen, tally)
         truths = self.truths(samples, card, labels)
-        notes = samples.tally.notes()
+        notes = tally.notes()
         if not truths:
             reasons = "; ".join(notes) or "they have other names"
             raise DataError(f"{card.path}: {self.none} {found.root}: {reasons}")
-        left = len(samples.paths) - len(truths)
+        left = len(paths) - len(truths)
         if self.without and left:
             notes = (*notes, f"left out {files.count(left)} {self.without}")
         return with_truths(replace(found, notes=(*found.notes, *notes)), truths)
 
-    def chosen(self, paths: Mapping[str, Where], card: DataCard, tally: Tally) -> frozenset[str]:
-        """Return the names of the samples that the card asks for: by default all."""
-        return frozenset(paths)
+
+def _read_split(split: Where, paths: Mapping[str, Where], tally: Tally) -> frozenset[str]:
+    """The samples that a list names, each in a line of its own, with or without its ending.
+
+    This is the form of Pascal VOC's ``ImageSets/Main/*.txt``; lines without an image are counted.
+    """
+    stems: dict[str, list[str]] = {}
+    for name in paths:
+        stems.setdefault(stem(name), []).append(name)
+    lines: dict[str, int] = {}
+    for number, line in numbered_lines(split):
+        text = line.strip()
+        inside = safe(text, f"{split}:{number}")
+        found = [inside] if inside in paths else stems.get(inside, [])
+        if len(found) > 1:
+            raise DataError(
+                f"{split}:{number}: {text!r} may be {' or '.join(found)}; write the ending"
+            )
+        if not found:
+            name = posixpath.basename(str(split))
+            tally.add("left out", "line", f"of {name} without an image", text)
+        elif found[0] in lines:
+            raise DataError(f"{split}:{number}: {text!r} is also in line {lines[found[0]]}")
+        else:
+            lines[found[0]] = number
+    if not lines:
+        reasons = "; ".join(tally.notes()) or "it is empty"
+        raise DataError(f"{split}: names no image of the data: {reasons}")
+    return frozenset(lines)
+
+
+def stem(name: str) -> str:
+    """Return a path without its ending."""
+    return posixpath.splitext(name)[0]
 
 
 LABELS: Table[DataFormat] = Table(

@@ -18,13 +18,13 @@ from pydantic import BeforeValidator, Field
 from simulator import registry
 from simulator.contract import MaskReader, Stage
 from simulator.contract.warp import WarpOf
-from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
     files_beside,
     map_classes,
 )
+from simulator.data.folder import Truths
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, as_index
@@ -251,15 +251,17 @@ class IndexMasks(Annotated):
     Spec = IndexMaskSpec
     in_folder = True
 
-    def _truths(
-        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> dict[str, IndexMask]:
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> Truths:
+        """Return the masks of the images that have one."""
         spec = card.spec
         assert isinstance(spec, IndexMaskSpec)
         values = make_values(spec.train_ids, spec.ignore, card.names(), labels, str(card.path))
-        end, missing = spec.image_suffix, "without a mask"
         found = files_beside(
-            samples, annotations, spec.mask_suffix, image_ending=end, missing=missing
+            samples,
+            self.annotations(card),
+            spec.mask_suffix,
+            image_ending=spec.image_suffix,
+            missing="without a mask",
         )
         return {name: IndexMask(place, values) for name, place in found.items()}
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.contract.library import Library
-from simulator.data.address import Root
 from simulator.data.annotated import Annotated, AnnotatedSpec, map_classes
 from simulator.data.coco import is_crowd, read_coco
+from simulator.data.folder import Truths
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels
@@ -104,19 +104,15 @@ class CocoMasks(Annotated):
     Spec = CocoMaskSpec
     in_folder = False
 
-    def _truths(
-        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> dict[str, OutlineMask]:
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> Truths:
+        """Return the masks of the images whose objects all have an outline."""
+        annotations = self.annotations(card)
         assert isinstance(card.spec, CocoMaskSpec)
         rasterizer.load()  # now, not after the first inference
         background, coco = card.spec.background, read_coco(samples, annotations)
-        names = list(coco.categories.values())
-        if background is not None and background not in names:
-            names = [background, *names]
-        if labels is None:
-            classes = {number: names.index(name) for number, name in coco.categories.items()}
-        else:
-            classes = coco.classes(labels)
+        categories = list(coco.categories.values())
+        first = [] if background is None or background in categories else [background]
+        names, classes = first + categories, coco.classes(labels, len(first))
         if (count := len(labels or names)) > IGNORE:
             raise DataError(f"{annotations}: masks have at most {IGNORE} classes, got {count}")
         behind = IGNORE
@@ -126,20 +122,14 @@ class CocoMasks(Annotated):
         truths = {}
         for (name, height, width), group in coco.annotated(samples.tally):
             if not (isinstance(height, int) and isinstance(width, int)):
-                raise DataError(
-                    f"{annotations}: image {name!r}: height and width expected, as integers"
-                )
+                why = "height and width expected, as integers"
+                raise DataError(f"{annotations}: image {name!r}: {why}")
             if any(not one.get("segmentation") for one in group):
                 what = "with an object that has no outline"
                 samples.tally.add("left out", "image", what, name)
                 continue
-            outlines = tuple(
-                Outline(
-                    IGNORE if is_crowd(coco, one) else classes[one["category_id"]],
-                    one["segmentation"],
-                )
-                for one in group
-            )
+            indices = [IGNORE if is_crowd(coco, a) else classes[a["category_id"]] for a in group]
+            outlines = tuple(map(Outline, indices, (a["segmentation"] for a in group)))
             truths[name] = OutlineMask(height, width, behind, outlines)
         return truths
 
@@ -155,9 +145,8 @@ def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> NDArray
     runs: Any = _counts(counts) if isinstance(counts, str) else counts
     whole = isinstance(runs, list) and all(type(run) is int and run >= 0 for run in runs)
     if not whole or sum(runs) != height * width:
-        raise SampleError(
-            f"segmentation: run lengths that do not add up to {height * width} pixels"
-        )
+        why = f"do not add up to {height * width} pixels"
+        raise SampleError(f"segmentation: run lengths that {why}")
     inside = np.arange(len(runs)) % 2 == 1
     return np.repeat(inside, runs).reshape(width, height).T
 

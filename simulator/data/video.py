@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ from simulator import cache, registry
 from simulator.contract import Backend, Stage
 from simulator.contract.video import VIDEOS, VideoReader
 from simulator.data.address import Root
-from simulator.data.folder import IMAGES, Dataset, Files, Item
+from simulator.data.folder import Dataset, Files, Item
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
 from simulator.data.source import Given, Source
@@ -22,56 +21,16 @@ from simulator.errors import DataError, reading
 from simulator.files import hash_file
 
 
-def load_video(
-    path: Path, files: Files = IMAGES, *, first: int = 0, last: int | None = None, step: int = 1
-) -> Dataset:
-    """Decode a video into PNG files in the cache, and return them as samples without truth.
-
-    Args:
-        path: the video.
-        files: the files of a folder that are samples; PNG must be among them.
-        first: the index of the first frame that is taken; the video's first is 0.
-        last: the index of the last frame that may be taken; None: the video's last.
-        step: from one frame to the next.
-
-    Returns:
-        The frames in the order in which they are shown, called ``clip.mp4#000123`` by their index.
-
-    Raises:
-        DataError: it cannot be decoded, has no such frames, or the model does not take images.
-        MissingLibrary: no library that decodes videos is installed.
-    """
-    if ".png" not in files.suffixes:
-        raise DataError(f"{path}: is a video, and the model takes {files.noun}s")
-    wanted = range(first, sys.maxsize if last is None else last + 1, step)
-    if not wanted:
-        raise DataError(f"{path}: no frame is between first: {first} and last: {last}")
-    source, writing = _backend(Stage.VIDEO), _backend(Stage.WRITE)
-    with reading(path):
-        digest = hash_file(path)
-    versions = [f"{library.version}" for b in (source, writing) for library in b.libraries]
-    taken = f"{first}-{'end' if last is None else last}-{step}"
-    name = f"video/{'-'.join([digest[:32], taken, *versions])}"
-    place = cache.entry(name, lambda folder: _write(path, wanted, source, writing, folder))
-    pictures = sorted(place.glob("*.png"))
-    items = tuple(Item(f"{path.name}#{one.stem}", one, None) for one in pictures)
-    how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {source.name}"
-    note = f"{how} to RGB; decoders of stacks get them as PNG files"
-    return Dataset(path, items, (note,), film=True)
-
-
 def _write(path: Path, wanted: range, source: Backend, writing: Backend, folder: Path) -> None:
     reader: VideoReader = source.of(Stage.VIDEO)[0].make({})
     writer: Any = writing.of(Stage.WRITE)[0].make({})
-    seen = count()
-    some = False
+    total = taken = 0
     for frame in reader.frames(path, wanted):
-        next(seen)
+        total += 1
         if frame.rgb is not None:
-            some = True
+            taken += 1
             (folder / f"{frame.index:06d}.png").write_bytes(writer.png(frame.rgb))
-    if not some:
-        total = next(seen)
+    if not taken:
         has = f"has {counted(total, 'frame')}, and the first to take is {wanted.start}"
         raise DataError(f"{path}: {has if total else 'is a video without frames'}")
 
@@ -102,16 +61,41 @@ class Video(Source):
         return isinstance(given.root, Path) and given.ends_with(*VIDEOS)
 
     def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
-        """Decode all frames."""
-        return load_video(Path(root), files)
+        """Decode frames into PNG files in the cache: all, or those that a card asks for.
+
+        Returns:
+            The frames in the order in which they are shown, ``clip.mp4#000123`` by their index.
+
+        Raises:
+            DataError: it cannot be decoded, has no such frames, or the model takes no images.
+            MissingLibrary: no library that decodes videos is installed.
+        """
+        path = Path(root)
+        first, last, step = (spec.first, spec.last, spec.step) if spec else (0, None, 1)
+        if ".png" not in files.suffixes:
+            raise DataError(f"{path}: is a video, and the model takes {files.noun}s")
+        wanted = range(first, sys.maxsize if last is None else last + 1, step)
+        if not wanted:
+            raise DataError(f"{path}: no frame is between first: {first} and last: {last}")
+        source, writing = _backend(Stage.VIDEO), _backend(Stage.WRITE)
+        with reading(path):
+            digest = hash_file(path)
+        versions = [f"{library.version}" for b in (source, writing) for library in b.libraries]
+        taken = f"{first}-{'end' if last is None else last}-{step}"
+        name = f"video/{'-'.join([digest[:32], taken, *versions])}"
+        place = cache.entry(name, lambda folder: _write(path, wanted, source, writing, folder))
+        pictures = sorted(place.glob("*.png"))
+        items = tuple(Item(f"{path.name}#{one.stem}", one, None) for one in pictures)
+        how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {source.name}"
+        note = f"{how} to RGB; decoders of stacks get them as PNG files"
+        return Dataset(path, items, (note,), film=True)
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Decode the frames that the card names."""
-        spec: Any = card.spec
         path = card.file("video")
         if path.suffix.lower() not in VIDEOS:
             raise DataError(f"{card.path}: video: {path} is none of {', '.join(VIDEOS)}")
-        return load_video(path, files, first=spec.first, last=spec.last, step=spec.step)
+        return self.open(path, files, card.spec)
 
 
 VIDEO = Video()

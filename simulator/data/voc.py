@@ -11,7 +11,6 @@ import math
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from simulator.data.address import Root
 from simulator.data.annotated import (
     LIMIT,
     Annotated,
@@ -55,9 +54,9 @@ class VocBoxes(Annotated):
     Spec = VocSpec
     in_folder = True
 
-    def _truths(
-        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> dict[str, Boxes]:
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> dict[str, Boxes]:
+        """Return the truths of the images that have annotations."""
+        annotations = self.annotations(card)
         missing = "without an XML file"
         places = files_beside(samples, annotations, ".xml", missing=missing, most=MAX_BYTES)
         parsed = {name: _read(file) for name, file in places.items()}

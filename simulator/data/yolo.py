@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from simulator.data.address import Root
 from simulator.data.annotated import (
     Annotated,
     AnnotatedSpec,
@@ -54,9 +53,9 @@ class YoloBoxes(Annotated):
     Spec = YoloSpec
     in_folder = True
 
-    def _truths(
-        self, samples: Samples, annotations: Root, card: DataCard, labels: Labels | None
-    ) -> dict[str, Boxes]:
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> dict[str, Boxes]:
+        """Return the truths of the images that have annotations."""
+        annotations = self.annotations(card)
         names = card.names() or ()
         found = files_beside(samples, annotations, ".txt", most=TEXT)
         parsed = {}

@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from test_tables import card
+from datacards import card_of
 from web_server import serving
 
 from simulator import places
@@ -26,7 +26,7 @@ def test_a_label_that_python_would_look_for_without_end(tmp_path):
     begin = time.monotonic()
 
     with pytest.raises(DataError, match="fits none of the names"):
-        card(tmp_path, format="names", files="files", label="(a+)+b").load(None)
+        card_of(tmp_path, "classification", "names", files="files", label="(a+)+b").load(None)
 
     assert time.monotonic() - begin < 30
 
@@ -58,8 +58,8 @@ def test_ranges_that_stand_for_too_many_names(tmp_path, name):
 def test_a_question_of_many_choices(tmp_path):
     line = {"q": "Which?", "c": ["x"] * (CHOICES + 1), "gold": 0}
     (tmp_path / "q.jsonl").write_text(json.dumps(line))
-    found = card(
-        tmp_path, task="multiple_choice", format="jsonl", file="q.jsonl", strip="none",
+    found = card_of(
+        tmp_path, "multiple_choice", "jsonl", file="q.jsonl", strip="none",
         context="{q}", choices="c", gold="gold", delimiter=" ",
     )  # fmt: skip
     with pytest.raises(DataError, match=rf"q\.jsonl:1: c: 1,001 texts; at most {CHOICES:,}"):

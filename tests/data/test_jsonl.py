@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
+from datacards import card_of
 from shared_data import shared
 
 from simulator.data.card import read_card
@@ -26,19 +26,12 @@ FIELDS = {
 LINE = {"q": "What? \n", "c": ["ja", "nein"], "g": 1, "w": "so"}
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path / "cache"))
-
-
 def loaded(folder, text, task="multiple_choice", files=TEXTS, **fields):
     data = text if isinstance(text, bytes) else text.encode()
     (folder / "a.jsonl").write_bytes(data)
-    common = {"schema": 1, "name": "a", "task": task, "format": "jsonl", "file": "a.jsonl"}
-    card = {**common, **FIELDS[task], **fields}
-    card = {name: value for name, value in card.items() if value is not None}
-    (folder / "data.yaml").write_text(yaml.safe_dump(card))
-    return read_card(folder / "data.yaml").load(None, files)
+    fields = {"file": "a.jsonl", **FIELDS[task], **fields}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return card_of(folder, task, "jsonl", **given).load(None, files)
 
 
 def lines(*changes):

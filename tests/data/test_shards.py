@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pickle
@@ -13,13 +12,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
+from datacards import card_of, content
+from datacards import tar as packed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.data import tar
 from simulator.data.archive import archive
-from simulator.data.card import read_card
 from simulator.data.folder import IMAGES
 from simulator.data.labels import Labels
 from simulator.data.shards import find_shards
@@ -34,23 +33,6 @@ LABELS = Labels(("red", "green", "blue"))
 TASK = Classification(None, Network(LABELS))
 WORDS = st.text("abcXYZ012_-é ", min_size=1, max_size=120).filter(lambda text: text.strip() == text)
 SAMPLES = st.dictionaries(WORDS, st.tuples(st.binary(max_size=2000), st.integers(0, 2)), min_size=1)
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path_factory.mktemp("cache")))
-
-
-def packed(path, *members, format=tarfile.PAX_FORMAT):
-    """Write (name, bytes) or TarInfo into a tar archive."""
-    with tarfile.open(path, "w", format=format) as file:
-        for one in members:
-            info, data = (one, b"") if isinstance(one, tarfile.TarInfo) else (None, one[1])
-            if info is None:
-                info = tarfile.TarInfo(one[0])
-                info.size = len(data)
-            file.addfile(info, io.BytesIO(data))
-    return path
 
 
 def table(path, rows, features=None, **options):
@@ -68,10 +50,6 @@ def row(data, label=0, path="a.jpg"):
 
 def load(root, task=TASK):
     return task.load(root, IMAGES)
-
-
-def content(found):
-    return [(item.name, read(item.path, 2**20), item.truth) for item in found.items]
 
 
 @settings(max_examples=25, deadline=None)
@@ -231,10 +209,8 @@ def test_a_shard_that_changed_is_indexed_anew_and_not_read_by_old_places(tmp_pat
 
 def test_labels_are_in_a_json_member_where_a_card_says_so(tmp_path):
     packed(tmp_path / "a.tar", ("x.jpg", b"x"), ("x.json", b'{"class": "Green"}'))
-    (tmp_path / "data.yaml").write_text(
-        "schema: 1\nname: a\ntask: classification\nformat: webdataset\n"
-        "files: a.tar\nlabel: json.class\n"
-    )
+    fields = {"files": "a.tar", "label": "json.class"}
+    card_of(tmp_path, "classification", "webdataset", **fields)
     assert [item.truth for item in load(tmp_path).items] == [1]
     packed(tmp_path / "a.tar", ("x.jpg", b"x"), ("x.json", b"{}"))
     with pytest.raises(DataError, match=r"a\.tar: x\.json: is no label: there is no key 'class'"):
@@ -261,10 +237,7 @@ def test_classes_that_the_model_does_not_have_are_refused_unless_indices_agree(t
     )
     with pytest.raises(DataError, match=r"unknown class 'tench'.*`by: index`"):
         load(tmp_path / "a.parquet")
-    card = {"schema": 1, "name": "a", "task": "classification", "format": "parquet"}
-    (tmp_path / "data.yaml").write_text(
-        yaml.safe_dump(card | {"files": "a.parquet", "by": "index"})
-    )
+    card_of(tmp_path, "classification", "parquet", files="a.parquet", by="index")
     assert [item.truth for item in load(tmp_path).items] == [0]
 
 
@@ -280,8 +253,7 @@ def test_classes_that_the_model_does_not_have_are_refused_unless_indices_agree(t
 )
 def test_parquet_files_without_what_is_asked_for_are_refused(tmp_path, rows, fields, why):
     table(tmp_path / "a.parquet", rows)
-    card = {"schema": 1, "name": "a", "task": "classification", "format": "parquet"}
-    (tmp_path / "data.yaml").write_text(yaml.safe_dump(card | {"files": "a.parquet", **fields}))
+    card_of(tmp_path, "classification", "parquet", files="a.parquet", **fields)
     with pytest.raises(DataError, match=why) as raised:
         load(tmp_path)
     assert "\n" not in str(raised.value)
@@ -339,9 +311,6 @@ def test_shards_behind_urls(tmp_path):
 
 def test_cards_name_shards_beside_them(tmp_path):
     packed(tmp_path / "a.tar", ("x.jpg", b"x"), ("x.cls", b"2"))
-    card = (
-        "schema: 1\nname: a\ntask: classification\nformat: webdataset\nfiles: a.tar\nlabel: cls\n"
-    )
-    (tmp_path / "card.yaml").write_text(card)
-    found = read_card(tmp_path / "card.yaml").load(LABELS)
-    assert content(found) == [("a.tar/x.jpg", b"x", 2)]
+    fields = {"files": "a.tar", "label": "cls"}
+    card = card_of(tmp_path, "classification", "webdataset", **fields)
+    assert content(card.load(LABELS)) == [("a.tar/x.jpg", b"x", 2)]

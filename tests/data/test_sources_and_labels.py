@@ -1,9 +1,6 @@
 """Any source with any labels: annotations name samples as the source calls them."""
 
-import io
-import json
 import pickle
-import tarfile
 import zipfile
 
 import datacards
@@ -13,7 +10,6 @@ import pytest
 from web_server import rclone, serving
 
 from simulator.data.address import root_of
-from simulator.data.card import read_card
 from simulator.data.folder import IMAGES
 from simulator.data.labels import Labels
 from simulator.errors import DataError
@@ -24,24 +20,17 @@ from simulator.tasks.task import Network
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path):
     """``a.tar`` with 3.jpg and 5.jpg, and the same in ``a.parquet``."""
-    monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path / "cache"))
-    with tarfile.open(tmp_path / "a.tar", "w") as file:
-        for name in ("3.jpg", "5.jpg"):
-            info = tarfile.TarInfo(name)
-            info.size = 1
-            file.addfile(info, io.BytesIO(name[:1].encode()))
+    datacards.tar(tmp_path / "a.tar", ("3.jpg", b"3"), ("5.jpg", b"5"))
     rows = [{"image": {"bytes": one, "path": "x.jpg"}} for one in (b"3", b"5")]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     return tmp_path
 
 
 def loaded(folder, *labels, **fields):
-    path = datacards.card(folder, task="classification", **fields)
-    path.write_text(path.read_text().replace("images: images\n", ""))
-    found = datacards.load(path, *labels)
-    return [(item.name, read(item.path, 9), item.truth) for item in found.items]
+    card = datacards.card_of(folder, "classification", **fields)
+    return datacards.content(card.load(Labels(labels) if labels else None))
 
 
 def test_boxes_of_images_in_a_tar_archive(folder):
@@ -72,18 +61,14 @@ def test_a_table_of_rows_of_a_parquet_file(folder):
 def test_what_is_said_may_be_in_a_table(folder):
     """The task says what a text means."""
     (folder / "t.csv").write_text("file,label\na.tar/3.jpg,Hear hear.\n")
-    (folder / "data.yaml").write_text(
-        json.dumps({"schema": 1, "name": "a", "task": "transcription", "format": "table",
-                    "files": "a.tar", "table": "t.csv"})
-    )  # fmt: skip
-    found = read_card(folder / "data.yaml").load(None, IMAGES, lambda text, where: text)
+    card = datacards.card_of(folder, "transcription", "table", files="a.tar", table="t.csv")
+    found = card.load(None, IMAGES, lambda text, where: text)
     assert [item.truth for item in found.items] == ["Hear hear."]
 
 
 def test_a_text_is_no_truth_of_boxes(folder):
     (folder / "t.csv").write_text("file,label\na.tar/3.jpg,dog\n")
-    fields = {"task": "detection", "format": "table", "files": "a.tar", "table": "t.csv"}
-    (folder / "data.yaml").write_text(json.dumps({"schema": 1, "name": "a", **fields}))
+    datacards.card_of(folder, "detection", "table", files="a.tar", table="t.csv")
 
     with pytest.raises(DataError, match=r"t\.csv:2: a text is no truth for detection"):
         Detection(None, Network()).load(folder, IMAGES)
@@ -104,8 +89,9 @@ def test_a_zip_archive_is_the_folder_that_was_packed(packed):
     task = Classification(None, Network(Labels(("cat", "dog"))))
     found = task.load(packed, IMAGES)
 
-    content = [(item.name, read(item.path, 99), item.truth) for item in found.items]
-    assert content == [("cat/#1.jpg", b"cat/#1.jpg", 0), ("dog/a b.jpg", b"dog/a b.jpg", 1)]
+    assert datacards.content(found) == [
+        ("cat/#1.jpg", b"cat/#1.jpg", 0), ("dog/a b.jpg", b"dog/a b.jpg", 1),
+    ]  # fmt: skip
     assert found.items[0].path.suffix == ".jpg"
     assert read(pickle.loads(pickle.dumps(found.items[1].path)), 99) == b"dog/a b.jpg"
     assert "ignored 1 hidden file" in found.notes

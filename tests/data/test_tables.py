@@ -5,12 +5,11 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-import yaml
+from datacards import card_of
 from scipy.io import savemat
 from web_server import serving
 
 from simulator import places
-from simulator.data.card import read_card
 from simulator.data.folder import IMAGES
 from simulator.data.labels import Labels
 from simulator.data.matlab import table
@@ -28,12 +27,6 @@ CLSLOC = "n02119789 1 kit_fox\nn02100735 2 English_setter\nn02110185 3 Siberian_
 """The first lines of the devkit's map_clsloc.txt: ids in their own order."""
 
 
-def card(folder, **fields):
-    path = folder / "data.yaml"
-    path.write_text(yaml.safe_dump({"schema": 1, "name": "a", "task": "classification", **fields}))
-    return read_card(path)
-
-
 def flat(folder, *names):
     folder.mkdir(exist_ok=True)
     for name in names:
@@ -49,13 +42,14 @@ def test_a_table_beside_the_folder(tmp_path):
     """Where Caffe's scripts put val.txt."""
     flat(tmp_path / "val", "a.jpg", "b.jpg", "c.jpg")
     (tmp_path / "val.txt").write_text("b.jpg 0\na.jpg 1\n")
-    found = card(tmp_path, format="table", files="val", table="val.txt").load(RED_GREEN)
+    card = card_of(tmp_path, "classification", "table", files="val", table="val.txt")
+    found = card.load(RED_GREEN)
 
     assert truths(found) == {"a.jpg": 1, "b.jpg": 0}
     assert found.notes == ("left out 1 image without a row in val.txt",)
     (tmp_path / "val.txt").write_text("gone.jpg 0\n")
     with pytest.raises(DataError, match=r"val\.txt: 1 row without a file: 'gone\.jpg' \(line 1\)"):
-        card(tmp_path, format="table", files="val", table="val.txt").load(RED_GREEN)
+        card.load(RED_GREEN)
 
 
 @pytest.mark.parametrize(("name", "head", "mark"), [
@@ -91,7 +85,7 @@ def devkit(folder, ids, name="map_clsloc.txt", synsets=CLSLOC):
     (folder / "truth.txt").write_text("".join(f"{one}\n" for one in ids))
     if name.endswith("txt"):
         (folder / name).write_text(synsets)
-    return card(folder, format="ilsvrc", files="val", truth="truth.txt", synsets=name)
+    return card_of(folder, "classification", "ilsvrc", files="val", truth="truth.txt", synsets=name)
 
 
 def matlab(path):
@@ -120,7 +114,7 @@ def test_the_devkit_and_its_images_behind_a_url(tmp_path):
     with serving(tmp_path) as web:
         where = {"files": "val", "truth": "truth.txt", "synsets": "meta.mat"}
         urls = {key: f"{web.url}/{value}" for key, value in where.items()}
-        found = card(tmp_path, format="ilsvrc", **urls).load(DOGS)
+        found = card_of(tmp_path, "classification", "ilsvrc", **urls).load(DOGS)
 
         assert truths(found) == dict(zip(THREE, (1, 2, 0), strict=True))
         assert places.read(found.items[2].path, 99) == THREE[2].encode()

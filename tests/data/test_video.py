@@ -8,14 +8,13 @@ import av
 import numpy as np
 import pytest
 import tiny
-import yaml
+from datacards import card_of
 from PIL import Image
 
 from simulator.contract.installing import install
-from simulator.data.card import read_card
 from simulator.data.folder import IMAGES, Files
 from simulator.data.source import source_of
-from simulator.data.video import VIDEO, load_video
+from simulator.data.video import VIDEO
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
 
@@ -41,24 +40,16 @@ def write(path, count=6, codec="ffv1", format="bgr0", frames=None):
     return path
 
 
-def written_card(folder, **fields):
-    common = {"schema": 1, "name": "drive", "task": "detection", "format": "video"}
-    path = folder / "data.yaml"
-    path.write_text(yaml.safe_dump(common | fields))
-    return path
+def loaded(folder, **fields):
+    return card_of(folder, "detection", "video", **fields).load(None)
 
 
 def pixels(item):
     return np.asarray(Image.open(item.path))
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("PIPELINE_SIMULATOR_CACHE", str(tmp_path / "cache"))
-
-
 def test_every_frame_is_a_sample_with_its_exact_pixels(tmp_path):
-    found = load_video(write(tmp_path / "clip.mkv"))
+    found = VIDEO.open(write(tmp_path / "clip.mkv"), IMAGES)
     assert [item.name for item in found.items] == [f"clip.mkv#{n:06d}" for n in range(6)]
     assert not found.labelled
     for item, want in zip(found.items, pictures(6), strict=True):
@@ -78,7 +69,7 @@ def test_containers_and_codecs(tmp_path, name, codec, format):
     """Gray survives YUV of 8 bits within 3 levels, away from the edge, which codecs blur."""
     path = write(tmp_path / name, codec=codec, format=format)
     assert source_of(path, IMAGES) is VIDEO
-    found = load_video(path)
+    found = VIDEO.open(path, IMAGES)
     assert len(found.items) == 6
     for item, want in zip(found.items, pictures(6), strict=True):
         for place in ((12, 5), (12, 35)):
@@ -96,8 +87,7 @@ def test_containers_and_codecs(tmp_path, name, codec, format):
 )
 def test_a_card_takes_some_frames(tmp_path, fields, numbers):
     write(tmp_path / "clip.mkv")
-    card = written_card(tmp_path, video="clip.mkv", **fields)
-    found = read_card(card).load(None)
+    found = loaded(tmp_path, video="clip.mkv", **fields)
     assert [item.name for item in found.items] == [f"clip.mkv#{n:06d}" for n in numbers]
     wanted = list(pictures(6))
     for item, number in zip(found.items, numbers, strict=True):
@@ -106,11 +96,11 @@ def test_a_card_takes_some_frames(tmp_path, fields, numbers):
 
 def test_frames_are_decoded_once(tmp_path):
     path = write(tmp_path / "clip.mkv")
-    first = load_video(path)
+    first = VIDEO.open(path, IMAGES)
     stamp = first.items[0].path.stat().st_mtime_ns
-    assert load_video(path).items[0].path.stat().st_mtime_ns == stamp
+    assert VIDEO.open(path, IMAGES).items[0].path.stat().st_mtime_ns == stamp
     write(path, frames=list(pictures(9))[::-1])
-    assert len(load_video(path).items) == 9
+    assert len(VIDEO.open(path, IMAGES).items) == 9
 
 
 def test_the_task_takes_a_video_for_its_data(tmp_path):
@@ -157,32 +147,33 @@ def holed(path):
         ("gone.mp4", lambda path: None, "cannot be read: No such file"),
     ],
 )
-def test_bad_videos_are_refused_in_one_line(tmp_path, name, make, message):
+def test_bad_videos_are_refused_in_one_line(tmp_path, own_cache, name, make, message):
     make(tmp_path / name)
     with pytest.raises(DataError, match=f"{name}: .*({message})") as caught:
-        load_video(tmp_path / name)
+        VIDEO.open(tmp_path / name, IMAGES)
     assert "\n" not in str(caught.value)
-    assert not list((tmp_path / "cache").rglob("*.png"))
+    assert not list(own_cache.rglob("*.png"))
 
 
 def test_frames_that_are_not_there(tmp_path):
-    path = write(tmp_path / "clip.mkv")
-    with pytest.raises(DataError, match="has 6 frames, and the first to take is 6"):
-        load_video(path, first=6)
-    with pytest.raises(DataError, match="no frame is between first: 3 and last: 2"):
-        load_video(path, first=3, last=2)
+    write(tmp_path / "clip.mkv")
+    for fields, why in (
+        ({"first": 6}, "has 6 frames, and the first to take is 6"),
+        ({"first": 3, "last": 2}, "no frame is between first: 3 and last: 2"),
+    ):
+        with pytest.raises(DataError, match=why):
+            loaded(tmp_path, video="clip.mkv", **fields)
 
 
 def test_a_model_of_sounds_takes_no_video(tmp_path):
     with pytest.raises(DataError, match="is a video, and the model takes recordings"):
-        load_video(write(tmp_path / "clip.mkv"), Files((".wav",), "recording"))
+        VIDEO.open(write(tmp_path / "clip.mkv"), Files((".wav",), "recording"))
 
 
 def test_a_card_of_something_else_is_refused(tmp_path):
     (tmp_path / "clip.txt").write_text("x")
-    card = written_card(tmp_path, video="clip.txt")
     with pytest.raises(DataError, match=r"video: .*clip.txt is none of .mp4"):
-        read_card(card).load(None)
+        loaded(tmp_path, video="clip.txt")
 
 
 def test_without_pyav_the_remedy_is_named(tmp_path):
@@ -194,8 +185,9 @@ def test_without_pyav_the_remedy_is_named(tmp_path):
         "    if name == 'av': raise m.PackageNotFoundError(name)\n"
         "    return real(name)\n"
         "m.version = version\n"
-        "from simulator.data.video import load_video; from simulator.errors import UserError\n"
-        "try: load_video(Path(sys.argv[1]))\n"
+        "from simulator.data.folder import IMAGES; from simulator.data.video import VIDEO\n"
+        "from simulator.errors import UserError\n"
+        "try: VIDEO.open(Path(sys.argv[1]), IMAGES)\n"
         "except UserError as error: print(error)\n"
     )
     done = subprocess.run(

@@ -220,6 +220,11 @@ class Importer:
         assert all(line.isprintable() for line in lines), lines
         return [line.removeprefix(str(self.folder / name)) for line in lines]
 
+    def refuses(self, problem, document, name, **options):
+        """One of the lines begins with this problem."""
+        problems = self.refused(document, name, **options)
+        assert any(line.startswith(problem) for line in problems), problems
+
     def tensor(self, profile, image, size):
         """What the stack feeds a network of this size for an image, (3, H, W) float32."""
         spec = {**tiny.SPEC["input"], "height": size, "width": size}
@@ -233,3 +238,8 @@ class Importer:
 def written(profile, section):
     """A section of a profile, without what is not written."""
     return getattr(profile.spec, section).model_dump(exclude_none=True)
+
+
+def photo(rows, columns, seed=0):
+    """Noise, (rows, columns, 3) uint8."""
+    return np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)

@@ -19,7 +19,9 @@ SMALL = {"small": 1, "mean": 127.5, "about": {"by": "us"}}
 @pytest.mark.parametrize("name", NAMES)
 def test_our_importers_pass_every_check(name, tmp_path):
     document, file = NAMES[name]
-    passes(prove_importer(Importer(tmp_path).file(document, file)), SUITE)
+    path = Importer(tmp_path).file(document, file)
+    assert importers.importer_of(importers.ConfigFile(path)) is IMPORTERS[name]
+    passes(prove_importer(path), SUITE)
 
 
 class Small(importers.Importer):

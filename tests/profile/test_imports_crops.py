@@ -2,20 +2,10 @@
 
 import cv2
 import numpy as np
-import pytest
-from importing import Importer, checker, written
+from importing import checker, photo, written
 from PIL import Image
 
 from simulator.importers import convert
-
-
-@pytest.fixture
-def imports(tmp_path):
-    return Importer(tmp_path)
-
-
-def photo(rows, columns, seed=0):
-    return np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
 
 
 def test_a_central_fraction_in_opencv(imports):

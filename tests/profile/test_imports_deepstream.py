@@ -4,21 +4,12 @@ import cv2
 import numpy as np
 import pytest
 from detection_cards import BOXES, settings, whole
-from importing import DEEPSTREAM, Importer, written
+from importing import DEEPSTREAM, photo, written
 
 from simulator.profile.implementations import choose
 from simulator.tasks.detection.decode import decode
 
 PROPERTY, _, ATTRIBUTES = DEEPSTREAM.partition("\n[class-attrs-all]\n")
-
-
-@pytest.fixture
-def imports(tmp_path):
-    return Importer(tmp_path)
-
-
-def photo(rows, columns, seed=0):
-    return np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
 
 
 def clustered(mode, *attributes, **more):

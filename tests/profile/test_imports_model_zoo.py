@@ -7,7 +7,7 @@ where Model Optimizer has put mean, scale and channel order inside. Both must gi
 import cv2
 import numpy as np
 import pytest
-from importing import Importer, checker, written
+from importing import checker, photo, written
 from PIL import Image
 
 from simulator.cli import main
@@ -23,11 +23,6 @@ def zoo(*arguments, **keys):
     lines = [f"{key}: {value}\n" for key, value in keys.items()]
     listed = [f"  - {one}\n" for one in arguments]
     return "".join(["description: >-\n  a network\n", *lines, "model_optimizer_args:\n", *listed])
-
-
-@pytest.fixture
-def imports(tmp_path):
-    return Importer(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +77,7 @@ def test_the_tensor_of_an_ir(imports):
             "--reverse_input_channels"), "model.yml",
     )  # fmt: skip
     steps = ["type: resize, size: 32", "type: normalization, mean: [1, 2, 3], std: 2"]
-    image = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
+    image = photo(40, 50)
     made = imports.profile(checker(steps, reader="opencv_imread", launcher=IR), "a.yml")
 
     tensor = imports.tensor(made, image, 32)
@@ -180,7 +175,7 @@ def test_a_picture_of_the_reader_stays(imports):
     """Pillow reads RGB; an IR that reverses takes BGR: both reversals leave what Pillow read."""
     imports.file(zoo("--reverse_input_channels"), "model.yml")
     steps = ["type: resize, size: 8, use_pillow: true", "type: rgb_to_bgr"]
-    image = np.random.default_rng(1).integers(0, 256, (16, 16, 3), np.uint8)
+    image = photo(16, 16, seed=1)
     made = imports.profile(checker(steps, launcher=IR), "a.yml")
 
     wanted = np.asarray(Image.fromarray(image).resize((8, 8), Image.Resampling.BILINEAR))

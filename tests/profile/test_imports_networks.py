@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from importing import Importer, written
+from importing import photo, written
 from network_files import CHANNELS, CONVERTER, GRAY, NO_NUMBERS, PLAIN, PREPROCESSOR, network
 from shared_data import shared
 
@@ -15,11 +15,6 @@ from backends.tensorflow_library import tf_of_one_thread
 from simulator.errors import ProfileError
 from simulator.importers import convert, entries
 from simulator.profile.load import load
-
-
-@pytest.fixture
-def imports(tmp_path):
-    return Importer(tmp_path)
 
 
 def bundle(suffix=".tflite", **files):
@@ -146,7 +141,7 @@ def test_the_tensor_is_keras_own(imports):
     document = copy.deepcopy(PREPROCESSOR)
     config = document["config"]["image_converter"]["config"]
     config |= {"image_size": [32, 32], "interpolation": "bilinear"}
-    image = np.random.default_rng(0).integers(0, 256, (53, 70, 3), dtype=np.uint8)
+    image = photo(53, 70)
 
     tensor = imports.tensor(imports.profile(document, "preprocessor.json"), image, 32)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import openvino as ov
 import pytest
-from importing import Importer, written
+from importing import photo, written
 from openvino import opset13 as op
 from openvino.preprocess import ColorFormat, PrePostProcessor, ResizeAlgorithm
 
@@ -12,11 +12,6 @@ from simulator.importers import convert
 from simulator.profile.load import load
 
 MEAN, STD = [123.675, 116.28, 103.53], [58.395, 57.12, 57.375]
-
-
-@pytest.fixture
-def imports(tmp_path):
-    return Importer(tmp_path)
 
 
 def saved(folder, steps, size=32):
@@ -50,7 +45,7 @@ def test_the_tensor_is_what_openvino_computes(imports):
     """Its own compiled graph, fed BGR bytes, against our stack of the imported profile."""
     path = saved(imports.folder, usual)
     profile = loaded(imports, path)
-    image = np.random.default_rng(0).integers(0, 256, (53, 50, 3), dtype=np.uint8)
+    image = photo(53, 50)
 
     tensor = imports.tensor(profile, image, 32)
 
@@ -68,7 +63,7 @@ def test_the_tensor_without_a_resize(imports):
         process.input().preprocess().convert_element_type(ov.Type.f32).mean(MEAN).scale(STD)
 
     path = saved(imports.folder, steps)
-    image = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    image = photo(32, 32)
 
     tensor = imports.tensor(loaded(imports, path), image, 32)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.audit.trees import leaves
 from simulator.experiments.summary import SIDES
 
 _MACHINE = ("platform", "python", "cpu", "versions")
@@ -106,23 +107,12 @@ def _at(node: Any, *keys: str) -> Any:
 
 def _leaves(before: Any, after: Any, name: str) -> list[str]:
     """A line for every value of two trees that differs."""
-    old, new = dict(_flat(before, name)), dict(_flat(after, name))
+    old, new = dict(leaves(before, name)), dict(leaves(after, name))
     return [
-        f"{key.strip(' .')}: {_short(old.get(key, _ABSENT))} → {_short(new.get(key, _ABSENT))}"
+        f"{key}: {_short(old.get(key, _ABSENT))} → {_short(new.get(key, _ABSENT))}"
         for key in dict.fromkeys([*old, *new])
         if old.get(key, _ABSENT) != new.get(key, _ABSENT) and not _SILENT.match(key)
     ]
-
-
-def _flat(node: Any, name: str) -> Iterable[tuple[str, Any]]:
-    if isinstance(node, Mapping):
-        for key, inner in node.items():
-            yield from _flat(inner, f"{name}.{key}")
-    elif isinstance(node, list) and any(isinstance(one, Mapping | list) for one in node):
-        for at, inner in enumerate(node):
-            yield from _flat(inner, f"{name}.{at}")
-    elif node is not None:
-        yield name, node
 
 
 def _flags(before: Any, after: Any) -> list[str]:

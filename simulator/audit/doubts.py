@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from simulator.audit import recount
+from simulator.analysis import outcomes
+from simulator.audit import figures, recount
 from simulator.audit.archive import Archive
-from simulator.audit.consistency import Key, contradictions
-from simulator.audit.recorded import RecordedAudit
+from simulator.audit.figures import PAIR, TAIL
+from simulator.audit.recorded import Key, RecordedAudit
 from simulator.errors import RunError, UserError, one_line
-from simulator.results.layout import SUMMARY
+from simulator.pipeline.stack import Chosen
+from simulator.results.json_text import finite
+from simulator.results.layout import PAIRS_FOLDER, SUMMARY
+from simulator.results.shared import Gate, Summary
 from simulator.results.summaries import refuse_other_version
+
+_COMPARED = ("train", "stacks", "pairs", "gate")
+_REQUIRED = frozenset(
+    {
+        *_COMPARED, "profile", "evidence", "model", "deploy", "samples", "skipped", "value",
+        "delta", "flips", "differing", "passed", "rules", "rule", "limit", "failed", "because",
+        "of",
+    }
+)  # fmt: skip
+"""Fields that an audit must state; of others, what it states is held against what follows."""
+_WORDS = "reason"
+"""How a rule that has no figure is explained: words of the version that wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +99,92 @@ def stated(recorded: RecordedAudit, fields: Sequence[str]) -> list[str]:
     """
     found = [recorded.read_json(f"{place}/{SUMMARY}") for place in recorded.places]
     return [one for one in fields if any(summary.get(one) is not None for summary in found)]
+
+
+def contradictions(
+    recorded: RecordedAudit, chosen: Mapping[str, Chosen]
+) -> tuple[dict[Key, list[str]], list[str]]:
+    """Hold an audit's ``summary.json`` against its pairs, its document and its stacks.
+
+    Args:
+        recorded: the bundle.
+        chosen: the stacks, as the bundle has them.
+
+    Returns:
+        The fields that do not follow: of each pair, by model and stack, and the others.
+    """
+    found: dict[Key, list[str]] = {}
+    gates: dict[Key, list[str]] = {}
+
+    def judged(place: str) -> Summary:
+        """Return a summary with every rule judged anew, by its figures."""
+        kind, model, deploy = place.split("/")
+        of = recorded.audit.of_pair if kind == PAIRS_FOLDER else recorded.audit.of_rounds
+        summary = recorded.summary(place)
+        outcome = outcomes.evaluate([one.rule for one in of(model, deploy)], summary)
+        return summary.model_copy(update={"gate": Gate.model_validate(outcome)})
+
+    try:
+        expected = finite(figures.collect(judged, recorded.audit, chosen))
+        for pair in expected["pairs"]:
+            summary, key = recorded.summary(pair["folder"]), (pair["model"], pair["deploy"])
+            # A bundle's profiles are resolved; which fields were overridden is in its pairs.
+            for side, name in (("train", "train"), ("deploy", pair["deploy"])):
+                expected["stacks"][name]["overrides"] = summary[side].overrides
+            for of, place in ((PAIR, pair["folder"]), (TAIL, pair["tail"])):
+                if place is not None:
+                    gates.setdefault(key, []).extend(_gate(recorded, place, key, of, expected))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return {}, [f"{PAIRS_FOLDER}: not summaries of pairs: {one_line(error, 100)}"]
+    except UserError as error:
+        return {}, [one_line(error)]
+    others: list[str] = []
+    for field in _COMPARED:
+        for path in _differing(recorded.reported.get(field), expected[field], (field,)):
+            pair_of = _pair_of(path, expected)
+            where = others if pair_of is None else found.setdefault(pair_of, [])
+            where.append(".".join(path))
+    for key, lines in gates.items():
+        found.setdefault(key, []).extend(lines)
+    return found, others
+
+
+def _gate(
+    recorded: RecordedAudit, place: str, key: Key, of: str, expected: Mapping[str, Any]
+) -> list[str]:
+    """Where the gate of a pair's own summary differs from its figures."""
+    rules = [
+        {name: one[name] for name in ("rule", "value", "limit", "unit", "failed")}
+        for one in expected["gate"]["rules"]
+        if (one["model"], one["deploy"], one["of"]) == (*key, of)
+    ]
+    own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
+    stated = finite(recorded.summary(place).gate)
+    return [".".join(path) for path in _differing(stated, own, (place, "gate"))]
+
+
+def _pair_of(path: Sequence[str], expected: Mapping[str, Any]) -> Key | None:
+    """The pair that a field is about, if it is about one."""
+    listed = {"pairs": (expected["pairs"], 1), "gate": (expected["gate"]["rules"], 2)}
+    entries, at = listed.get(path[0], ([], 0))
+    if not entries or len(path) <= at:
+        return None
+    one = entries[int(path[at])]
+    return one["model"], one["deploy"]
+
+
+def _differing(reported: Any, expected: Any, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """The paths of values that differ, or are missing though they are required."""
+    if isinstance(reported, Mapping) and isinstance(expected, Mapping):
+        found = [(*path, key) for key in expected if key in _REQUIRED and key not in reported]
+        for key in expected:
+            if key in reported and key != _WORDS:
+                found += _differing(reported[key], expected[key], (*path, key))
+        return found
+    both = isinstance(reported, list) and isinstance(expected, list)
+    if both and len(reported) == len(expected):
+        pairs = enumerate(zip(reported, expected, strict=True))
+        return [
+            line for at, (one, other) in pairs for line in _differing(one, other, (*path, str(at)))
+        ]
+    return [] if reported == expected else [path]

@@ -32,6 +32,10 @@ from simulator.typed import plain
 PAIR: Literal["pair"] = "pair"
 TAIL: Literal["tail"] = "tail"
 """What a rule is about: the answers of a pair, or its rounds."""
+_KEPT = (
+    "task", "unit", "sample_unit", "metric", "samples", "skipped", "failed", "failures",
+)  # fmt: skip
+"""What an audit says of a pair as the pair's own summary does."""
 
 
 def collect(
@@ -123,19 +127,12 @@ def _pair(
         side: (timed.latency_ms[side] if timed else found.latency_ms[side])[TOTAL] for side in SIDES
     }
     return AuditedPair(
+        **{name: found[name] for name in _KEPT},
         model=model,
         deploy=deploy,
         folder=f"{PAIRS_FOLDER}/{model}/{deploy}",
         tail=f"{TAILS_FOLDER}/{model}/{deploy}" if timed else None,
         card=found.model,
-        task=found.task,
-        unit=found.unit,
-        sample_unit=found.sample_unit,
-        metric=metric,
-        samples=found.samples,
-        skipped=found.skipped,
-        failed=found.failed,
-        failures=found.failures,
         train=found.train.metric.get(metric),
         value=found.deploy.metric.get(metric),
         delta=found.delta.get(metric),

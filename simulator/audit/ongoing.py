@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -11,19 +12,20 @@ from typing import Any
 
 import yaml
 
+from simulator import checkout, machine, registry
 from simulator.audit import document
 from simulator.audit.document import TRAIN, Audit
 from simulator.audit.experiments import AuditOptions
-from simulator.audit.manifest import check_same, manifest, resolved
 from simulator.command.options import Progress
 from simulator.conditions.condition import under
+from simulator.digests import sha256
 from simulator.errors import RunError, UserError
 from simulator.experiments.pairs import is_complete, refuse_changed
 from simulator.experiments.session import Session
 from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.pipeline.stack import Chosen
-from simulator.results.json_text import write_json
+from simulator.results.json_text import finite, write_json
 from simulator.results.layout import (
     CARDS_FOLDER,
     DOCUMENT,
@@ -36,8 +38,12 @@ from simulator.results.lock import locked
 from simulator.results.manifest import AuditManifest
 from simulator.results.pair import pair_summary
 from simulator.results.read import read_manifest
-from simulator.results.taken import check_free, clear
+from simulator.results.taken import cannot_resume, changed, check_free, clear
 from simulator.results.timed import TailSummary
+from simulator.typed import plain
+
+_SAME = ("stacks", "models", "seed", "limit")
+"""What of the manifest must not change until the audit is resumed, besides the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +111,45 @@ class OngoingAudit:
         Raises:
             RunError: the folder cannot be written, or is of another audit.
         """
-        start = manifest(request, self.audit, self.chosen, self.sources, sessions)
+        start = self._manifest(request, sessions)
         show = self.given.progress or Progress()
         with locked(self.folder, show.note):
             yield from self._written(start, sessions)
+
+    def _manifest(
+        self, request: Mapping[str, Any], sessions: Mapping[str, Session]
+    ) -> AuditManifest:
+        """Return what is known of the audit before its first pair."""
+        versions: dict[str, str | None] = {}
+        for _, choices in self.chosen.values():
+            for choice in choices.values():
+                versions |= registry.versions(choice.backend)
+        found: dict[str, Any] = {
+            "status": "running",
+            "command": request["command"],
+            "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "commit": checkout.commit(),
+            "machine": machine.describe(versions),
+            "document": {"path": str(self.audit.path.resolve()), "sha256": sha256(self.audit.path)},
+            "seed": self.audit.spec.seed,
+            "limit": self.audit.spec.limit,
+            "models": {
+                model: {
+                    "name": session.card.spec.name,
+                    "card": _place(self.sources[model][0]),
+                    "data": _place(self.sources[model][1]),
+                    "sha256": session.source.digest,
+                    "card_sha256": sha256(session.card.path),
+                }
+                for model, session in sessions.items()
+            },
+            "under": next(
+                (plain(one.condition) for one in sessions.values() if one.condition), None
+            ),
+            "stacks": {name: resolved(own) for name, own in self.chosen.items()},
+            "request": dict(request),
+        }
+        return AuditManifest.model_validate(finite(found))
 
     def _written(
         self, start: AuditManifest, sessions: Mapping[str, Session]
@@ -130,7 +171,7 @@ class OngoingAudit:
     def _begin(self, start: AuditManifest, sessions: Mapping[str, Session]) -> AuditManifest:
         """Mark the run as going on; one that is refused stays as it is."""
         if self._goes_on():
-            start = start.model_copy(update={"created": check_same(self.folder, start)})
+            start = start.model_copy(update={"created": self._begun(start)})
             for model, session in sessions.items():
                 runs = (
                     (self.folder / kind / model / deploy, self.sides(deploy))
@@ -143,6 +184,17 @@ class OngoingAudit:
             clear(self.folder)
         write_json(self.folder / MANIFEST, start)
         return start
+
+    def _begun(self, start: AuditManifest) -> str:
+        """Return when the audit in the folder was begun; refuse to go on with another one."""
+        old = read_manifest(self.folder)
+        parts = changed(old, plain(start), _SAME)
+        said = old.get("document")
+        if not isinstance(said, Mapping) or said.get("sha256") != start.document.sha256:
+            parts.insert(0, "document")
+        if parts:
+            raise cannot_resume(self.folder, parts)
+        return str(old.get("created"))
 
     def _goes_on(self) -> bool:
         """Whether the folder has an audit that is to be resumed."""
@@ -180,3 +232,19 @@ class OngoingAudit:
             **{side: reference for side, (reference, _) in sides.items()},
             "overrides": [f"{side}.{one}" for side, (_, own) in sides.items() for one in own],
         }
+
+
+def resolved(chosen: Chosen) -> dict[str, Any]:
+    """Return a profile that needs no other: what it inherits and overrides is written in it.
+
+    It extends nothing, so that what it removed of another stays removed.
+    """
+    profile, _ = chosen
+    found: dict[str, Any] = profile.spec.model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude={"extends"}
+    )
+    return found
+
+
+def _place(path: Path | None) -> str | None:
+    return None if path is None else str(path.resolve())

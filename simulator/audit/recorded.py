@@ -27,6 +27,9 @@ from simulator.results.layout import (
 from simulator.results.shared import Summary
 from simulator.results.summaries import parse
 
+Key = tuple[str, str]
+"""A model and a stack."""
+
 
 class RecordedAudit:
     """The content of an intact bundle, whoever has written it.

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from simulator.audit.consistency import Key
-from simulator.audit.measure import Measure
-from simulator.audit.recorded import RecordedAudit
+from simulator.audit.answers import Measure
+from simulator.audit.recorded import Key, RecordedAudit
 from simulator.audit.trees import differing
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.failures import tallied, tried_in

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from simulator.audit import bundle, recount, verdict
-from simulator.audit.answers import read_answers
+from simulator.audit.answers import Measure, read_answers
 from simulator.audit.archive import Archive
 from simulator.audit.document import Audit
 from simulator.audit.doubts import Doubts, doubts, stated
 from simulator.audit.experiments import AuditOptions, ReplayOptions
-from simulator.audit.measure import Measure
 from simulator.audit.ongoing import OngoingAudit
 from simulator.audit.recorded import RecordedAudit
 from simulator.audit.run import run_all

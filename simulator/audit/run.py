@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from simulator.analysis.gate import Borne
-from simulator.audit import bundle, figures, junit, locations, markdown
+from simulator.audit import bundle, figures, junit, markdown
 from simulator.audit.document import Audit, load_audit
 from simulator.audit.experiments import AuditOptions
 from simulator.audit.ongoing import OngoingAudit
@@ -22,6 +23,8 @@ from simulator.experiments.session import Session
 from simulator.latency import tail
 from simulator.latency.experiments import Tail, TailOptions
 from simulator.pipeline.stack import Chosen
+from simulator.profile.document import Key
+from simulator.profile.suite import overrides
 from simulator.results.audits import AuditSummary
 from simulator.results.json_text import json_text, write_json
 from simulator.results.layout import (
@@ -83,16 +86,42 @@ def audit(experiment: Experiment[Any], given: AuditOptions) -> Result[AuditSumma
 
 def _opened(asked: Audit, references: Mapping[str, tuple[str, list[str]]]) -> dict[str, Chosen]:
     """Load every stack, and find the cards and images; all mistakes at once, in their locations."""
-    problems = [*locations.missing_files(asked)]
+    problems = [*_missing_files(asked)]
     chosen: dict[str, Chosen] = {}
     for name, (reference, own) in references.items():
         try:
             chosen |= stacks_of({name: reference}, [f"{name}.{one}" for one in own])
         except UserError as error:
-            problems += [locations.located(asked, line) for line in str(error).splitlines()]
+            problems += [_located(asked, line) for line in str(error).splitlines()]
     if problems:
         raise ProfileError(list(dict.fromkeys(problems)))
     return chosen
+
+
+def _missing_files(audit: Audit) -> Iterator[str]:
+    """Name the model cards and images that are not there, each as ``file:line: key: what``."""
+    for model, spec in audit.spec.models.items():
+        card, data = audit.card(model), audit.data(model)
+        if card is not None and not os.path.isfile(card):
+            yield _line(audit, ("models", model, "card"), f"there is no file {card}")
+        if data is not None and not os.path.exists(data):
+            key: Key = ("models", model, "data") if spec.data else ("data",)
+            yield _line(audit, key, f"there is no file or folder {data}")
+
+
+def _located(audit: Audit, problem: str) -> str:
+    """Say where in the document a value stands, of which a message says ``--set STACK.KEY=``."""
+    for name, stack, key in audit.stacks():
+        for field, override in zip(stack.set, overrides(stack.set), strict=True):
+            told = f"--set {name}.{override}: "
+            if problem.startswith(told):
+                what = problem.removeprefix(told).removeprefix(f"{field}: ")
+                return _line(audit, (*key, "set", field), what)
+    return problem
+
+
+def _line(audit: Audit, key: Key, what: str) -> str:
+    return f"{audit.document.where(key)}: {'.'.join(map(str, key))}: {what}"
 
 
 def run_all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _ROUNDING = 1e-6
@@ -22,7 +22,7 @@ def differing(
     """
     found = []
     for part in parts or ("",):
-        one, other = (_leaves(_at(tree, part), part) for tree in (old, new))
+        one, other = (dict(leaves(_at(tree, part), part)) for tree in (old, new))
         found += [
             path
             for path in sorted(one.keys() | other.keys())
@@ -46,11 +46,15 @@ def _at(tree: Any, part: str) -> Any:
     return tree
 
 
-def _leaves(node: Any, path: str) -> dict[str, Any]:
-    if not isinstance(node, Mapping):
-        return {path: node}
-    return {
-        leaf: value
-        for key, inner in node.items()
-        for leaf, value in _leaves(inner, f"{path}.{key}".strip(".")).items()
-    }
+def leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield every value of a result with its dotted path, but for those that are None."""
+    if isinstance(node, Mapping):
+        inner: Iterable[tuple[Any, Any]] = node.items()
+    elif isinstance(node, list) and any(isinstance(one, Mapping | list) for one in node):
+        inner = enumerate(node)
+    else:
+        if node is not None:
+            yield path, node
+        return
+    for key, value in inner:
+        yield from leaves(value, f"{path}.{key}".lstrip("."))

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.audit.answers import SideAnswers
+from simulator.audit.answers import Counted, Measure, SideAnswers
 from simulator.audit.differences import Differences, differences
-from simulator.audit.measure import Counted, Measure
 from simulator.audit.trees import close, differing
 from simulator.experiments.summary import SIDES
 from simulator.results.audits import ReplayedFigure, ReplayedSide
@@ -48,7 +47,7 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     the same, on both sides. ``equal within stated noise``: the inputs are the same (model, images,
     labels, profiles), the same samples went through, the recorded figures follow from the recorded
     answers, every figure is within its recorded 95 % interval, every rule comes out as it did,
-    *and* either no answer is another one (see :meth:`simulator.audit.measure.Measure.same`), or
+    *and* either no answer is another one (see :meth:`simulator.audit.answers.Measure.same`), or
     something around explains it (a version, a flag of the processor; or the recorded run was not
     bit-equal to itself). ``different`` is all else.
 

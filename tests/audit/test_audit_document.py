@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from simulator.audit.document import EXAMPLE, load_audit
-from simulator.audit.manifest import resolved
+from simulator.audit.ongoing import resolved
 from simulator.errors import ProfileError
 from simulator.profile.load import builtin_names, load
 

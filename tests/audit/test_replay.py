@@ -17,9 +17,8 @@ from scipy.stats import binomtest
 
 from simulator import audit, cli, replay
 from simulator.audit import verdict
-from simulator.audit.answers import read_answers
+from simulator.audit.answers import Measure, read_answers
 from simulator.audit.differences import differences
-from simulator.audit.measure import Measure
 from simulator.audit.verdict import BIT_EQUAL, DIFFERENT, WITHIN, PairRun, compare
 from simulator.command.options import Progress
 from simulator.errors import RunError, UserError

@@ -10,13 +10,14 @@ import tiny
 import tiny_tasks
 import yaml
 from PIL import Image
+from stopping import StopsAt
 
 from simulator import cli, compare, explain, sweep, worst
-from simulator.command.options import Progress
 from simulator.results.json_text import finite
 from simulator.typed import plain
 
 SAME = ("pillow_fp32", "pillow_fp32")
+SIDES = ("--train", SAME[0], "--deploy", SAME[1])
 TASKS = ["detection", "segmentation"]
 HEADLINE = {"detection": "mAP", "segmentation": "mIoU"}
 BGR = "deploy.color.order=bgr"
@@ -46,13 +47,24 @@ def given(request, cache, tmp_path):
 
 def test_a_perfect_network_scores_one_and_equal_stacks_never_flip(given, tmp_path):
     task, inputs = given
-    found = compare(*SAME, **inputs, out=tmp_path / "run").summary
+    run = compare(*SAME, **inputs, out=tmp_path / "run")
+    found = run.summary
 
     assert found["task"] == task and found["metric"] == HEADLINE[task]
     assert found["train"]["metric"][HEADLINE[task]] == 1
     assert found["flips"]["count"] == 0
     assert found["flips"]["ci95"] == pytest.approx([0, 3 / 4], rel=0.01)  # the rule of three
     assert found["samples"] == found["labelled"] == 4
+    rows = pq.read_table(run.folder / "records.parquet").to_pylist()
+
+    assert len(rows) == 8
+    first = rows[0]
+    if task == "detection":
+        assert np.reshape(first["boxes"], (-1, 4)).tolist() == [[0, 0, 16, 16], [32, 16, 48, 32]]
+        assert first["classes"] == [0, 2] and len(first["scores"]) == 2
+    else:
+        assert first["cells"] == [0, 10] and first["pixels"] == [256, 256]  # 4 columns a class
+    assert (first["changed"], first["side"]) == (0, "train")
 
 
 def test_a_loss_is_counted_and_drawn(given, tmp_path):
@@ -84,21 +96,6 @@ def test_an_axis_of_the_task_is_swapped_alone(given, tmp_path):
         assert found["delta"]["mAP"]["value"] == -1
 
 
-def test_records_have_the_columns_of_the_task(given, tmp_path):
-    task, inputs = given
-    run = compare(*SAME, **inputs, out=tmp_path / "run")
-    rows = pq.read_table(run.folder / "records.parquet").to_pylist()
-
-    assert len(rows) == 8
-    first = rows[0]
-    if task == "detection":
-        assert np.reshape(first["boxes"], (-1, 4)).tolist() == [[0, 0, 16, 16], [32, 16, 48, 32]]
-        assert first["classes"] == [0, 2] and len(first["scores"]) == 2
-    else:
-        assert first["cells"] == [0, 10] and first["pixels"] == [256, 256]  # 4 columns a class
-    assert (first["changed"], first["side"]) == (0, "train")
-
-
 def test_explain_sweep_and_worst(given, tmp_path):
     task, inputs = given
     metric = HEADLINE[task]
@@ -126,12 +123,6 @@ def test_explain_sweep_and_worst(given, tmp_path):
     assert path["path"][0]["drop"] == pytest.approx(table["columns"]["strict"]["max_drop"])
 
 
-class StopsAt(Progress):
-    def advance(self, done, total):
-        if done == 40:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_is_resumed_after_what_it_has(task, cache, tmp_path, capsys):
     inputs = {
@@ -141,7 +132,7 @@ def test_a_run_is_resumed_after_what_it_has(task, cache, tmp_path, capsys):
     }
     whole = compare(*SAME, **inputs, out=tmp_path / "whole").summary
     with pytest.raises(KeyboardInterrupt):
-        compare(*SAME, **inputs, out=tmp_path / "run", progress=StopsAt())
+        compare(*SAME, **inputs, out=tmp_path / "run", progress=StopsAt(40))
 
     assert cli.main(["resume", str(tmp_path / "run")]) == 0
 
@@ -154,8 +145,7 @@ def test_a_run_is_resumed_after_what_it_has(task, cache, tmp_path, capsys):
 def test_a_gate_on_the_headline(given, tmp_path, capsys):
     task, inputs = given
     metric = HEADLINE[task]
-    asked = ["--train", "pillow_fp32", "--deploy", "pillow_fp32", "--set", BGR,
-             "--model", str(inputs["model"]), "--data", str(inputs["data"])]  # fmt: skip
+    asked = [*SIDES, "--set", BGR, "--model", str(inputs["model"]), "--data", str(inputs["data"])]
 
     code = cli.main([*asked, "--fail-on", f"delta.{metric} < -0.1%", "--out", str(tmp_path / "r")])
     assert code == cli.GATE_FAILED
@@ -178,48 +168,49 @@ def test_images_that_nobody_has_annotated_flip_all_the_same(given, tmp_path):
     assert any("no labels" in warning for warning in map(str, found["warnings"]))
 
 
-def said(capsys, *arguments):
-    assert cli.main(list(map(str, arguments))) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
+@pytest.fixture
+def boxes(tmp_path):
+    """A detector and four images of squares."""
+    return {
+        "model": tiny_tasks.card(tmp_path / "model"),
+        "data": tiny_tasks.data(tmp_path / "data"),
+    }
 
 
-PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32")
+def head(**changed):
+    return {"head": {**tiny_tasks.HEAD, **changed}}
 
 
-def test_a_data_card_of_another_task(cache, tmp_path, capsys):
-    model = tiny_tasks.card(tmp_path / "model", "detection")
-    data = tiny_tasks.data(tmp_path / "data", "segmentation")
-
-    line = said(capsys, *PAIR, "--model", model, "--data", data)
-    assert line.endswith("data.yaml: task: segmentation, and the model is for detection")
+MISSING = [{"names": ["scores"], "columns": ["scores"]}, {"names": ["boxes"], "columns": ["boxes"]}]
+TWO_ANCHORS = {"kind": "shapes", "shapes": [[[16, 16], [8, 8]]]}
 
 
-def test_the_built_in_images_are_for_classification(given, capsys):
-    _, inputs = given
-    line = said(capsys, *PAIR, "--model", inputs["model"])
-    assert "there are no built-in samples for " in line and "; give --data" in line
-
-
-def test_an_output_that_is_not_there(cache, tmp_path, capsys):
-    head = {**tiny_tasks.HEAD, "outputs": [{"names": ["scores"], "columns": ["scores"]},
-                                           {"names": ["boxes"], "columns": ["boxes"]}]}  # fmt: skip
-    model = tiny_tasks.card(tmp_path / "model", "detection", head=head)
-    data = tiny_tasks.data(tmp_path / "data")
-
-    line = said(capsys, *PAIR, "--model", model, "--data", data)
-    assert "model.onnx has no output 'boxes'; it has scores 1x16x3, deltas 1x16x4" in line
-
-
-def test_an_output_of_another_shape(cache, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("card", "data", "more", "says"),
+    [
+        ({}, "segmentation", [], "data.yaml: task: segmentation, and the model is for detection"),
+        ({}, None, [], "there are no built-in samples for "),
+        (head(outputs=MISSING), "detection", [],
+         "model.onnx has no output 'boxes'; it has scores 1x16x3, deltas 1x16x4"),
+        (head(anchors=TWO_ANCHORS), "detection", [], "(1, 32, 3), 4x4x2 boxes, each 3 scores; got (1, 16, 3)"),
+        ("labels: labels.txt\n", "detection", [], "labels: detection needs a file of class names"),
+        ({}, "detection", ["--fail-on", "flips.lost > 5%"],
+         "the unit in the rule 'flips.lost > 5%' does not fit: flips.lost is a count"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_in_a_line(tmp_path, capsys, card, data, more, says):
     """Two anchors a cell are 32 rows, and the network gives 16."""
-    anchors = {"kind": "shapes", "shapes": [[[16, 16], [8, 8]]]}
-    head = {**tiny_tasks.HEAD, "anchors": anchors}
-    model = tiny_tasks.card(tmp_path / "model", "detection", head=head)
-    data = tiny_tasks.data(tmp_path / "data")
+    model = tiny_tasks.card(tmp_path / "model", **({} if isinstance(card, str) else card))
+    if isinstance(card, str):
+        model.write_text(model.read_text().replace(card, ""))
+    words = [*SIDES, "--model", model, *more]
+    if data:
+        words += ["--data", tiny_tasks.data(tmp_path / "data", data)]
 
-    line = said(capsys, *PAIR, "--model", model, "--data", data)
-    assert "'scores'" in line and "32" in line and "16" in line
+    assert cli.main([*map(str, words)]) == cli.USER_ERROR
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
 
 
 def test_a_mask_of_another_size_costs_its_sample(cache, tmp_path):
@@ -235,22 +226,13 @@ def test_a_mask_of_another_size_costs_its_sample(cache, tmp_path):
     assert "truth: the mask has 63x64 pixels" in skip["why"]
 
 
-def test_annotations_that_name_missing_images_are_told(cache, tmp_path):
-    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+def test_annotations_that_name_missing_images_are_told(boxes, tmp_path):
     (tmp_path / "data" / "images" / "00c.jpg").unlink()
 
-    found = compare(*SAME, model=model, data=data, out=tmp_path / "run").summary
+    found = compare(*SAME, **boxes, out=tmp_path / "run").summary
 
     assert found["samples"] == 3
     assert any("00c.jpg" in warning for warning in map(str, found["warnings"]))
-
-
-def test_a_card_without_a_label_file(cache, tmp_path, capsys):
-    path = tiny_tasks.card(tmp_path / "model")
-    path.write_text(path.read_text().replace("labels: labels.txt\n", ""))
-
-    line = said(capsys, *PAIR, "--model", path, "--data", tiny_tasks.data(tmp_path / "data"))
-    assert line.endswith("labels: detection needs a file of class names")
 
 
 def test_answers_about_a_turned_image_are_turned_back(cache, tmp_path):
@@ -293,40 +275,27 @@ def test_a_mask_of_an_image_whose_odd_row_was_dropped_has_it_all_the_same(cache,
     assert 64 <= found["flips"]["count"] < 4 * 64
 
 
-def test_annotations_about_an_image_of_another_size_cost_their_sample(cache, tmp_path):
-    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
+def test_annotations_about_an_image_of_another_size_cost_their_sample(boxes, tmp_path):
     path = tmp_path / "data" / "boxes.json"
     document = json.loads(path.read_text())
     document["images"][0] |= {"width": 65}
     path.write_text(json.dumps(document))
 
-    found = compare(*SAME, model=model, data=data, out=tmp_path / "run").summary
+    found = compare(*SAME, **boxes, out=tmp_path / "run").summary
 
     (skip,) = found["skipped_samples"]
     assert skip["why"] == "truth: the annotations say 65x64 pixels, and the file has 64x64"
 
 
 @pytest.mark.parametrize("rule", ["deploy.AP red < 50%", "flips.mean_iou < 90%"])
-def test_a_gate_on_one_class(rule, cache, tmp_path):
-    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
-    found = compare(*SAME, model=model, data=data, fail_on=[rule], out=tmp_path / "run").summary
-
-    assert found["gate"]["passed"]
+def test_a_gate_on_one_class(rule, boxes, tmp_path):
+    assert compare(*SAME, **boxes, fail_on=[rule], out=tmp_path / "run").passed
 
 
-def test_a_share_of_a_count_is_refused(cache, tmp_path, capsys):
-    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
-    line = said(capsys, *PAIR, "--model", model, "--data", data, "--fail-on", "flips.lost > 5%")
-    assert line.endswith(
-        "the unit in the rule 'flips.lost > 5%' does not fit: flips.lost is a count"
-    )
-
-
-def test_outputs_of_a_detector_are_replayed(cache, tmp_path):
+def test_outputs_of_a_detector_are_replayed(boxes, tmp_path):
     """Recorded here with ONNX Runtime alone, they are what the stack itself makes of them."""
     import onnxruntime
 
-    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
     file = tmp_path / "model" / "model.onnx"
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     dump = {}
@@ -346,7 +315,7 @@ def test_outputs_of_a_detector_are_replayed(cache, tmp_path):
         "graph_optimization_level: null}"
     )
 
-    found = compare(*SAME, model=model, data=data, overrides=[recorded], out=tmp_path / "run")
+    found = compare(*SAME, **boxes, overrides=[recorded], out=tmp_path / "run")
 
     assert found.summary["flips"]["count"] == 0 and found.summary["deploy"]["metric"]["mAP"] == 1
     assert found.summary["deploy"]["effective"]["device"] == "Board 7"

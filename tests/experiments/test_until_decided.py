@@ -1,19 +1,24 @@
 """Runs that stop when their gate is decided."""
 
-import json
+import io
 import math
 import shutil
+from contextlib import redirect_stdout
 
 import pytest
 import tiny
+from stopping import StopsAt
 
 import simulator
 from simulator import cli
 from simulator.analysis.gate import parse
 from simulator.analysis.outcomes import evaluate
+from simulator.command.options import Progress
 from simulator.errors import UserError
 from simulator.experiments.decision import LEAST, Decision
+from simulator.experiments.job import Result
 from simulator.results.pair import PairSummary
+from simulator.results.read import read_summary
 from simulator.results.shared import STOPPED, Gate
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.task import TASKS, Network
@@ -23,72 +28,112 @@ PAIR = ("pillow_fp32", "opencv_fp32")
 BGR = "deploy.color.order=bgr"
 
 
-@pytest.fixture
-def many(tmp_path):
+FAR, NEAR = "flip_rate > 40%", "flip_rate > 1%"
+"""A limit that 30 samples without a flip exclude, and one that 42 do not."""
+
+
+@pytest.fixture(scope="module")
+def card(tmp_path_factory):
+    return tiny.card(tmp_path_factory.mktemp("card") / "model")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
     """Forty-two images in three colors; no stack changes an answer."""
-    return tiny.data(tmp_path / "many", SAMPLES // 3)
+    return tiny.data(tmp_path_factory.mktemp("many") / "data", SAMPLES // 3)
 
 
 def run(card, many, out, *rules, **more):
     return simulator.compare(
-        *PAIR,
-        model=card,
-        data=many,
-        out=out,
-        quick=True,
-        fail_on=rules,
-        until_decided=True,
-        **more,
+        *PAIR, model=card, data=many, out=out, quick=True, fail_on=rules, until_decided=True, **more
     )
 
 
-def test_a_gate_that_no_sample_endangers_passes_early(card, many, tmp_path):
-    result = run(card, many, tmp_path / "run", "flip_rate > 40%")
-    found = result.summary.decided
+@pytest.fixture(scope="module")
+def early(card, many, tmp_path_factory):
+    """A finished run that was decided early; what it printed."""
+    folder = tmp_path_factory.mktemp("early") / "run"
+    words = ["--train", PAIR[0], "--deploy", PAIR[1], "--model", card, "--data", many, "--quick",
+             "--fail-on", FAR, "--until-decided", "--out", folder]  # fmt: skip
+    with redirect_stdout(io.StringIO()) as said:
+        assert cli.main([*map(str, words)]) == 0
+    return Result(read_summary(folder)[1], folder), " ".join(said.getvalue().split())
+
+
+def test_a_gate_that_no_sample_endangers_passes_early(early):
+    result, said = early
+    found, flips = result.summary.decided, result.summary.flips
+    (rule,) = result.summary.gate.rules
     assert result.passed and found.decided
     assert result.summary.samples == found.samples == LEAST < found.of == SAMPLES
-    assert result.summary.gate.rules[0].chance is False
-    last = found.bounds["flip_rate > 40%"][-1]
+    assert rule.chance is False
+    last = found.bounds[FAR][-1]
     assert (last.samples, last.value, last.low) == (LEAST, 0, 0) and last.high < 0.4
     assert "Decided after 30 of 42 images" in " ".join(result.summary.verdict.lost)
-    assert "Decided after 30" in result.report.read_text()
+    assert "Decided after 30" in result.report.read_text() and "Decided after 30 of 42" in said
+    low, high = flips.ci95
+    assert (low, high) == tuple(Evidence(Range(0.0, 1.0), [0.0] * LEAST).interval(0.1))
+    assert high < 0.4 and rule.ci95 == [low, high]
+    assert f"0.00% (0.00% to {high:.2%} at any time, each end with 95 %)" in said
+    assert "95 % interval" not in said.partition("Worst")[0].partition("top-5")[0]
 
 
-def test_a_limit_too_near_is_undecided_after_all_samples(card, many, tmp_path):
-    result = run(card, many, tmp_path / "run", "flip_rate > 1%")
+def test_a_limit_too_near_is_undecided_after_all_samples_and_stays_so(card, many, tmp_path, capsys):
+    """A gate later keeps what the run decided, though 0 % of all samples is below 1 %."""
+    result = run(card, many, tmp_path / "run", NEAR)
     (rule,) = result.summary.gate.rules
     assert not result.summary.decided.decided and result.summary.samples == SAMPLES
     assert rule.undecided and not result.passed
     assert "42 samples leave it between 0.00 and" in rule.reason
-    assert run(card, many, tmp_path / "two", "flip_rate > 1%", undecided="pass").passed
+    assert run(card, many, tmp_path / "two", NEAR, undecided="pass").passed
+
+    folder = str(result.folder)
+    capsys.readouterr()
+    assert cli.main(["gate", folder, "--fail-on", "flip_rate>1%"]) == cli.GATE_FAILED
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"gate undecided {NEAR}: 42 samples leave it between" in out
+    assert cli.main(["gate", folder, "--fail-on", NEAR, "--undecided", "pass"]) == cli.PASS
 
 
-def test_the_order_is_drawn_from_the_seed(card, many, tmp_path):
-    def order(name, seed):
-        result = run(card, many, tmp_path / name, "flip_rate > 40%", seed=seed)
+def test_another_rule_later_gets_a_note(early, capsys):
+    folder = str(early[0].folder)
+    for rule, noted in ((FAR, False), ("flip_rate > 30%", True)):
+        assert cli.main(["gate", folder, "--fail-on", rule]) == cli.PASS
+        assert (f"note: {STOPPED}" in capsys.readouterr().out) is noted
+
+
+def test_the_order_is_drawn_from_the_seed(early, card, many, tmp_path):
+    def order(result):
         return [row["sample"] for row in result.records().to_pylist()]
 
-    first = order("one", 0)
-    assert first == order("two", 0) != order("three", 1)
+    first = order(early[0])
+    assert first == order(run(card, many, tmp_path / "two", FAR, seed=0))
+    assert first != order(run(card, many, tmp_path / "three", FAR, seed=1))
     assert first != sorted(first)
 
 
-def test_a_run_that_is_resumed_ends_alike(card, many, tmp_path):
-    whole = run(card, many, tmp_path / "whole", "flip_rate > 40%")
-    half = tmp_path / "half"
+class Late(Progress):
+    """Is interrupted when the last sample that decides is kept, and before the summary."""
 
-    class Stop(Exception):
-        pass
+    def say(self, text):
+        if text == "figures and pictures":
+            raise KeyboardInterrupt
 
-    class Once(simulator.experiments.session.Progress):
-        def advance(self, done, total):
-            if done == 7:
-                raise Stop
 
-    with pytest.raises(Stop):
-        run(card, many, half, "flip_rate > 40%", progress=Once())
-    resumed = run(card, many, half, "flip_rate > 40%", resume=True)
-    assert resumed.summary.decided == whole.summary.decided
+class Count(Progress):
+    most = 0
+
+    def advance(self, done, total):
+        self.most = max(self.most, done)
+
+
+@pytest.mark.parametrize("stops", [StopsAt(7), Late()], ids=["early", "after the decision"])
+def test_a_run_that_is_resumed_ends_alike_and_runs_no_more(early, card, many, tmp_path, stops):
+    whole, count = early[0], Count()
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "half", FAR, progress=stops)
+    resumed = run(card, many, tmp_path / "half", FAR, resume=True, progress=count)
+    assert resumed.summary.decided == whole.summary.decided and count.most <= LEAST
     columns = [name for name in whole.records().column_names if name != "ns"]
     assert resumed.records().select(columns).equals(whole.records().select(columns))
 
@@ -127,16 +172,6 @@ def test_one_rule_that_fails_ends_it_and_all_must_pass():
         kept.add(right, right)
     found = kept.decided(500)
     assert found.decided and found.samples < 200 and found.of == 500
-
-
-def test_the_command_line_says_when(card, many, tmp_path, capsys):
-    code = cli.main(
-        ["--train", PAIR[0], "--deploy", PAIR[1], "--model", str(card), "--data", str(many),
-         "--quick", "--fail-on", "flip_rate > 40%", "--until-decided", "--out", str(tmp_path / "o")]
-    )  # fmt: skip
-    assert code == 0
-    assert "Decided after 30 of 42 images" in " ".join(capsys.readouterr().out.split())
-    assert json.loads((tmp_path / "o" / "summary.json").read_text())["decided"]["samples"] == 30
 
 
 def test_two_rules_need_twice_the_capital():
@@ -180,49 +215,6 @@ def test_a_delta_of_images_without_labels_is_not_decided(card, many, tmp_path):
     assert result.summary.gate.rules[0].undecided and not result.passed
 
 
-def test_a_resume_after_the_decision_runs_nothing_more(card, many, tmp_path):
-    """The run ends when the last sample that decides is kept, and before its summary."""
-    whole = run(card, many, tmp_path / "whole", "flip_rate > 40%")
-    late = tmp_path / "late"
-
-    class Late(simulator.experiments.session.Progress):
-        def say(self, text):
-            if text == "figures and pictures":
-                raise KeyboardInterrupt
-
-    class Count(simulator.experiments.session.Progress):
-        most = 0
-
-        def advance(self, done, total):
-            self.most = max(self.most, done)
-
-    with pytest.raises(KeyboardInterrupt):
-        run(card, many, late, "flip_rate > 40%", progress=Late())
-    count = Count()
-    resumed = run(card, many, late, "flip_rate > 40%", resume=True, progress=count)
-    assert resumed.summary.decided == whole.summary.decided and count.most <= LEAST
-    columns = [name for name in whole.records().column_names if name != "ns"]
-    assert resumed.records().select(columns).equals(whole.records().select(columns))
-
-
-def test_a_gate_later_keeps_what_the_run_decided(card, many, tmp_path, capsys):
-    """Of all samples it is undecided, though 0 % is below 1 %; another rule gets the note."""
-    folder = str(run(card, many, tmp_path / "run", "flip_rate > 1%").folder)
-    capsys.readouterr()
-    assert cli.main(["gate", folder, "--fail-on", "flip_rate>1%"]) == cli.GATE_FAILED
-    out = " ".join(capsys.readouterr().out.split())
-    assert "gate undecided flip_rate > 1%: 42 samples leave it between" in out
-    rest = ["--undecided", "pass"]
-    assert cli.main(["gate", folder, "--fail-on", "flip_rate > 1%", *rest]) == cli.PASS
-
-    early = str(run(card, many, tmp_path / "early", "flip_rate > 40%").folder)
-    capsys.readouterr()
-    assert cli.main(["gate", early, "--fail-on", "flip_rate > 40%"]) == cli.PASS
-    assert STOPPED not in capsys.readouterr().out
-    assert cli.main(["gate", early, "--fail-on", "flip_rate > 30%"]) == cli.PASS
-    assert f"note: {STOPPED}" in capsys.readouterr().out
-
-
 def test_figures_are_those_at_the_decision_and_no_end_contradicts_it():
     """Every tenth answer changes and is lost; rules far from that are decided first."""
     task = TASKS["classification"](None, Network())
@@ -257,18 +249,3 @@ def test_figures_are_those_at_the_decision_and_no_end_contradicts_it():
         path = "flips.rate" if "flip" in one.rule else "delta.top1.value"
         assert ends[path][0] >= one.ci95[0] and ends[path][1] <= one.ci95[1]
     assert "delta.top5.value" not in ends
-
-
-def test_a_run_prints_the_bound_at_the_decision(card, many, tmp_path, capsys):
-    inputs = ["--model", card, "--data", many, "--out", tmp_path / "run", "--quick"]
-    words = ["--train", PAIR[0], "--deploy", PAIR[1], *inputs, "--until-decided"]
-    words += ["--fail-on", "flip_rate > 40%"]
-    assert cli.main(list(map(str, words))) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    found = json.loads((tmp_path / "run" / "summary.json").read_text())
-
-    low, high = found["flips"]["ci95"]
-    assert (low, high) == tuple(Evidence(Range(0.0, 1.0), [0.0] * LEAST).interval(0.1))
-    assert high < 0.4 and found["gate"]["rules"][0]["ci95"] == [low, high]
-    assert f"0.00% (0.00% to {high:.2%} at any time, each end with 95 %)" in out
-    assert "95 % interval" not in out.partition("Worst")[0].partition("top-5")[0]

@@ -6,13 +6,11 @@ that 8 bits cannot carry have no figures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.analysis.robustness import impact, worst_case
@@ -23,15 +21,19 @@ from simulator.conditions.attacks.unattacked import Unattacked
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.pipeline.inference import Answered
+from simulator.results.robustness import Attacks, Figure
 from simulator.robustness.document import Series, attacks
 from simulator.robustness.figures import figured
+from simulator.robustness.nc import blanked
+from simulator.robustness.records import ArmRecords, RunArm
 from simulator.statistics.bootstrap import RATE, Bounds, Floats, Ratio, Resamples
 from simulator.tasks.task import Task
 
 CLEAN, EXACT, ROUNDED = "attacked model", "attacked model in float", "attacked model in 8 bits"
 """Names of arms that are no stacks; those of stacks have no spaces."""
 _FIELDS = {CLEAN: "clean", EXACT: "exact", ROUNDED: "rounded"}
-Right = Mapping[tuple[str, str], NDArray[np.float64]]
+Points = NDArray[np.float64]
+Right = Mapping[RunArm, Points]
 """Whether each sample is answered correctly, (n,) of 0 and 1, by stack and condition."""
 
 
@@ -90,82 +92,68 @@ def baseline(level: Under) -> Under:
     return Under(Unattacked.of(level.condition))
 
 
-def right(records: pa.Table, arms: Sequence[tuple[str, str]]) -> Right:
-    """Return what is answered correctly by each arm, of the samples that were not skipped.
-
-    Args:
-        records: a row for each sample and arm, the arms of each sample in their order.
-        arms: the stack and the condition of each.
-    """
-    kept = records.filter(pc.is_null(records["skipped"]))
-    correct = np.array(kept["correct"].to_pylist(), np.float64).reshape(-1, len(arms))
-    return dict(zip(arms, correct.T, strict=True))
-
-
 def figures(
-    found: Right, series: Sequence[Series], stacks: Sequence[str], seed: int, resamples: int
-) -> dict[str, Any] | None:
+    records: ArmRecords, series: Sequence[Series], stacks: Sequence[str], nc: Collection[str]
+) -> Attacks | None:
     """Return the ``attacks`` of the summary; None in a suite without a category of attacks.
 
     Args:
-        found: what is answered correctly.
+        records: of the run.
         series: the conditions.
         stacks: their names.
-        seed: of the resamples.
-        resamples: how many.
+        nc: those that did not converge; they have no figures.
     """
     groups = attacks(series)
     if not groups:
         return None
+    correct = records.by_sample(np.array(records.table["correct"].to_pylist(), np.float64))
+    found = dict(zip(records.arms, correct.T, strict=True))
     rows = [row for group in groups.values() for row in group]
     conditions = [level.condition for row in rows for level in row.levels]
-    erased = [one.text for one in conditions if one.erased]
     models = [one.bound_to.target for one in conditions if isinstance(one, Attack) and one.bound_to]
-    samples = len(next(iter(found.values())))
-    draws = Resamples(samples, seed, resamples)
-    return {
+    shown = {side: _stack(found, groups, side, records.draws) for side in stacks}
+    return Attacks.model_validate({
         "gradient": "; ".join(dict.fromkeys(model.words() for model in models)),
-        "stacks": {side: _stack(found, groups, side, draws) for side in stacks},
+        "stacks": blanked(shown, nc),
         "model": {row.name: _model(found, row) for row in rows},
-        "not_carried": list(dict.fromkeys(erased)),
-    }
+        "not_carried": list(dict.fromkeys(one.text for one in conditions if one.erased)),
+    })  # fmt: skip
 
 
 def _stack(
     found: Right, groups: Mapping[str, Sequence[Series]], side: str, draws: Resamples
 ) -> dict[str, Any]:
     every = np.ones(draws.images)
-    ar, right_before, aai, unattacked = {}, {}, {}, {}
+
+    def share(right: Points | None, of: Points = every) -> Floats | None:
+        return None if right is None else draws.of(Ratio(right * of, of))
+
+    found_of: dict[str, dict[str, Any]] = {
+        kind: {} for kind in ("unattacked", "AR", "AR_clean_correct", "AAI", "WCAR")
+    }
     for row in (row for group in groups.values() for row in group):
         clean = found[side, baseline(row.levels[0]).condition.text]
         base = draws.of(Ratio(clean, every))
         under = [_reached(found, side, level) for level in row.levels]
-        over = [None if one is None else draws.of(Ratio(one, every)) for one in under]
-        both = [None if one is None else draws.of(Ratio(one * clean, clean)) for one in under]
-        ar[row.name], right_before[row.name] = _numbered(over, draws), _numbered(both, draws)
+        over = [share(one) for one in under]
         lost = [None if one is None else impact(base, one) for one in over]
-        aai[row.name] = _numbered(lost, draws, None)
-        unattacked[row.name] = figured(base, draws.number, RATE)
-    wcar = {}
+        found_of["unattacked"][row.name] = figured(base, draws.number, RATE)
+        found_of["AR"][row.name] = _numbered(over, draws)
+        found_of["AR_clean_correct"][row.name] = _numbered([share(u, clean) for u in under], draws)
+        found_of["AAI"][row.name] = _numbered(lost, draws, None)
     for name, group in groups.items():
-        worst = [
-            _worst(found, side, levels)
-            for levels in zip(*(row.levels for row in group), strict=True)
-        ]
-        shares = [None if one is None else draws.of(Ratio(one, every)) for one in worst]
-        wcar[name] = _numbered(shares, draws)
-    return {
-        "unattacked": unattacked, "AR": ar, "AR_clean_correct": right_before, "AAI": aai,
-        "WCAR": wcar,
-    }  # fmt: skip
+        budgets = zip(*(row.levels for row in group), strict=True)
+        worst = [share(_worst(found, side, levels)) for levels in budgets]
+        found_of["WCAR"][name] = _numbered(worst, draws)
+    return found_of
 
 
-def _reached(found: Right, side: str, level: Under) -> NDArray[np.float64] | None:
+def _reached(found: Right, side: str, level: Under) -> Points | None:
     """(n,), whether each sample is answered correctly; None where nothing reached the stack."""
     return None if level.condition.erased else found[side, level.condition.text]
 
 
-def _worst(found: Right, side: str, levels: Sequence[Under]) -> NDArray[np.float64] | None:
+def _worst(found: Right, side: str, levels: Sequence[Under]) -> Points | None:
     """(n,), under the worst of the attacks of one budget and without; None without any."""
     under = [one for level in levels if (one := _reached(found, side, level)) is not None]
     clean = [found[side, baseline(level).condition.text] for level in levels]
@@ -182,7 +170,7 @@ def _model(found: Right, row: Series) -> dict[str, list[float]]:
 
 def _numbered(
     budgets: Sequence[Floats | None], draws: Resamples, bounds: Bounds | None = RATE
-) -> dict[str, Any]:
+) -> dict[str, Figure | None]:
     return {
         str(number): None if one is None else figured(one, draws.number, bounds)
         for number, one in enumerate(budgets, 1)

@@ -8,11 +8,13 @@ from typing import Any
 from simulator.experiments.session import NC, Session
 from simulator.profile.profile import Profile
 from simulator.report.words import share, title
-from simulator.robustness.figures import CLEAN, Metrics
+from simulator.results.robustness import Figure
+from simulator.robustness.records import CLEAN, RunArm
+from simulator.statistics.bootstrap import Floats
 
 
 def not_converged(
-    session: Session, metrics: Metrics, stacks: Mapping[str, Profile]
+    session: Session, metrics: Mapping[RunArm, Floats], stacks: Mapping[str, Profile]
 ) -> dict[str, str]:
     """Return the stacks that did not converge, and why it is said.
 
@@ -48,10 +50,10 @@ def simulates(profile: Profile) -> bool:
 
 def without_figures(part: Any) -> Any:
     """Return a part of a summary with None in the place of every figure."""
+    if isinstance(part, Figure):
+        return None
     if not isinstance(part, Mapping):
         return part
-    if "ci95" in part:
-        return None
     return {name: without_figures(one) for name, one in part.items()}
 
 

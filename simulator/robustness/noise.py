@@ -16,8 +16,9 @@ from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite
-from simulator.robustness.figures import CLEAN, Measured, figured
+from simulator.robustness.figures import Measured, figured
 from simulator.robustness.nc import blanked
+from simulator.robustness.records import CLEAN
 from simulator.statistics.bootstrap import RATE
 
 Key = tuple[str, str]

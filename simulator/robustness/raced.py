@@ -20,7 +20,8 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import Stack
 from simulator.results.suites import OptionFigures
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import CLEAN, Measured
+from simulator.robustness.figures import Measured
+from simulator.robustness.records import CLEAN
 from simulator.statistics.bootstrap import Floats, Resamples
 
 WITHOUT = "clean"

@@ -6,26 +6,22 @@ them, so that every ratio and difference is paired.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
-from simulator.analysis import robustness as analysis
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.results.read import read_run
-from simulator.results.robustness import RobustnessSummary
+from simulator.results.robustness import AgainstModel, RobustnessSummary
 from simulator.robustness import sequences
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import CLEAN, Measured, compared, measured, went_through
+from simulator.robustness.figures import Measured, compared, interactions, measured
+from simulator.robustness.records import CLEAN, ArmRecords, RunArm
 from simulator.robustness.sequences import Moved
 from simulator.statistics.bootstrap import INTERACTION
-from simulator.tasks.task import Task
-
-Arms = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,84 +49,69 @@ class Reference:
         """What ratios are relative to."""
         return f"{self.name} on {self.stack}"
 
-    def table(self, suite: ConditionSuite, stacks: Sequence[str]) -> dict[str, Any]:
-        """Return the fields of :class:`simulator.results.robustness.AgainstModel`.
+    def table(self, suite: ConditionSuite, stacks: Sequence[str]) -> AgainstModel:
+        """Return how much more conditions cost a model than this one.
 
         Args:
             suite: the conditions.
             stacks: those that are compared, each with the same stack of the reference.
         """
         base, own = self.base.metrics, self.own.metrics
-        both = [side for side in stacks if (side, CLEAN) in base]
-        effects = {}
-        for side in both:
-            effects[side] = {"clean": own[side, CLEAN] - base[side, CLEAN]} | {
-                one.name: analysis.interaction(
-                    base[side, CLEAN],
-                    analysis.natural_robustness(one.over(base, side)),
-                    own[side, CLEAN],
-                    analysis.natural_robustness(one.over(own, side)),
-                )
-                for one in suite.series
+        effects = {
+            side: {
+                "clean": own[side, CLEAN] - base[side, CLEAN],
+                **interactions(suite, base, side, own, side),
             }
+            for side in stacks
+            if (side, CLEAN) in base
+        }
         without = ["clean", *suite.spec.left_out_of_means]
         found = compared(effects, without, self.own.resamples, INTERACTION)
-        return {"model": self.name, "samples": self.own.samples, **found}
+        return AgainstModel(model=self.name, samples=self.own.samples, **found)
 
 
 def reference(
     folder: Path,
-    records: pa.Table,
-    arms: Arms,
+    records: ArmRecords,
     suite: ConditionSuite,
     stacks: Sequence[str],
-    items_under: Callable[[str], Sequence[Item]],
-    task: Task,
-    seed: int,
     found: Measured,
 ) -> Reference:
     """Return the reference model beside a model of which this run is.
 
     Args:
         folder: a finished robustness run of the reference model.
-        records: of this run, a row for each sample and arm.
-        arms: of this run.
+        records: of this run.
         suite: the conditions.
         stacks: of this run.
-        items_under: this run's samples under a condition.
-        task: of both.
-        seed: of the resamples.
         found: what this run's records say.
 
     Raises:
         UserError: the run is of another task, of other conditions or of other samples.
     """
     _, summary, kept = read_run(folder)
-    if not isinstance(summary, RobustnessSummary) or summary.task != task.name:
-        raise UserError(f"{folder}: not a robustness run for {task.name}; choose another")
+    if not isinstance(summary, RobustnessSummary) or summary.task != records.task.name:
+        raise UserError(f"{folder}: not a robustness run for {records.task.name}; choose another")
     first = next(iter(summary.stacks))
     if first in summary.nc:
         raise UserError(f"{folder}: {first} did not converge (NC): {summary.nc[first]}")
     known = [side for side in stacks if side in summary.stacks and side not in summary.nc]
     sides = [first, *(side for side in known if side != first)]
     texts = [CLEAN, *(under.condition.text for under in suite.conditions())]
-    base_arms = [(side, text) for text in texts for side in sides]
-    items = items_under(CLEAN)
-    aligned = _aligned(kept, base_arms, items, folder)
-    mine = set(went_through(records, len(arms)))
-    common = [at for at in went_through(aligned, len(base_arms)) if at in mine]
+    arms = [(side, text) for text in texts for side in sides]
+    aligned = _aligned(kept, arms, records.items_under(CLEAN), folder)
+    theirs, mine = replace(records, table=aligned, arms=arms), set(records.ran)
+    common = [at for at in theirs.ran if at in mine]
     if not common:
         raise UserError(f"{folder}: no sample went through both models; nothing can be compared")
-    without = suite.only_frames()
-    base = measured(aligned, base_arms, sides, items_under, task, seed, without, only=common)
-    own, at = found, None
+    theirs, own = theirs.of(common), found
     if len(common) < len(mine):
-        at = common
-        own = measured(records, arms, stacks, items_under, task, seed, without, only=common)
-    moved, own_moved = None, None
+        records = records.of(common)
+        own = measured(records, stacks, suite.only_frames())
+    base, moved, own_moved = measured(theirs, sides, suite.only_frames()), None, None
     if suite.sequences:
-        moved = sequences.measured(aligned, base_arms, [first], suite, task, seed, common)[first]
-        own_moved = sequences.measured(records, arms, stacks, suite, task, seed, at)
+        moved = sequences.measured(theirs, [first], suite)[first]
+        own_moved = sequences.measured(records, stacks, suite)
     return Reference(summary.model, first, base, own, moved, own_moved)
 
 
@@ -161,7 +142,9 @@ def ordered(
     return [asked, *others], None
 
 
-def _aligned(kept: pa.Table, arms: Arms, items: Sequence[Item], folder: Path) -> pa.Table:
+def _aligned(
+    kept: pa.Table, arms: Sequence[RunArm], items: Sequence[Item], folder: Path
+) -> pa.Table:
     """Return a run's rows in the order of these samples and arms."""
     names = kept.select(["sample", "side", "condition"]).to_pydict()
     keys = zip(names["sample"], names["side"], names["condition"], strict=True)

@@ -37,18 +37,19 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
-from simulator.results.robustness import Attacks, RobustnessSummary
+from simulator.results.robustness import RobustnessSummary
 from simulator.results.store import RunWriter
 from simulator.robustness import attacked, raced, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.experiment import RobustnessOptions
 from simulator.robustness.figures import Measured, measured, table
 from simulator.robustness.method import method_of
-from simulator.robustness.nc import blanked, not_converged
+from simulator.robustness.nc import not_converged
 from simulator.robustness.noise import Options as NoiseOptions
 from simulator.robustness.noise import SystemNoise
 from simulator.robustness.noise import figures as noise_figures
 from simulator.robustness.pictures import Grid, grid
+from simulator.robustness.records import ArmRecords
 from simulator.robustness.reference import ordered
 from simulator.robustness.reference import reference as held_against
 from simulator.tasks.score import Score
@@ -187,8 +188,7 @@ class _Robustness:
             ran = run_race(session, run, lanes, asked)
             session.show.say("computing the figures")
             found = raced.measured(session, ran, lanes, sides)
-            profiles = {side: profile for side, (profile, _) in self.sides.items()}
-            nc = not_converged(session, found.metrics, profiles)
+            nc = self._not_converged(found)
             figures = table(found, self.suite, sides, nc=sides) | {"nc": nc}
             figures["cells"] = raced.figures(session, ran, against, list(nc))
             figures |= ended(
@@ -213,18 +213,6 @@ class _Robustness:
         if under is None or under.warp is None or not session.card.task.in_pixels:
             return session.dataset.items
         return session.moved(under.warp)
-
-    def _attacks(
-        self, records: pa.Table, arms: Sequence[tuple[str, str]], nc: Mapping[str, str]
-    ) -> Attacks | None:
-        if not attacks(self.suite.series):
-            return None
-        found, resamples = attacked.right(records, arms), self.session.card.task.resamples
-        figures = attacked.figures(
-            found, self.suite.series, list(self.sides), self.session.seed, resamples
-        )
-        assert figures is not None
-        return Attacks.model_validate(figures | {"stacks": blanked(figures["stacks"], nc)})
 
     def _plan(
         self, stacks: Sequence[Stack], options: Mapping[str, NoiseOptions], pictures: Grid | None
@@ -299,30 +287,27 @@ class _Robustness:
     ) -> tuple[Measured, dict[str, Any]]:
         """Return what the records say, and the figures of the summary."""
         arms = [(arm.stack, arm.condition) for arm in whole.arms]
-        task, seed = self.session.card.task, self.session.seed
-        sides = list(self.sides)
-        found = measured(
-            records, arms, sides, self._items, task, seed, self.suite.only_frames(), self._doubt
-        )
-        profiles = {side: profile for side, (profile, _) in self.sides.items()}
-        nc = not_converged(self.session, found.metrics, profiles)
+        session, suite, sides = self.session, self.suite, list(self.sides)
+        own = ArmRecords(records, arms, self._items, session.card.task, session.seed)
+        found = measured(own, sides, suite.only_frames(), self._doubt)
+        nc = self._not_converged(found)
         against = None
         if self.base is not None:
-            against = held_against(
-                self.base, records, arms, self.suite, sides, self._items, task, seed, found
-            )
-        figures = table(found, self.suite, sides, nc, against) | {"nc": nc}
+            against = held_against(self.base, own, suite, sides, found)
+        figures = table(found, suite, sides, nc, against) | {"nc": nc}
         if against is not None:
-            own = [side for side in sides if side not in nc]
-            figures["against"] = against.table(self.suite, own)
-        if self.suite.sequences:
-            moved = sequences.measured(records, arms, sides, self.suite, task, seed)
-            shown = sequences.table(moved, self.suite, found.resamples, nc, against)
-            figures["sequences"] = shown
+            figures["against"] = against.table(suite, [side for side in sides if side not in nc])
+        if suite.sequences:
+            moved = sequences.measured(own, sides, suite)
+            figures["sequences"] = sequences.table(moved, suite, found.resamples, nc, against)
         if self.noise is not None:
             figures["system_noise"] = noise_figures(self.noise.suite, options, found, nc)
-        figures["attacks"] = self._attacks(records, arms, nc)
+        figures["attacks"] = attacked.figures(own, suite.series, sides, nc)
         return found, figures
+
+    def _not_converged(self, found: Measured) -> dict[str, str]:
+        profiles = {side: profile for side, (profile, _) in self.sides.items()}
+        return not_converged(self.session, found.metrics, profiles)
 
     def _doubt(self, score: Score) -> None:
         self.session.notes += doubt(self.session, score)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from simulator.analysis import robustness as analysis
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import compared, converged, figured, went_through
+from simulator.robustness.figures import compared, converged, figured_each
 from simulator.robustness.nc import blanked
-from simulator.statistics.bootstrap import DIFFERENCE, RATE, Floats, Resamples
-from simulator.tasks.task import Task
+from simulator.robustness.records import ArmRecords
+from simulator.statistics.bootstrap import DIFFERENCE, RATE, Floats
 
 if TYPE_CHECKING:
     from simulator.robustness.reference import Reference
@@ -44,48 +44,30 @@ class Moved:
     ut5d: BySequence
 
 
-def measured(
-    records: pa.Table,
-    arms: Sequence[tuple[str, str]],
-    stacks: Sequence[str],
-    suite: ConditionSuite,
-    task: Task,
-    seed: int,
-    only: Sequence[int] | None = None,
-) -> dict[str, Moved]:
+def measured(records: ArmRecords, stacks: Sequence[str], suite: ConditionSuite) -> dict[str, Moved]:
     """Compare the answers to the frames of every sequence, for each stack.
 
     Args:
-        records: a row for each sample and arm, the arms of each sample in their order.
-        arms: the stack and the condition of each.
+        records: of the run.
         stacks: their names.
         suite: the sequences.
-        task: says how often is resampled.
-        seed: of the resamples.
-        only: the samples to be compared; None for all that went through.
     """
-    ran = only or went_through(records, len(arms))
-    answers = records[ANSWER].fill_null(-1).to_numpy().reshape(-1, len(arms))[ran]
-    lists = None
-    if BEST in records.column_names:
-        lists = _lists(records[BEST]).reshape(-1, len(arms), FIVE)[ran]
-    place = {arm: number for number, arm in enumerate(arms)}
-    draws = Resamples(len(ran), seed, task.resamples)
-    counted = list(draws)
+    answers, lists = records.by_sample(records.table[ANSWER].fill_null(-1).to_numpy()), None
+    if BEST in records.table.column_names:
+        lists = records.by_sample(_lists(records.table[BEST]))
+    place = {arm: number for number, arm in enumerate(records.arms)}
+    counted = list(records.draws)
     found = {}
     for side in stacks:
         flips, distances = {}, {}
         for one in suite.sequences:
             at = [place[side, frame.condition.text] for frame in one.frames]
             how = one.spec.noise, one.spec.difficulty
-            own = analysis.flip_probability(answers[:, at], *how)
-            far = np.full(len(ran), np.nan)
+            flips[one.name] = _resampled(analysis.flip_probability(answers[:, at], *how), counted)
+            far = np.full(len(answers), np.nan)
             if lists is not None:
                 far = analysis.top5_distance(lists[:, at], *how)
-            flips[one.name], distances[one.name] = (
-                _resampled(own, counted),
-                _resampled(far, counted),
-            )
+            distances[one.name] = _resampled(far, counted)
         found[side] = Moved(flips, distances)
     return found
 
@@ -141,14 +123,11 @@ def table(
             "uT5D": one.ut5d,
             "T5D": _relative(paired[side].ut5d, base.ut5d),
         }
-        means = {
-            f"m{kind}": figured(analysis.mean_over(by, without), number, _BOUNDS.get(kind))
-            for kind, by in kinds.items()
-        }
-        stacks[side] = means | {
-            kind: {name: figured(one, number, _BOUNDS.get(kind)) for name, one in by.items()}
-            for kind, by in kinds.items()
-        }
+        stacks[side] = {}
+        for kind, by in kinds.items():
+            stacks[side][kind], stacks[side][f"m{kind}"] = figured_each(
+                by, analysis.mean_over(by, without), number, _BOUNDS.get(kind)
+            )
     more = {side: {name: found[side].fp[name] - found[first].fp[name] for name in base.fp}
             for side in others}  # fmt: skip
     return {

@@ -14,7 +14,7 @@ from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.common import TRAIN
 from simulator.experiments.failures import tried_in
 from simulator.experiments.session import Session
-from simulator.report.reading import Run, read
+from simulator.report.reading import read
 from simulator.results.manifest import RunManifest
 from simulator.results.suites import SweepSummary
 from simulator.statistics.bootstrap import Figure, Floats, Ratio, Resamples
@@ -107,14 +107,12 @@ def opened(folder: Path) -> Sweep:
             f"{folder}: {len(changed)} samples are gone or have other labels since the run, the "
             f"first is {changed[0]}"
         )
-    records = {side: _records(run, side) for side in manifest.stacks}
+    records = {
+        side: {row["sample"]: row for row in run.side(side).to_pylist()} for side in manifest.stacks
+    }
     tried = tried_in(run.records, manifest.stacks) if run.records is not None else []
     lost = {one.sample: one.failed for one in tried if one.failed}
     return Sweep(folder, manifest, summary, task, truths, records, lost)
-
-
-def _records(run: Run, side: str) -> dict[str, Record]:
-    return {row["sample"]: row for row in run.side(side).to_pylist()}
 
 
 def shared_samples(sweeps: Sequence[Sweep]) -> list[str]:

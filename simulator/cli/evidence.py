@@ -152,28 +152,10 @@ def _page(bundle: Bundle, rows: list[Row]) -> None:
         refused = f"; {len(row.recorded.refused)} refused" if row.recorded.refused else ""
         shown.add_row(
             f"[bold]{escape(row.recorded.stage)}{what}[/] {escape(_printable(options))}{refused}",
-            _figures(row.same, named=False),
-            _figures(row.nearest),
+            str(row.same or "does not run here"),
+            f"{escape(row.nearest.name)}: {row.nearest}" if row.nearest else "none",
         )
     common.console().print(shown, highlight=False)
-
-
-def _figures(match: Match | None, named: bool = True) -> str:
-    from rich.markup import escape
-
-    if match is None:
-        return "does not run here" if not named else "none"
-    name = f"{escape(match.name)}: " if named else ""
-    if not match.compared:
-        return f"{name}nothing to compare"
-    parts = [f"{match.equal} of {match.compared} bit-equal"]
-    if match.equal < match.compared:
-        parts.append(f"mean {match.mean:.3g}, largest {match.largest:.3g}")
-    if match.unlike:
-        parts.append(f"{match.unlike} of another shape or refused")
-    if match.unknown:
-        parts.append(f"{match.unknown} inputs unknown here")
-    return name + ", ".join(parts)
 
 
 def _against(bundle: Bundle, profile: Profile, sections: list[Section]) -> None:
@@ -187,7 +169,7 @@ def _against(bundle: Bundle, profile: Profile, sections: list[Section]) -> None:
         claim = axes.claims(profile).get(one.name)
         kind = str(claim.kind) if claim else "not claimed"
         lines = [
-            f"{stage}: {_figures(match)}; recorded "
+            f"{stage}: {escape(match.name)}: {match}; recorded "
             + escape(_printable(" ".join(f"{k}={v}" for k, v in recorded.options.items())))
             for stage, (recorded, match) in one.stages.items()
         ]

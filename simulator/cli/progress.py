@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,6 +17,7 @@ from rich.progress import (
 
 from simulator.cli import collector
 from simulator.cli.screen import Screen
+from simulator.closing import Closing
 from simulator.command import options as command
 from simulator.pipeline.plan import Plan
 
@@ -24,7 +25,7 @@ REFRESH = 0.1
 """Seconds between two updates."""
 
 
-class Bar(command.Progress):
+class Bar(command.Progress, Closing):
     """Shows what is done, the rate and the time left; nothing where there is no terminal.
 
     It only goes forward: passes that follow one another share one bar. It is redrawn only when it
@@ -95,19 +96,11 @@ class Bar(command.Progress):
             self._bar.refresh()
             self._shown = now
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Remove the bar before something else is printed."""
         self._bar.stop()
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         collector.begin()
         self._bar.start()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()

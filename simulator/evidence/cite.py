@@ -60,10 +60,7 @@ def _shown(place: Path, profile: Profile, choices: Choices, section: str) -> tup
 def described(section: compare.Section) -> str:
     """Return a section's figures in words."""
     parts = [
-        " ".join(filter(None, (stage, compare.where(recorded))))
-        + f": {match.equal} of {match.compared} inputs bit-equal"
-        + ("" if match.exact else f", mean {match.mean:.3g}, largest {match.largest:.3g}")
-        + (f", {match.unknown} inputs unknown here" if match.unknown else "")
+        f"{' '.join(filter(None, (stage, compare.where(recorded))))}: {match}"
         for stage, (recorded, match) in section.stages.items()
     ]
     parts += [f"{stage}: not recorded" for stage in section.missing]

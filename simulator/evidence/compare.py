@@ -72,6 +72,19 @@ class Match:
         """Whether there is something to compare, and all of it is equal."""
         return 0 < self.compared == self.equal
 
+    def __str__(self) -> str:
+        """Return the figures in words."""
+        if not self.compared:
+            return "nothing to compare"
+        parts = [f"{self.equal} of {self.compared} inputs bit-equal"]
+        if not self.exact:
+            parts.append(f"mean {self.mean:.3g}, largest {self.largest:.3g}")
+        if self.unlike:
+            parts.append(f"{self.unlike} of another shape or refused")
+        if self.unknown:
+            parts.append(f"{self.unknown} inputs unknown here")
+        return ", ".join(parts)
+
     @property
     def order(self) -> tuple[float, ...]:
         """The smaller, the nearer."""

@@ -78,7 +78,7 @@ def attempts(subject: Subject, what: str) -> list[Attempt]:
         return list(_inferred(subject))
     tasks = list(_tasks(subject, what))
     try:
-        with _opened(subject) as made:
+        with work(subject).open() as made:
             return [
                 Attempt(name, digest(values), _outcome(partial(do, made)))
                 for name, values, do in tasks
@@ -90,10 +90,6 @@ def attempts(subject: Subject, what: str) -> list[Attempt]:
 
 
 Task = tuple[str, tuple[Array, ...], Callable[[Any], tuple[Array, ...]]]
-
-
-def _opened(subject: Subject) -> Any:
-    return work(subject).open()
 
 
 def _tasks(subject: Subject, what: str) -> Iterator[Task]:

@@ -240,7 +240,8 @@ class Tuning(ABC):
             order = learn[generator("order", seed, number).permutation(len(learn))]
             loss = tuner.epoch(number, inputs, targets, order)
             accuracy = self._measured(tuner, examples, held_out, placements)
-            log.append({"epoch": number + 1, "loss": _finite(loss), "accuracy": accuracy})
+            told = loss if math.isfinite(loss) else None
+            log.append({"epoch": number + 1, "loss": told, "accuracy": accuracy})
             if replaced:
                 log[-1]["replaced"] = replaced
                 show.note(f"{replaced} images: not by the stack that was drawn, which cannot")
@@ -345,7 +346,3 @@ def _accuracy(outputs: Array, labels: Array) -> float:
     """The share of right answers; outputs that are not finite are wrong."""
     finite = np.isfinite(outputs).all(1)
     return float((finite & (np.nan_to_num(outputs).argmax(1) == labels)).mean())
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

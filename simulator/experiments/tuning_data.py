@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,24 +86,34 @@ def prepared(
         DataError: no sample could be read.
     """
     if not (folder / INPUTS).exists():
-        _prepare(folder, chain, modality, items, label, advance)
-    kept, labels = np.load(folder / LABELS)
+        draft = folder / f".{INPUTS}.part"
+        whole: Array | None = None
+        kept: list[tuple[int, int]] = []
+        for number, value, own in _preprocessed(chain, modality, items, label):
+            if whole is None:
+                shape = (len(items), *value.shape[1:])
+                whole = np.lib.format.open_memmap(draft, "w+", np.float32, shape)
+            if value.shape[1:] != whole.shape[1:]:
+                raise ModelError("fine-tuning takes networks whose input has one size")
+            whole[len(kept)] = value[0]
+            kept.append((number, own))
+            advance(number + 1, len(items))
+        if whole is None:
+            raise DataError("no sample could be preprocessed")
+        whole.flush()  # type: ignore[attr-defined]
+        np.save(folder / LABELS, np.array(kept, np.int64).T)
+        make_durable(folder / LABELS)
+        os.replace(draft, folder / INPUTS)
+        make_durable(folder)
+    numbers, labels = np.load(folder / LABELS)
     inputs = np.load(folder / INPUTS, mmap_mode="r")[: len(labels)]
-    return Examples(inputs, labels, tuple(items[index] for index in kept))
+    return Examples(inputs, labels, tuple(items[number] for number in numbers))
 
 
-def _prepare(
-    folder: Path,
-    chain: Chain,
-    modality: Modality,
-    items: Sequence[Item],
-    label: Label,
-    advance: Callable[[int, int], None],
-) -> None:
-    draft = folder / f".{INPUTS}.part"
-    whole: Array | None = None
-    labels: list[int] = []
-    kept: list[int] = []
+def _preprocessed(
+    chain: Chain, modality: Modality, items: Sequence[Item], label: Label
+) -> Iterator[tuple[int, Array, int]]:
+    """Yield the number of each sample that can be used, its input and its class."""
     with RuntimePool() as runtimes:
         executor = LocalExecutor(modality, runtimes, workers=1)
         opened = executor.open(plan({Arm("train"): chain}))
@@ -116,20 +126,4 @@ def _prepare(
                 continue
             if not isinstance(value, np.ndarray) or value.dtype != np.float32 or len(value) != 1:
                 raise ModelError("fine-tuning takes networks with one float32 input")
-            if whole is None:
-                shape = (len(items), *value.shape[1:])
-                whole = np.lib.format.open_memmap(draft, "w+", np.float32, shape)
-            if value.shape[1:] != whole.shape[1:]:
-                raise ModelError("fine-tuning takes networks whose input has one size")
-            whole[len(labels)] = value[0]
-            labels.append(own)
-            kept.append(number)
-            advance(number + 1, len(items))
-    if whole is None:
-        raise DataError("no sample could be preprocessed")
-    whole.flush()  # type: ignore[attr-defined]
-    with (folder / LABELS).open("wb") as file:
-        np.save(file, np.array([kept, labels], np.int64))
-    make_durable(folder / LABELS)
-    os.replace(draft, folder / INPUTS)
-    make_durable(folder)
+            yield number, value, own

@@ -85,14 +85,15 @@ class MixedPreprocessing:
         self.seed = seed
         if twice := [name for name in columns if name in (fixed or {})]:
             raise UserError(f"{twice[0]} is drawn and fixed at once; leave out one")
-        chosen = _Options(loaded, stack, card, fixed or {})
-        self.base = chosen.own
-        self.options = {name: chosen.of(name) for name in columns}
-        chains = dict(chosen.chains(self.options))
+        stacks = _Stacks(loaded, stack, card, fixed or {})
+        self.base, self.profile = stacks.own, stacks.profile()
+        self.options = {name: stacks.of(name) for name in columns}
+        drawn = dict(stacks.combined(self.options))
+        chains = {name: stacks.chain(profile) for name, profile in drawn.items()}
         _require(chains.values())
         self.names = tuple(chains)
-        self.profile = chosen.profile(())
-        self.moving = tuple(chosen.moving(self.options))
+        own = stacks.placing(self.profile)
+        self.moving = tuple(name for name, one in drawn.items() if stacks.placing(one) != own)
         self._plan = plan({}, asides=chains)
         self._opened: tuple[int, Opened] | None = None
 
@@ -148,8 +149,8 @@ class MixedPreprocessing:
         return held | {"_opened": None}
 
 
-class _Options:
-    """The columns of a suite, as chains from a file's bytes to the network's input."""
+class _Stacks:
+    """The training stack, with options of a suite's columns."""
 
     def __init__(
         self, suite: Suite | None, train: str, card: Card, fixed: Mapping[str, str]
@@ -158,7 +159,19 @@ class _Options:
         self._where = suite.path if suite else None
         self._train, self._card = train, card
         self._fixed = [line for pair in fixed.items() for line in self._changes(*pair)]
-        self.own = self._chain(())
+        self.own = self.chain(self.profile())
+
+    def profile(self, changes: Sequence[str] = ()) -> Profile:
+        """Return the training stack with changes."""
+        return load(self._train, [*self._fixed, *changes])
+
+    def chain(self, profile: Profile) -> Chain:
+        """Return the steps of a stack from a file's bytes to the network's input."""
+        return front_end(self._card, profile, choose(profile))
+
+    def placing(self, profile: Profile) -> Any:
+        """Return a JSON value of where a stack puts images in the network's input."""
+        return self._card.modality.placing(profile, self._card.spec).identity()
 
     def of(self, column: str) -> tuple[str, ...]:
         """Return the options of a column; the training stack's own is added where it is missing.
@@ -166,38 +179,21 @@ class _Options:
         Raises:
             UserError: there is no such column, or it changes nothing before the network.
         """
-        chains = {name: self._chain(self._changes(column, name)) for name in self._column(column)}
+        chains = {
+            name: self.chain(self.profile(self._changes(column, name)))
+            for name in self._column(column)
+        }
         if all(chain == self.own for chain in chains.values()):
             raise UserError(f"{self._where}: {column} changes no pixels, so it cannot be mixed")
         own = () if self.own in chains.values() else (TRAIN,)
         return (*own, *chains)
 
-    def chains(self, options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Chain]]:
+    def combined(self, options: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Profile]]:
         """Yield every combination by its name."""
-        for name, changes in self._combined(options):
-            yield name, self._chain(changes)
-
-    def profile(self, changes: Sequence[str]) -> Profile:
-        """Return the training stack with changes."""
-        return load(self._train, [*self._fixed, *changes])
-
-    def moving(self, options: Mapping[str, Sequence[str]]) -> Iterator[str]:
-        """Yield the combinations that put images elsewhere in the network's input."""
-        own = self._placing(())
-        for name, changes in self._combined(options):
-            if self._placing(changes) != own:
-                yield name
-
-    def _placing(self, changes: Sequence[str]) -> Any:
-        return self._card.modality.placing(self.profile(changes), self._card.spec).identity()
-
-    def _combined(
-        self, options: Mapping[str, Sequence[str]]
-    ) -> Iterator[tuple[str, Sequence[str]]]:
         for names in itertools.product(*options.values()):
             pairs = zip(options, names, strict=True)
             changes = [line for column, name in pairs for line in self._changes(column, name)]
-            yield "/".join(names) or TRAIN, changes
+            yield "/".join(names) or TRAIN, self.profile(changes)
 
     def _column(self, name: str) -> Mapping[str, Any]:
         if name not in self._columns:
@@ -212,10 +208,6 @@ class _Options:
             raise UserError(f"{self._where}: {column}: {unknown('option', name, known)}")
         return overrides(known[name])
 
-    def _chain(self, changes: Sequence[str]) -> Chain:
-        profile = self.profile(changes)
-        return front_end(self._card, profile, choose(profile))
-
 
 def _require(chains: Any) -> None:
     """Make sure that every library can be opened.
@@ -224,9 +216,8 @@ def _require(chains: Any) -> None:
         MissingLibrary: with a line for each that cannot.
     """
     choices = [getattr(one, "choice", None) for chain in chains for one in chain.recipes]
-    backends = {one.backend.name: one.backend for one in choices if one is not None}
     problems = []
-    for backend in backends.values():
+    for backend in {one.backend.name: one.backend for one in choices if one is not None}.values():
         try:
             registry.require(backend)
         except MissingLibrary as error:

@@ -134,11 +134,9 @@ class _Search:
     def _kept(self, names: Names) -> Chosen:
         if not names:
             return self.base
-        keep = Keep(nodes=[*self.kept, *names], op_types=self.types, reason=self._reason(names))
+        reason = f"{len(names)} layers found by simulate sensitivity for {self.asked.goal}"
+        keep = Keep(nodes=[*self.kept, *names], op_types=self.types, reason=reason)
         return with_quantizer(self.base[0], keep=keep)
-
-    def _reason(self, names: Names) -> str:
-        return f"{len(names)} layers found by simulate sensitivity for {self.asked.goal}"
 
     def _order(self, layers: Sequence[str], rounded: Stack) -> tuple[list[str], dict[str, float]]:
         """The layers, those that add the most noise first."""

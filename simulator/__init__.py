@@ -10,6 +10,7 @@ Every experiment, of another package too, is a function with the options of the 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -52,7 +53,7 @@ def _is_module(name: str) -> bool:
     return name not in FOLDERS and find_spec(f"simulator.{name}") is not None
 
 
-_functions: dict[str, Any] = {}
+_functions: dict[str, Callable[..., Any]] = {}
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 CI = ("GITHUB_SHA", "CI_COMMIT_SHA")
 """Variables in which a CI service gives the commit."""
@@ -28,13 +28,16 @@ _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _REF = re.compile(r"refs/[\w./+@-]{1,250}")
 
 
-def commit() -> dict[str, Any] | None:
-    """Return the commit of the checkout around the working directory, else that of the CI job.
+class Commit(TypedDict):
+    """A commit; whether tracked files were changed, if known; ``checkout``, or a variable of CI."""
 
-    Returns:
-        ``sha``; ``dirty``, whether tracked files were changed (None: not known); ``source``,
-        ``checkout`` or the variable. None where there is neither.
-    """
+    sha: str
+    dirty: bool | None
+    source: str
+
+
+def commit() -> Commit | None:
+    """Return the commit of the checkout around the working directory, else that of the CI job."""
     try:
         return _commit(os.getcwd(), tuple(os.environ.get(name, "") for name in CI))
     except OSError:
@@ -42,7 +45,7 @@ def commit() -> dict[str, Any] | None:
 
 
 @cache
-def _commit(here: str, given: tuple[str, ...]) -> dict[str, Any] | None:
+def _commit(here: str, given: tuple[str, ...]) -> Commit | None:
     found = next(_checkouts(Path(here)), None)
     sha = _head(*found[1:]) if found else None
     if found and sha:

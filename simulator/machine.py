@@ -8,12 +8,30 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from simulator.contract.library import installed_version
 
 
-def describe(versions: Mapping[str, str | None]) -> dict[str, Any]:
+class Processor(TypedDict):
+    """A processor, as the system reports it."""
+
+    model: str
+    flags: list[str]
+
+
+class Machine(TypedDict):
+    """A machine and the versions of its software."""
+
+    platform: str
+    python: str
+    cpu: Processor
+    cores: int | None
+    usable_cores: list[int]
+    versions: dict[str, str | None]
+
+
+def describe(versions: Mapping[str, str | None]) -> Machine:
     """Return the machine and the versions of every library in use.
 
     Args:
@@ -31,8 +49,8 @@ def describe(versions: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 @cache
-def processor() -> dict[str, Any]:
-    """Return the processor's ``model`` and ``flags``, as the system reports them."""
+def processor() -> Processor:
+    """Return the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import Any, TypedDict
 
 from simulator import cli
 from simulator.cli import common
@@ -71,7 +71,7 @@ def _list(options: argparse.Namespace) -> int:
     table = common.table("backend", "library, where it runs, evidence, and what it offers")
     for row in rows:
         library = " ".join(filter(None, (row["library"] or "our own arithmetic", row["version"])))
-        where = escape(row["device"] or "") or f"[yellow]{escape(row['problem'])}[/]"
+        where = escape(row["device"] or "") or f"[yellow]{escape(row['problem'] or '')}[/]"
         head = "; ".join(filter(None, (escape(library), where, ", ".join(row["evidence"]))))
         offers = [escape(f"{stage}: {what}") for stage, what in row["offers"].items()]
         if row["batches"]:
@@ -168,15 +168,31 @@ def _batches(backend: Any) -> str | None:
     return f"{' and '.join(taken)}; {bits}"
 
 
-def _row(name: str) -> dict[str, Any]:
+class Row(TypedDict):
+    """What the table says of a backend."""
+
+    name: str
+    summary: str | None
+    library: str | None
+    version: str | None
+    offers: dict[str, str]
+    batches: str | None
+    device: str | None
+    problem: str | None
+    evidence: list[str]
+
+
+def _row(name: str) -> Row:
     from simulator import registry
     from simulator.errors import UserError
 
     try:
         backend = registry.backend(name)
     except UserError as error:
-        row: dict[str, Any] = dict.fromkeys(("summary", "library", "version", "device", "batches"))
-        return {**row, "name": name, "offers": {}, "evidence": [], "problem": str(error)}
+        return {
+            "name": name, "summary": None, "library": None, "version": None, "offers": {},
+            "batches": None, "device": None, "problem": str(error), "evidence": [],
+        }  # fmt: skip
     versions = registry.versions(backend)
     offers: dict[str, dict[str, list[str]]] = {}
     for offer in backend.offers:

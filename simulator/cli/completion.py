@@ -85,7 +85,7 @@ def _actions(
             yield path, action
 
 
-def _kinds() -> dict[str, Any]:
+def _kinds() -> dict[str, object]:
     from simulator import registry
     from simulator.profile import load
     from simulator.profile.suite import builtin_suites
@@ -99,7 +99,7 @@ def _kinds() -> dict[str, Any]:
     }
 
 
-def _kind(path: tuple[str, ...], action: argparse.Action, kinds: dict[str, Any]) -> Any:
+def _kind(path: tuple[str, ...], action: argparse.Action, kinds: dict[str, object]) -> object:
     """Return what completes the value of an option, by what its help calls it."""
     word = action.metavar if isinstance(action.metavar, str) else action.dest
     if path[:1] == ("backends",) and word == "NAME":
@@ -109,7 +109,7 @@ def _kind(path: tuple[str, ...], action: argparse.Action, kinds: dict[str, Any])
     return next((kinds[kind] for kind, words in KINDS.items() if word in words), None)
 
 
-def _named(name: str, words: Iterable[str]) -> dict[str, Any]:
+def _named(name: str, words: Iterable[str]) -> dict[str, object]:
     """Return how each shell completes one of *words*, or a file."""
     joined = " ".join(words)
     scripts = {shell: text.format(name=name, words=joined) for shell, text in WORDS.items()}

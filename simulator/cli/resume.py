@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from simulator.cli import common, supervised
 from simulator.cli.exits import GATE_FAILED, PASS
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return show(experiment, found if isinstance(found, list) else [found], options.json)
 
 
-def _executor(folder: Path, manifest: dict[str, Any]) -> str:
+def _executor(folder: Path, manifest: Mapping[str, object]) -> str:
     """The executor of a run; an address, which anyone may have edited, is never taken from it.
 
     Raises:

@@ -338,7 +338,7 @@ def _contradicted(recorded: Recorded, subject: Subject) -> int:
     )
 
 
-def _plain(options: Mapping[str, Any]) -> Any:
+def _plain(options: Mapping[str, object]) -> Any:
     """Options as they come back from a bundle."""
     return json.loads(json_text(dict(options)))
 

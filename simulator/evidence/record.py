@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -170,7 +169,7 @@ def _write(draft: Path, path: Path, found: Evidence, arrays: dict[str, bytes]) -
 
 def drivers() -> dict[str, str]:
     """Return the first line of what the system says of each driver, and of the board."""
-    found: dict[str, Any] = {}
+    found: dict[str, str] = {}
     for name, place in _DRIVERS.items():
         try:
             text = Path(place).read_text(errors="replace").replace("\0", "")

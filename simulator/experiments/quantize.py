@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from simulator.command.experiment import Command
 from simulator.experiments.fine_tuning import QuantizeOptions
@@ -22,11 +21,11 @@ class _Rounding(Tuning):
     settings: QuantizeOptions
     mark = "bits"
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """Return method and bits."""
         return {name: getattr(self.settings, name) for name in ("method", "bits", "weights")}
 
-    def described(self, accuracy: float) -> dict[str, Any]:
+    def described(self, accuracy: float) -> dict[str, object]:
         """Return a name and a summary with method and bits."""
         method, bits = self.settings.method, self.settings.bits
         words = f"{method} with {bits} bits, {self.settings.epochs} epochs"

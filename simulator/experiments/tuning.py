@@ -108,18 +108,18 @@ class Tuning(ABC):
         self.lesson = None if classifies else self._lesson()
 
     @abstractmethod
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """Return the tuner's options besides those of every course."""
 
     @abstractmethod
-    def described(self, accuracy: float) -> dict[str, Any]:
+    def described(self, accuracy: float) -> dict[str, object]:
         """Return what the new card says otherwise than the old one."""
 
     @abstractmethod
     def recipe(self) -> str:
         """Return the name of the recipe, by which models are compared."""
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """Return what else tells this work from another one in the same folder."""
         return {}
 

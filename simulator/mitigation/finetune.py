@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -93,11 +92,11 @@ class _Mixing(Tuning):
                 f"stack does, and for {task} their boxes do not follow"
             )
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """Return what becomes of statistics."""
         return {"statistics": self.settings.statistics}
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """Return the stacks that may be drawn."""
         return {"stacks": self._mixed.identity()}
 
@@ -115,7 +114,7 @@ class _Mixing(Tuning):
             self.threads, self.show.advance,
         )  # fmt: skip
 
-    def described(self, accuracy: float) -> dict[str, Any]:
+    def described(self, accuracy: float) -> dict[str, object]:
         """Return a name, and what it learned from."""
         settings = self.settings
         how = ", ".join([*settings.drawn, *settings.option]) if settings.mix else self.stack_name

@@ -27,7 +27,7 @@ from simulator.places import Where
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.profile import Profile
-from simulator.profile.suite import Suite, load_suite, overrides
+from simulator.profile.suite import Option, Suite, load_suite, overrides
 
 F32 = NDArray[np.float32]
 TRAIN = "train"
@@ -195,7 +195,7 @@ class _Stacks:
             changes = [line for column, name in pairs for line in self._changes(column, name)]
             yield "/".join(names) or TRAIN, self.profile(changes)
 
-    def _column(self, name: str) -> Mapping[str, Any]:
+    def _column(self, name: str) -> Mapping[str, Option]:
         if name not in self._columns:
             raise UserError(f"{self._where}: {unknown('column', name, self._columns)}")
         return self._columns[name]

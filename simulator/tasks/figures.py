@@ -30,7 +30,8 @@ class Flips(Typed):
     figures are not all in its ``kinds`` subclasses this model to declare them.
     """
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=False)
+    # SerializeAsAny writes a summary by the class of its flips, which must be built by then.
     OPEN: ClassVar[Mapping[str, About]] = {"flips": About(Unit.COUNT)}
 
     count: int = Field(description="answers that differ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from simulator.contract import Array, Panel
@@ -29,6 +30,8 @@ class View:
         metrics: how people write a metric, where that is not its name.
         kinds: how people write a kind of flips, where that is not its column's name.
         besides: kinds that are counted by themselves; all others are parts of the changed answers.
+        told: lines of :meth:`lines`: a title, and words with the names of figures of ``flips``, and
+            ``unit``, in braces; a line is left out where one of its figures is None.
         titles: the columns of the table of the worst flips, after the sample's name.
         asks_first: whether the first text of a sample is its question, and the others are choices.
         drawn: whether :meth:`panels` draws; then the answers are about the pixels of an image.
@@ -40,6 +43,7 @@ class View:
     metrics: ClassVar[Mapping[str, str]] = {}
     kinds: ClassVar[Mapping[str, str]] = {}
     besides: ClassVar[tuple[str, ...]] = ()
+    told: ClassVar[Mapping[str, str]] = {}
     titles: ClassVar[tuple[str, str, str]] = ("changed", "train", "deploy")
     asks_first: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
@@ -104,10 +108,19 @@ class View:
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return what the screen shows besides flips, metrics and deltas: (title, text) each.
 
-        The first line stands below the flips and counts their kinds; its title is empty.
+        The first line stands below the flips and counts their kinds; its title is empty. The others
+        are those of :attr:`told`.
         """
+        figures = {**summary["flips"], "unit": self.task.unit}
         counts = [f"{words} {number:,}" for words, number in self.counts(summary["flips"])]
-        return [("", ", ".join(counts))] if counts else []
+        told = [
+            (title, words.format_map(figures))
+            for title, words in self.told.items()
+            if all(
+                figures.get(name) is not None for _, name, _, _ in Formatter().parse(words) if name
+            )
+        ]
+        return [("", ", ".join(counts)), *told] if counts or told else []
 
     def findings(self, summary: Mapping[str, Any]) -> list[str]:
         """Return what a person must know to read the figures of a comparison."""

@@ -14,6 +14,10 @@ class ClassificationView(View):
     """Answers are class names with margins; the lines tell McNemar's test and its power."""
 
     metrics: ClassVar[Mapping[str, str]] = {"top1": "top-1", "top5": "top-5"}
+    told: ClassVar[Mapping[str, str]] = {
+        "5 best": "another set for {top5_flips:,} {unit}s = {top5_flip_rate:.2%}",
+        "McNemar": "exact p {mcnemar_p:.3g}, mid-p {mcnemar_midp:.3g}",
+    }
     titles = ("label", "train (margin)", "deploy (margin)")
 
     def about(self, flip: Mapping[str, Any]) -> str:
@@ -32,15 +36,7 @@ class ClassificationView(View):
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return the kinds of flips, McNemar's test, and how many images 0.1 points would need."""
-        flips = summary["flips"]
-        top5 = self._top5(flips, summary["unit"])
-        if not summary["labelled"]:
-            return [("", ""), *top5]
-        found = [
-            *super().lines(summary),
-            *top5,
-            ("McNemar", f"exact p {flips['mcnemar_p']:.3g}, mid-p {flips['mcnemar_midp']:.3g}"),
-        ]
+        found, flips = super().lines(summary), summary["flips"]
         if needed := flips["samples_for_tenth_point"]:
             rate = (flips["right_to_wrong"] + flips["wrong_to_right"]) / summary["labelled"]
             power = (
@@ -49,13 +45,6 @@ class ClassificationView(View):
             )
             found.append(("power", power))
         return found
-
-    def _top5(self, flips: Mapping[str, Any], unit: str) -> list[tuple[str, str]]:
-        if flips["top5_flips"] is None:
-            return []
-        found, rate = flips["top5_flips"], flips["top5_flip_rate"]
-        words = f"another set for {found:,} {unit}s = {rate:.2%}"
-        return [("5 best", words)]
 
     def findings(self, summary: Mapping[str, Any]) -> list[str]:
         """Warn where McNemar's test has too few pairs to find anything."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ _SAID = {"gained": "gained (deploy only)", "lost": "lost (train only)"}
 class DetectionView(View):
     """Answers are counts of objects, and both stacks' boxes side by side."""
 
+    told: ClassVar[Mapping[str, str]] = {
+        "pairs": "mean IoU {mean_iou:.4f}, {rescored:,} rescored by more than 0.1"
+    }
     titles = ("objects changed", "of these", "picture")
     drawn = True
 
@@ -38,14 +41,6 @@ class DetectionView(View):
         """Return how many objects changed, in which ways, and where they are drawn."""
         kinds = ", ".join(f"{flip[kind]} {kind}" for kind in self.task.kinds if flip[kind])
         return self.about(flip), kinds, flip.get("picture") or "-"
-
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the kinds of flips, and how well the boxes of a pair agree."""
-        flips, found = summary["flips"], super().lines(summary)
-        if flips["mean_iou"] is not None:
-            rescored = f"{flips['rescored']:,} rescored by more than 0.1"
-            found.append(("pairs", f"mean IoU {flips['mean_iou']:.4f}, {rescored}"))
-        return found
 
     def panels(
         self,

@@ -76,6 +76,9 @@ class EmbeddingView(View):
     metrics: ClassVar[Mapping[str, str]] = {"acc": "nearest right"}
     kinds: ClassVar[Mapping[str, str]] = {"order_changed": "in another order"}
     besides = ("order_changed",)
+    told: ClassVar[Mapping[str, str]] = {
+        "cosine of both stacks' vectors": "{min_cosine:.5f} at least, {mean_cosine:.5f} in the mean"
+    }
     asks_first = True
     titles = ("right text", "train (cosine)", "deploy (cosine)")
 
@@ -93,15 +96,6 @@ class EmbeddingView(View):
         """Return the nearest text, counted from 1, with its cosine."""
         nearest = flip[side]["order"][0]
         return f"text {nearest + 1} ({flip[side]['cosines'][nearest]:.3f})"
-
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the kinds of flips, and the cosine between both stacks' vectors."""
-        flips = summary["flips"]
-        found = super().lines(summary)
-        if flips["min_cosine"] is not None:
-            words = f"{flips['min_cosine']:.5f} at least, {flips['mean_cosine']:.5f} in the mean"
-            found.append(("cosine of both stacks' vectors", words))
-        return found
 
 
 class Embedding(TextTask):

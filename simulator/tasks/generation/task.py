@@ -65,6 +65,10 @@ class GenerationView(View):
     """Texts stand side by side; a line tells after how many tokens they part."""
 
     metrics: ClassVar[Mapping[str, str]] = {"exact": "exact match"}
+    told: ClassVar[Mapping[str, str]] = {
+        "texts part": "after {earliest_parting:,} tokens at the earliest, "
+        "{median_parting:g} in the median"
+    }
     titles = ("parts after", "train", "deploy")
 
     def about(self, flip: Mapping[str, Any]) -> str:
@@ -81,15 +85,9 @@ class GenerationView(View):
         return cut(" ".join(text.split()) or "(nothing)")
 
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the kinds of flips, and where texts part."""
+        """Return the kinds of flips, where texts part, and how long tokens take."""
         flips = summary["flips"]
         found = super().lines(summary)
-        if flips["earliest_parting"] is not None:
-            words = (
-                f"after {flips['earliest_parting']:,} tokens at the earliest, "
-                f"{flips['median_parting']:g} in the median"
-            )
-            found.append(("texts part", words))
         times = []
         for side in ("train", "deploy"):
             first, each = flips[f"{side}_first_token_ms"], flips[f"{side}_token_ms"]

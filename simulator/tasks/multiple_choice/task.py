@@ -79,6 +79,11 @@ class MultipleChoiceView(View):
 
     kinds: ClassVar[Mapping[str, str]] = {"norm_changed": "changed by acc_norm"}
     besides = ("norm_changed",)
+    told: ClassVar[Mapping[str, str]] = {
+        "log-likelihood": "moved by {mean_shift:.3g} in the mean, {max_shift:.3g} at most",
+        "margins": "{margins_below_mean:,} of {units:,} margins are below the mean, "
+        "{margins_below_max:,} below the largest",
+    }
     titles = ("right choice", "train (margin)", "deploy (margin)")
 
     def about(self, flip: Mapping[str, Any]) -> str:
@@ -90,19 +95,6 @@ class MultipleChoiceView(View):
         own = flip[side]
         text = f" “{own['text']}”" if own.get("text") else ""
         return f"choice {own['answer'] + 1}{text} ({own['margin']:.2f})"
-
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the kinds of flips, and the changes of log-likelihoods beside the margins."""
-        flips = summary["flips"]
-        found = super().lines(summary)
-        if flips["mean_shift"] is None:
-            return found
-        moved = f"moved by {flips['mean_shift']:.3g} in the mean, {flips['max_shift']:.3g} at most"
-        below = (
-            f"{flips['margins_below_mean']:,} of {flips['units']:,} margins are below the mean, "
-            f"{flips['margins_below_max']:,} below the largest"
-        )
-        return [*found, ("log-likelihood", moved), ("margins", below)]
 
 
 class MultipleChoiceImpact(ChoiceImpact):

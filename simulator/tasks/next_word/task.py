@@ -47,6 +47,10 @@ class NextWordView(View):
     """A word is written by a stack or not; the lines tell perplexities and shifts."""
 
     metrics: ClassVar[Mapping[str, str]] = {"acc": "greedy match"}
+    told: ClassVar[Mapping[str, str]] = {
+        "perplexity": "train {train_perplexity:.2f}, deploy {deploy_perplexity:.2f}",
+        "log-likelihood": "moved by {mean_shift:.3g} in the mean, {max_shift:.3g} at most",
+    }
     titles = ("word", "train (log-likelihood)", "deploy (log-likelihood)")
 
     def about(self, flip: Mapping[str, Any]) -> str:
@@ -57,19 +61,6 @@ class NextWordView(View):
         """Return whether a stack would write the word."""
         own = flip[side]
         return f"{'written' if own['greedy'] else 'another'} ({own['loglikelihoods'][0]:.2f})"
-
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return the kinds of flips, both perplexities, and the changes of log-likelihoods."""
-        flips = summary["flips"]
-        found = super().lines(summary)
-        both = flips["train_perplexity"], flips["deploy_perplexity"]
-        if None not in both:
-            found.append(("perplexity", f"train {both[0]:.2f}, deploy {both[1]:.2f}"))
-        if flips["mean_shift"] is not None:
-            moved = flips["mean_shift"], flips["max_shift"]
-            words = f"moved by {moved[0]:.3g} in the mean, {moved[1]:.3g} at most"
-            found.append(("log-likelihood", words))
-        return found
 
 
 class NextWord(TextTask):

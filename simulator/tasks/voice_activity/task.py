@@ -95,19 +95,14 @@ class VoiceActivityFlips(Flips):
 class VoiceActivityView(View):
     """Counts of chunks, and how far the probabilities moved."""
 
+    told: ClassVar[Mapping[str, str]] = {
+        "probability of speech": "moved by {mean:.2g} in the mean, at most {max:.2g}"
+    }
     titles = ("chunks changed", "train, chunks of speech", "deploy, chunks of speech")
 
     def said(self, flip: Mapping[str, Any], side: str) -> str:
         """Return how many chunks are speech."""
         return f"{flip[side]['voiced']} of {flip[side]['chunks']}"
-
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Return how far the probabilities moved."""
-        flips = summary["flips"]
-        if flips["mean"] is None:
-            return []
-        words = f"moved by {flips['mean']:.2g} in the mean, at most {flips['max']:.2g}"
-        return [("", ""), ("probability of speech", words)]
 
 
 class VoiceActivity(Task):

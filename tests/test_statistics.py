@@ -42,11 +42,6 @@ def test_rates_are_those_of_newcombes_table(k, n, score, exact):
     assert clopper_pearson(k, n) == pytest.approx(exact, abs=5e-5)
 
 
-def test_wilson_worked_by_hand():
-    """10 of 20, z**2 = 3.841459: 0.5 ± 1.959964 * sqrt(0.0125 + 3.841459/1600) / 1.192073."""
-    assert wilson(10, 20) == pytest.approx((0.299298, 0.700702), abs=1e-6)
-
-
 def test_clopper_pearson_without_a_success_has_a_closed_form():
     """(1 - p)**n = 0.025, so p = 1 - 0.025**(1/n)."""
     assert clopper_pearson(0, 10) == pytest.approx((0.0, 1 - 0.025 ** (1 / 10)), abs=1e-12)

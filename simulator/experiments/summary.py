@@ -99,7 +99,7 @@ def summarize(
         summary[stack.side] = {
             "profile": stack.profile.name,
             "overrides": list(stack.profile.overrides),
-            **compared[stack.side],
+            **summary[stack.side],
         }
         summary[stack.side]["effective"] = {
             "compute": stack.effective.compute,

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, TypedDict
 
 from pydantic import ConfigDict, Field
 
 from simulator.typed import About, Interval, Points, Probability, Typed, Unit
+
+Figures = dict[str, Any]
+"""Figures by their names in a :class:`Flips`, before they are checked."""
+
+
+class Side(TypedDict):
+    """One stack of a comparison; its metrics are fractions, None where they cannot be computed."""
+
+    metric: dict[str, float | None]
+
+
+class Comparison(TypedDict):
+    """Parts of ``summary.json``, before they are checked.
+
+    Rates and deltas are fractions; a delta is deploy minus train; intervals are [lower, upper].
+    """
+
+    labelled: int
+    train: Side
+    deploy: Side
+    delta: dict[str, Figures | None]
+    flips: Figures
 
 
 class Delta(Typed):

@@ -25,6 +25,7 @@ from simulator.contract.pictures import Color, Key, Panel, Rectangle
 from simulator.contract.warp import Size
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.profile.section import Section
+from simulator.tasks.score import Record, Values
 
 if TYPE_CHECKING:
     from simulator.tasks.task import Task
@@ -144,7 +145,7 @@ class Impact:
         self.task, self.options, self.golden = task, options, golden
         self.truth, self.size = truth, size
 
-    def judge(self, faulty: Any) -> dict[str, Any]:
+    def judge(self, faulty: Any) -> Values:
         """Return ``sdc`` and the :attr:`columns` of a prediction with faults."""
         found = self.task.change(self.golden, faulty, None)
         return {
@@ -177,12 +178,12 @@ class Impact:
         return [Panel(image, title, marks, legend=LEGEND if marks else ())]
 
     @staticmethod
-    def restored(record: Mapping[str, Any]) -> Any:
+    def restored(record: Record) -> Any:
         """Return the prediction of a record, where :meth:`blobs` can be said of it."""
         raise NotImplementedError("its records keep too little of an answer")
 
     @final
-    def row(self, found: Decoded, finite: bool = True) -> dict[str, Any]:
+    def row(self, found: Decoded, finite: bool = True) -> Values:
         """Return :data:`VERDICT` and the :attr:`columns`, which are None where a fault is detected.
 
         Args:
@@ -219,7 +220,7 @@ class ChoiceImpact(Impact):
         "score_loss": "score lost",
     }
 
-    def compared(self, before: int, now: int) -> dict[str, Any]:
+    def compared(self, before: int, now: int) -> Values:
         """Return ``sdc`` and :attr:`turns`, which are None without truth."""
         changed, truth = before != now, self.truth
         return {

@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 
 from simulator.errors import DataError
 from simulator.statistics.bootstrap import RATE, Figure, Floats, Ratio, Resamples, effect, interval
+from simulator.tasks.figures import Comparison, Figures
 
 Record = Mapping[str, Any]
+"""The columns of one sample under one stack; their types are those of ``Task.columns``."""
+Values = dict[str, Any]
+"""Columns of a record that is being made."""
 
 
 class Columns(Sequence[Record]):
@@ -103,7 +107,7 @@ def compare(
     metrics: Sequence[str],
     kinds: Sequence[str],
     draws: Resamples,
-) -> dict[str, Any]:
+) -> Comparison:
     """Compare two stacks; see :meth:`simulator.tasks.task.Task.compare`.
 
     Args:
@@ -118,7 +122,7 @@ def compare(
     """
     if not train.records:
         raise DataError("no sample went through both stacks")
-    deltas: dict[str, Any] = {}
+    deltas: dict[str, Figures | None] = {}
     for metric in metrics:
         old, new = train.metrics[metric], deploy.metrics[metric]
         plain = None if old is None or new is None else {"value": new - old}

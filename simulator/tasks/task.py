@@ -36,7 +36,8 @@ from simulator.statistics.bootstrap import RESAMPLES, Resamples
 from simulator.tasks import figures, impact
 from simulator.tasks import score as scores
 from simulator.tasks import view as views
-from simulator.tasks.score import Record, Score
+from simulator.tasks.figures import Comparison, Figures
+from simulator.tasks.score import Record, Score, Values
 
 if TYPE_CHECKING:
     from simulator.tasks.specimen import Specimen
@@ -381,14 +382,14 @@ class Task(ABC):
         return truth
 
     @abstractmethod
-    def record(self, prediction: Any, truth: Any) -> dict[str, Any]:
+    def record(self, prediction: Any, truth: Any) -> Values:
         """Return a prediction's :attr:`columns`, those of :meth:`change` excepted.
 
         Raises:
             SampleError: this sample's truth cannot be used.
         """
 
-    def change(self, before: Any, after: Any, truth: Any) -> dict[str, Any]:
+    def change(self, before: Any, after: Any, truth: Any) -> Values:
         """Return :data:`CHANGES` and :attr:`kinds`: how an answer differs from the first stack's.
 
         By default an answer is one unit, and has changed where ``before != after``.
@@ -421,7 +422,7 @@ class Task(ABC):
         """Whether two records of one sample are different answers, each whatever stack it is of."""
         return not scores.agree(before, after, self.answer)
 
-    def late(self, record: Record) -> dict[str, Any]:
+    def late(self, record: Record) -> Values:
         """Return a record as if its answer had come too late, so that it counts as wrong.
 
         By default every metric's column is 0, and those of :attr:`missing` are None.
@@ -441,7 +442,7 @@ class Task(ABC):
         """
         return scores.mean_score(self.metrics, records, truths)
 
-    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
+    def compare(self, train: Score, deploy: Score, draws: Resamples) -> Comparison:
         """Compare two stacks on the samples that went through both.
 
         Args:
@@ -461,7 +462,7 @@ class Task(ABC):
         more = self.more(train.records, deploy.records)
         return {**found, "flips": {**found["flips"], **more}}
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return further figures of the changes between two stacks, for ``flips``."""
         return {}
 
@@ -477,7 +478,7 @@ class Task(ABC):
         """Return how bad a change is; the worst ones are shown. By default the share of units."""
         return float(deploy["changed"] / max(deploy["units"], 1))
 
-    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
+    def flip(self, train: Record, deploy: Record) -> Values:
         """Return what ``summary.json`` keeps of a changed answer: ``train`` and ``deploy`` in it.
 
         By default :attr:`shown` of either stack, and :attr:`shown_once`.
@@ -502,9 +503,7 @@ class Task(ABC):
         """
 
     @final
-    def records(
-        self, predictions: Sequence[Any], truth: Any, source: Any = None
-    ) -> list[dict[str, Any]]:
+    def records(self, predictions: Sequence[Any], truth: Any, source: Any = None) -> list[Values]:
         """Return a record for every stack's answer to one sample, compared with the first stack's.
 
         Args:

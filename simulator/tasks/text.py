@@ -24,7 +24,7 @@ from simulator.errors import ModelError, SampleError
 from simulator.profile.section import Section
 from simulator.tasks.figures import Flips
 from simulator.tasks.finite import check_finite
-from simulator.tasks.score import Record, turned
+from simulator.tasks.score import Record, Values, turned
 from simulator.tasks.task import Shapes, Task
 from simulator.typed import Nats
 
@@ -90,7 +90,7 @@ class TextTask(Task):
     def right(self, prediction: Any, truth: Any) -> bool:
         """Whether an answer is right; only where there is a truth."""
 
-    def change(self, before: Any, after: Any, truth: Any) -> dict[str, Any]:
+    def change(self, before: Any, after: Any, truth: Any) -> Values:
         """Return whether the answer is another one, and in which direction."""
         changed = self.compared(before) != self.compared(after)
         right = [truth is not None and self.right(one, truth) for one in (before, after)]

@@ -7,10 +7,13 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from simulator.contract import Array, Panel
+from simulator.tasks.figures import Figures
 
 if TYPE_CHECKING:
     from simulator.tasks.task import Task
 
+Told = Mapping[str, Any]
+"""A part of a summary, as it is read back from its JSON."""
 _LENGTH = 60
 """Characters of an answer that are shown, unless a task says another number."""
 _KINDS = {
@@ -63,7 +66,7 @@ class View:
         """Return the kinds of which a changed answer has one at most."""
         return tuple(name for name in self.task.kinds if name not in self.besides)
 
-    def counts(self, flips: Mapping[str, Any]) -> list[tuple[str, int]]:
+    def counts(self, flips: Figures) -> list[tuple[str, int]]:
         """Return each kind in words with its number; what no kind holds is "other".
 
         Args:
@@ -77,7 +80,7 @@ class View:
         besides = [(self.kind(name), flips[name]) for name in self.besides]
         return [*found, *((words, number) for words, number in besides if number is not None)]
 
-    def picks(self, flip: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    def picks(self, flip: Told) -> tuple[Any, Any, Any]:
         """Return the numbers, from 0, of what train and deploy chose, and of the right choice.
 
         Args:
@@ -86,7 +89,7 @@ class View:
         train, deploy = (flip.get(side) or {} for side in ("train", "deploy"))
         return train.get("answer"), deploy.get("answer"), flip.get("label")
 
-    def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
+    def words(self, flip: Told) -> tuple[str, str, str]:
         """Return a changed answer in words, one text for each of :attr:`titles`.
 
         Args:
@@ -95,17 +98,17 @@ class View:
         """
         return self.about(flip), self.said(flip, "train"), self.said(flip, "deploy")
 
-    def about(self, flip: Mapping[str, Any]) -> str:
+    def about(self, flip: Told) -> str:
         """Return the first of the :meth:`words`; by default how many units changed."""
         return f"{flip['changed']} of {flip['units']}"
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return what ``train`` or ``deploy`` answered; by default the columns that differ."""
         own, train, deploy = flip[side], flip["train"], flip["deploy"]
         differ = [name for name in train if train[name] != deploy.get(name)]
         return cut(", ".join(f"{name} {own.get(name)}" for name in differ))
 
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def lines(self, summary: Told) -> list[tuple[str, str]]:
         """Return what the screen shows besides flips, metrics and deltas: (title, text) each.
 
         The first line stands below the flips and counts their kinds; its title is empty. The others
@@ -122,7 +125,7 @@ class View:
         ]
         return [("", ", ".join(counts)), *told] if counts or told else []
 
-    def findings(self, summary: Mapping[str, Any]) -> list[str]:
+    def findings(self, summary: Told) -> list[str]:
         """Return what a person must know to read the figures of a comparison."""
         return []
 

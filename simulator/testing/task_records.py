@@ -221,7 +221,7 @@ def _sets(subject: Specimen) -> dict[str, list[Case]]:
     }
 
 
-def _compared(task: Task, cases: Sequence[Case]) -> dict[str, Any]:
+def _compared(task: Task, cases: Sequence[Case]) -> Any:
     return task.compare(*scores(task, cases), Resamples(len(cases), number=RESAMPLES))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from simulator.contract import Key, Rectangle
 from simulator.data.truth import Boxes
 from simulator.tasks.detection import view as boxes
-from simulator.tasks.detection.boxes import Detections
+from simulator.tasks.detection.specimen import found
 from simulator.tasks.segmentation import view as masks
 
 IMAGE = np.zeros((60, 80, 3), np.uint8)
@@ -17,12 +17,6 @@ PURPLE, YELLOW, GREEN = (204, 121, 167), (240, 228, 66), (0, 158, 115)
 
 def names(index):
     return ("cat", "dog", "cow")[index]
-
-
-def found(*rows):
-    """Detections from (x1, y1, x2, y2, score, class), best first."""
-    table = np.array(rows, np.float64).reshape(-1, 6)
-    return Detections(table[:, :4], table[:, 4], table[:, 5].astype(np.int64))
 
 
 def test_every_fate_has_its_color_and_its_words():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from simulator.errors import DataError
 from simulator.statistics import paired
-from simulator.tasks.figures import Flips
+from simulator.tasks.figures import Comparison, Figures, Flips
 from simulator.tasks.score import Record, each, numbers
 from simulator.typed import About, Interval, Probability, Share, Unit
 
@@ -37,7 +37,7 @@ class ClassificationFlips(Flips):
     )
 
 
-def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+def compare(train: Sequence[Record], deploy: Sequence[Record]) -> Comparison:
     """Compare two stacks on the images that went through both.
 
     Flips are counted over all images. Whatever needs a label (accuracy, delta, the kinds of flips,
@@ -75,14 +75,13 @@ def compare(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]
         "mcnemar_midp": paired.mcnemar_midp(lost, won),
         "samples_for_tenth_point": _samples(lost + won, labelled),
     }
-    top5 = _top5(train, deploy)
-    metrics = zip((right, now_right), top5, strict=False)
-    sides = [{"top1": _rate(int(top1.sum()), labelled), "top5": of5} for top1, of5 in metrics]
+    before5, after5, delta5 = _top5(train, deploy)
+    before1, after1 = (_rate(int(side.sum()), labelled) for side in (right, now_right))
     return {
         "labelled": labelled,
-        "train": {"metric": sides[0]},
-        "deploy": {"metric": sides[1]},
-        "delta": {"top1": _delta(lost, won, labelled), "top5": top5[2]},
+        "train": {"metric": {"top1": before1, "top5": before5}},
+        "deploy": {"metric": {"top1": after1, "top5": after5}},
+        "delta": {"top1": _delta(lost, won, labelled), "top5": delta5},
         "flips": {
             "count": flips,
             "units": samples,
@@ -99,7 +98,7 @@ def _rate(counted: int, of: int) -> float | None:
     return counted / of if of else None
 
 
-def _delta(lost: int, won: int, judged: int) -> dict[str, Any] | None:
+def _delta(lost: int, won: int, judged: int) -> Figures | None:
     if not judged:
         return None
     return {
@@ -112,7 +111,7 @@ def _delta(lost: int, won: int, judged: int) -> dict[str, Any] | None:
 
 def _top5(
     train: Sequence[Record], deploy: Sequence[Record]
-) -> tuple[float | None, float | None, dict[str, Any] | None]:
+) -> tuple[float | None, float | None, Figures | None]:
     """Top-5 of either stack and its delta, of the images where both are known."""
     (one, known), (other, also) = numbers(train, "top5"), numbers(deploy, "top5")
     judged = known & also
@@ -122,7 +121,7 @@ def _top5(
     return _rate(int(before.sum()), count), _rate(int(after.sum()), count), delta
 
 
-def _sets(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+def _sets(train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
     """How often the set of the five best classes differs, in whatever order."""
     both = zip(each(train, "best"), each(deploy, "best"), strict=True)
     differ = [set(one) != set(other) for one, other in both if one and other]

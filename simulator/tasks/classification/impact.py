@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from simulator.tasks.classification.answer import BEST, Answer
 from simulator.tasks.impact import ChoiceImpact
+from simulator.tasks.score import Values
 
 
 class ClassificationImpact(ChoiceImpact):
@@ -30,7 +31,7 @@ class ClassificationImpact(ChoiceImpact):
     )
     shown: ClassVar[tuple[str, ...]] = ("margin_loss", "score_loss")
 
-    def judge(self, faulty: Answer) -> dict[str, Any]:
+    def judge(self, faulty: Answer) -> Values:
         """Compare the classes, and the golden class' score and margin."""
         now = faulty.prediction
         turned = self.compared(self.golden.prediction, now)
@@ -41,7 +42,7 @@ class ClassificationImpact(ChoiceImpact):
         label = self.task.network.label(answer.prediction)
         return f"{label} (margin {answer.margin:.2f})"
 
-    def _scores(self, faulty: Answer) -> dict[str, Any]:
+    def _scores(self, faulty: Answer) -> Values:
         if faulty.scores is None or faulty.best is None or self.golden.best is None:
             return {"top5_changed": None, "margin_loss": None, "score_loss": None}
         own, others = self.golden.prediction, np.arange(faulty.scores.size)

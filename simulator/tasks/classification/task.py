@@ -22,7 +22,8 @@ from simulator.tasks.classification.answer import BEST, Answer, postprocess
 from simulator.tasks.classification.compare import ClassificationFlips, compare
 from simulator.tasks.classification.impact import ClassificationImpact
 from simulator.tasks.classification.view import ClassificationView
-from simulator.tasks.score import Record, Score, numbers
+from simulator.tasks.figures import Comparison
+from simulator.tasks.score import Record, Score, Values, numbers
 from simulator.tasks.task import CHANGES, Shapes, Task
 
 ABOVE_CHANCE = 0.1
@@ -109,7 +110,7 @@ class Classification(Task):
         """Return the built-in images."""
         return example.images()
 
-    def record(self, prediction: Answer, truth: int | None) -> dict[str, Any]:
+    def record(self, prediction: Answer, truth: int | None) -> Values:
         """Return the answer, whether it is right, and whether the label is among the five best.
 
         The latter is None of a model of five classes or fewer, which cannot be wrong.
@@ -135,7 +136,7 @@ class Classification(Task):
             "top5": truth in best if listed and best else None,
         }
 
-    def change(self, before: Answer, after: Answer, truth: int | None) -> dict[str, Any]:
+    def change(self, before: Answer, after: Answer, truth: int | None) -> Values:
         """Return whether the class is another one."""
         return {"changed": int(before.prediction != after.prediction), "units": 1}
 
@@ -144,7 +145,7 @@ class Classification(Task):
         """What was answered; in which order the runners-up stand is how surely."""
         return tuple(name for name in super().firm if name != "best")
 
-    def late(self, record: Record) -> dict[str, Any]:
+    def late(self, record: Record) -> Values:
         """Return the record without an answer, which is wrong where there is a label."""
         wrong = {name: None if record[name] is None else False for name in ("correct", "top5")}
         return {**record, "prediction": None, "best": None, **wrong}
@@ -162,7 +163,7 @@ class Classification(Task):
         labelled = int(numbers(records, "label")[1].sum())
         return Score(records, labelled, metrics, figures.pop("top1", None), figures)
 
-    def compare(self, train: Score, deploy: Score, draws: Resamples) -> dict[str, Any]:
+    def compare(self, train: Score, deploy: Score, draws: Resamples) -> Comparison:
         """Compare two stacks by exact tests, without a bootstrap; see :mod:`.compare`."""
         return compare(train.records, deploy.records)
 
@@ -174,7 +175,7 @@ class Classification(Task):
         """Return how sure both stacks were: a change between two sure answers is worse."""
         return float(train["margin"] + deploy["margin"])
 
-    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
+    def flip(self, train: Record, deploy: Record) -> Values:
         """Return both answers by name."""
         label = train["label"]
         sides = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from simulator.statistics import paired
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 
 
 class ClassificationView(View):
@@ -20,11 +20,11 @@ class ClassificationView(View):
     }
     titles = ("label", "train (margin)", "deploy (margin)")
 
-    def about(self, flip: Mapping[str, Any]) -> str:
+    def about(self, flip: Told) -> str:
         """Return the label."""
         return flip["label"] or "-"
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return a prediction with its margin; a device's log may have none."""
         own = flip[side]
         known = own["margin"] is not None and isfinite(own["margin"])
@@ -34,19 +34,19 @@ class ClassificationView(View):
         """Return all three; a change between two wrong classes has no McNemar test."""
         return (*super().parts(), "wrong_to_wrong")
 
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def lines(self, summary: Told) -> list[tuple[str, str]]:
         """Return the kinds of flips, McNemar's test, and how many images 0.1 points would need."""
         found, flips = super().lines(summary), summary["flips"]
         if needed := flips["samples_for_tenth_point"]:
             rate = (flips["right_to_wrong"] + flips["wrong_to_right"]) / summary["labelled"]
             power = (
-                f"a 0.1-point delta needs {needed:,} {summary['unit']}s (80 % power), where "
+                f"a 0.1-point delta needs {needed:,} {self.task.unit}s (80 % power), where "
                 f"{rate:.2%} of the answers turn right or wrong"
             )
             found.append(("power", power))
         return found
 
-    def findings(self, summary: Mapping[str, Any]) -> list[str]:
+    def findings(self, summary: Told) -> list[str]:
         """Warn where McNemar's test has too few pairs to find anything."""
         flips = summary["flips"]
         if not summary["labelled"]:
@@ -56,5 +56,5 @@ class ClassificationView(View):
             return []
         return [
             f"discordant pairs: {discordant}; fewer than {paired.MIN_DISCORDANT} can never be "
-            f"significant at 5 %; use more {summary['unit']}s"
+            f"significant at 5 %; use more {self.task.unit}s"
         ]

@@ -24,6 +24,7 @@ from simulator.tasks.detection.assignment import (
 )
 from simulator.tasks.detection.boxes import Detections, areas, detections, overlaps
 from simulator.tasks.impact import WITH, WITHOUT, Blobs, Impact
+from simulator.tasks.score import Record, Values
 
 COUNTS = ("tp", "fp", "fn", "tp_golden", "fp_golden", "fn_golden")
 
@@ -109,7 +110,7 @@ class DetectionImpact(Impact):
         self._counts = self._count(self._before)
         self._occupied = occupied(self._before.boxes, size)
 
-    def judge(self, faulty: Detections) -> dict[str, Any]:
+    def judge(self, faulty: Detections) -> Values:
         """Count objects with the fault, and compare them with those without."""
         now, before = self._objects(faulty), self._before
         counts, was = self._count(now), self._counts
@@ -155,7 +156,7 @@ class DetectionImpact(Impact):
         return f"{found} found, {false} false, {missed} missed"
 
     @staticmethod
-    def restored(record: Mapping[str, Any]) -> Detections:
+    def restored(record: Record) -> Detections:
         """Return the boxes of a record."""
         return detections(record)
 

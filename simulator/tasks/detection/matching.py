@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from pydantic import Field
 from simulator.statistics.bootstrap import Floats
 from simulator.tasks.detection.boxes import Detections, overlaps
 from simulator.tasks.figures import Flips
+from simulator.tasks.score import Values
 from simulator.typed import Share
 
 Indices = NDArray[np.intp]
@@ -46,7 +47,7 @@ class DetectionFlips(Flips):
     rescored: int = Field(description="pairs whose scores differ by more than 0.1")
 
 
-def change(before: Detections, after: Detections, threshold: float) -> dict[str, Any]:
+def change(before: Detections, after: Detections, threshold: float) -> Values:
     """Count what became of the objects of one image.
 
     Args:

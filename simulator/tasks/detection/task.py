@@ -29,8 +29,9 @@ from simulator.tasks.detection.moving import moved
 from simulator.tasks.detection.ports import check
 from simulator.tasks.detection.settings import Settings, resolve
 from simulator.tasks.detection.view import DetectionView
+from simulator.tasks.figures import Figures
 from simulator.tasks.image_task import ImageTask
-from simulator.tasks.score import Record, Score, agree
+from simulator.tasks.score import Record, Score, Values, agree
 from simulator.tasks.task import CHANGES, Shapes
 
 _BOXES = ("boxes", "scores", "classes")
@@ -127,7 +128,7 @@ class Detection(ImageTask):
             )
         return truth
 
-    def record(self, prediction: Detections, truth: Boxes | None) -> dict[str, Any]:
+    def record(self, prediction: Detections, truth: Boxes | None) -> Values:
         """Return the detections as lists."""
         return {
             "boxes": prediction.boxes.ravel().tolist(),
@@ -135,7 +136,7 @@ class Detection(ImageTask):
             "classes": prediction.classes.tolist(),
         }
 
-    def change(self, before: Detections, after: Detections, truth: Any) -> dict[str, Any]:
+    def change(self, before: Detections, after: Detections, truth: Any) -> Values:
         """Count what became of each object above the operating threshold."""
         return change(before, after, self.output.operating_threshold)
 
@@ -155,7 +156,7 @@ class Detection(ImageTask):
             return False
         return bool(self.change(detections(before), detections(after), None)["changed"])
 
-    def late(self, record: Record) -> dict[str, Any]:
+    def late(self, record: Record) -> Values:
         """Return the record without any detection."""
         return {**record, "boxes": [], "scores": [], "classes": []}
 
@@ -172,7 +173,7 @@ class Detection(ImageTask):
         others = {name: partial(resampled, at=name) for name in self.metrics[1:]}
         return Score(records, len(known), metrics, resampled, others)
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return the mean IoU of all pairs, None if there is none, and how many are rescored."""
         pairs = [r["units"] - r["lost"] - r["gained"] for r in deploy]
         total = sum(n * r["mean_iou"] for n, r in zip(pairs, deploy, strict=True) if n)
@@ -185,7 +186,7 @@ class Detection(ImageTask):
         """Return how many objects changed; of equal numbers, the larger share is worse."""
         return float(deploy["changed"] + deploy["changed"] / max(deploy["units"], 1))
 
-    def flip(self, train: Record, deploy: Record) -> dict[str, Any]:
+    def flip(self, train: Record, deploy: Record) -> Values:
         """Return the counts of the image."""
         counts = {name: deploy[name] for name in ("changed", "units", *self.kinds, "rescored")}
         threshold = self.output.operating_threshold

@@ -12,7 +12,7 @@ from simulator.contract import U8, Color, Key, Panel, Rectangle
 from simulator.data.truth import Boxes
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.matching import fates
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 
 COLORS: dict[str, Color] = {
     "kept": (200, 200, 200),
@@ -37,7 +37,7 @@ class DetectionView(View):
     titles = ("objects changed", "of these", "picture")
     drawn = True
 
-    def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
+    def words(self, flip: Told) -> tuple[str, str, str]:
         """Return how many objects changed, in which ways, and where they are drawn."""
         kinds = ", ".join(f"{flip[kind]} {kind}" for kind in self.task.kinds if flip[kind])
         return self.about(flip), kinds, flip.get("picture") or "-"

@@ -14,11 +14,12 @@ from pydantic import Field
 from simulator.contract.text import Row
 from simulator.errors import ModelError, NotFinite, SampleError
 from simulator.profile.section import Section
+from simulator.tasks.figures import Figures
 from simulator.tasks.finite import check_finite
-from simulator.tasks.score import Record, each, even_odds
+from simulator.tasks.score import Record, Values, each, even_odds
 from simulator.tasks.task import CHANGES, Shapes
 from simulator.tasks.text import TextFlips, TextTask, array_of
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 
 Floats = NDArray[np.float64]
 
@@ -82,17 +83,17 @@ class EmbeddingView(View):
     asks_first = True
     titles = ("right text", "train (cosine)", "deploy (cosine)")
 
-    def picks(self, flip: Mapping[str, Any]) -> tuple[int, int, int | None]:
+    def picks(self, flip: Told) -> tuple[int, int, int | None]:
         """Return both nearest texts, and the right one."""
         train, deploy = flip["train"], flip["deploy"]
         return train["order"][0], deploy["order"][0], train["label"]
 
-    def about(self, flip: Mapping[str, Any]) -> str:
+    def about(self, flip: Told) -> str:
         """Return the right text, counted from 1."""
         label = flip["train"]["label"]
         return "-" if label is None else f"text {label + 1}"
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return the nearest text, counted from 1, with its cosine."""
         nearest = flip[side]["order"][0]
         return f"text {nearest + 1} ({flip[side]['cosines'][nearest]:.3f})"
@@ -156,7 +157,7 @@ class Embedding(TextTask):
         """Whether the nearest text is the right one."""
         return prediction.order[0] == truth
 
-    def record(self, prediction: Ordered, truth: int | None) -> dict[str, Any]:
+    def record(self, prediction: Ordered, truth: int | None) -> Values:
         """Return the order, and whether the nearest text is the right one."""
         if truth is not None and not 0 <= truth < len(prediction.order):
             raise SampleError(f"the label is text {truth}, and there are {len(prediction.order)}")
@@ -175,7 +176,7 @@ class Embedding(TextTask):
         """Whether the nearest text is another one."""
         return bool(before["order"][0] != after["order"][0])
 
-    def change(self, before: Ordered, after: Ordered, truth: int | None) -> dict[str, Any]:
+    def change(self, before: Ordered, after: Ordered, truth: int | None) -> Values:
         """Return whether the nearest text is another one, and the smallest cosine of two vectors.
 
         Vectors of different sizes, of two networks, have no cosine: None.
@@ -188,7 +189,7 @@ class Embedding(TextTask):
             "cosine": None if nearest is None else min(float(nearest), 1.0),
         }
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return the smallest cosine between both stacks' vectors, and the mean over samples."""
         known = [record["cosine"] for record in deploy if record["cosine"] is not None]
         mean = float(np.mean(known)) if known else None

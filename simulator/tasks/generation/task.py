@@ -13,12 +13,13 @@ from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import ModelError
+from simulator.tasks.figures import Figures
 from simulator.tasks.finite import check_finite
 from simulator.tasks.generation.greedy import Greedy
-from simulator.tasks.score import Record
+from simulator.tasks.score import Record, Values
 from simulator.tasks.task import CHANGES
 from simulator.tasks.text import LogitsOutput, TextFlips, TextTask, array_of
-from simulator.tasks.view import View, cut
+from simulator.tasks.view import Told, View, cut
 from simulator.typed import Ms
 
 
@@ -71,12 +72,12 @@ class GenerationView(View):
     }
     titles = ("parts after", "train", "deploy")
 
-    def about(self, flip: Mapping[str, Any]) -> str:
+    def about(self, flip: Told) -> str:
         """Return after how many tokens the texts part."""
         at = flip["deploy"]["parting"] or 0
         return f"{at} token{'' if at == 1 else 's'}"
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return a text, or its ids from the parting on where there is no text."""
         text = flip[side]["text"]
         if text is None:
@@ -84,7 +85,7 @@ class GenerationView(View):
             text = " ".join(map(str, (flip[side]["tokens"] or [])[at:]))
         return cut(" ".join(text.split()) or "(nothing)")
 
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def lines(self, summary: Told) -> list[tuple[str, str]]:
         """Return the kinds of flips, where texts part, and how long tokens take."""
         flips = summary["flips"]
         found = super().lines(summary)
@@ -155,7 +156,7 @@ class Generation(TextTask):
         """Return the text with the time of each token."""
         return replace(prediction, ns=tuple(ns))
 
-    def record(self, prediction: Written, truth: str | None) -> dict[str, Any]:
+    def record(self, prediction: Written, truth: str | None) -> Values:
         """Return the text, whether it is the right one, and milliseconds for a token.
 
         ``first_token_ms`` is the time of the first inference, which reads the whole text;
@@ -179,13 +180,13 @@ class Generation(TextTask):
         """Whether it is the text that should follow; blanks around a text do not count."""
         return prediction.text is not None and prediction.text.strip() == truth.strip()
 
-    def change(self, before: Written, after: Written, truth: str | None) -> dict[str, Any]:
+    def change(self, before: Written, after: Written, truth: str | None) -> Values:
         """Return whether the tokens differ, and ``parting``: how many are the same until then."""
         found = super().change(before, after, truth)
         apart = parting(before.ids, after.ids) if found["changed"] else None
         return {**found, "parting": apart}
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return after how many tokens texts part, and the times of the first and later tokens."""
         found = [record["parting"] for record in deploy if record["parting"] is not None]
         times = {

@@ -12,11 +12,12 @@ from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import SampleError
+from simulator.tasks.figures import Figures
 from simulator.tasks.impact import ChoiceImpact
-from simulator.tasks.score import Record, each, even_odds
+from simulator.tasks.score import Record, Values, each, even_odds
 from simulator.tasks.task import CHANGES, Shapes
 from simulator.tasks.text import ShiftFlips, TextTask, array_of, scored, shifts
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 
 SHOWN = 60
 """Characters of a choice that records keep."""
@@ -86,11 +87,11 @@ class MultipleChoiceView(View):
     }
     titles = ("right choice", "train (margin)", "deploy (margin)")
 
-    def about(self, flip: Mapping[str, Any]) -> str:
+    def about(self, flip: Told) -> str:
         """Return the right choice, counted from 1."""
         return "-" if flip["label"] is None else f"choice {flip['label'] + 1}"
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return an answer, counted from 1, with its margin in nats."""
         own = flip[side]
         text = f" “{own['text']}”" if own.get("text") else ""
@@ -113,7 +114,7 @@ class MultipleChoiceImpact(ChoiceImpact):
     )
     shown: ClassVar[tuple[str, ...]] = ("margin_loss",)
 
-    def judge(self, faulty: Chosen) -> dict[str, Any]:
+    def judge(self, faulty: Chosen) -> Values:
         """Compare the answers, and the golden answer's margin."""
         before, now = self.golden.answer, faulty.answer
         loss = self.golden.margin - faulty.lead(before)
@@ -172,7 +173,7 @@ class MultipleChoice(TextTask):
         """Whether the choice is the right one."""
         return prediction.answer == truth
 
-    def record(self, prediction: Chosen, truth: int | None) -> dict[str, Any]:
+    def record(self, prediction: Chosen, truth: int | None) -> Values:
         """Return the answers, and whether they are right."""
         answer, norm = prediction.answer, prediction.answer_norm
         if truth is not None and not 0 <= truth < len(prediction.loglikelihoods):
@@ -194,13 +195,13 @@ class MultipleChoice(TextTask):
         """Return the mean of 1 / choices over the questions that have a label."""
         return even_odds(each(records, "label"), each(records, "loglikelihoods"))
 
-    def change(self, before: Chosen, after: Chosen, truth: int | None) -> dict[str, Any]:
+    def change(self, before: Chosen, after: Chosen, truth: int | None) -> Values:
         """Return whether either answer is another one, and in which direction."""
         norms = before.answer_norm, after.answer_norm
         changed = None if None in norms else int(norms[0] != norms[1])
         return {**super().change(before, after, truth), "norm_changed": changed}
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return how far log-likelihoods moved, and how many margins are smaller."""
         moved = shifts(train, deploy)
         margins = list(each(train, "margin"))

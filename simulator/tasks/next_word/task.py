@@ -13,10 +13,11 @@ from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import ModelError
-from simulator.tasks.score import Record
+from simulator.tasks.figures import Figures
+from simulator.tasks.score import Record, Values
 from simulator.tasks.task import CHANGES
 from simulator.tasks.text import ShiftFlips, TextTask, array_of, predicting, scored, shifts
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,11 @@ class NextWordView(View):
     }
     titles = ("word", "train (log-likelihood)", "deploy (log-likelihood)")
 
-    def about(self, flip: Mapping[str, Any]) -> str:
+    def about(self, flip: Told) -> str:
         """Return the word."""
         return flip["train"]["label"] or "-"
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return whether a stack would write the word."""
         own = flip[side]
         return f"{'written' if own['greedy'] else 'another'} ({own['loglikelihoods'][0]:.2f})"
@@ -106,7 +107,7 @@ class NextWord(TextTask):
         """Whether the stack would write the word, which is the truth."""
         return prediction.greedy
 
-    def record(self, prediction: Word, truth: str | None) -> dict[str, Any]:
+    def record(self, prediction: Word, truth: str | None) -> Values:
         """Return whether the word is the model's own, and its log-likelihood."""
         return {
             "label": truth,
@@ -116,7 +117,7 @@ class NextWord(TextTask):
             "loglikelihoods": [prediction.loglikelihood],
         }
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return both perplexities, and how far log-likelihoods moved."""
         return {
             **shifts(train, deploy),

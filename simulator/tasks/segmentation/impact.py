@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from simulator.contract import U8, Panel
 from simulator.data.masks import IGNORE
 from simulator.profile.section import Section
 from simulator.tasks.impact import Impact
+from simulator.tasks.score import Values
 from simulator.tasks.segmentation.view import naming, panels
 
 EIGHT = np.ones((3, 3), bool)
@@ -57,7 +58,7 @@ class SegmentationImpact(Impact):
     shown: ClassVar[tuple[str, ...]] = ("changed_share", "largest_share")
     Options = SegmentationFaults
 
-    def judge(self, faulty: U8) -> dict[str, Any]:
+    def judge(self, faulty: U8) -> Values:
         """Compare two masks of one size."""
         from scipy.ndimage import label
 

@@ -13,8 +13,9 @@ from simulator.contract.warp import Size, WarpOf
 from simulator.data.masks import IGNORE, ArrayMask, MaskTruth, MovedMask
 from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
+from simulator.tasks.figures import Figures
 from simulator.tasks.image_task import ImageTask
-from simulator.tasks.score import Record, Score
+from simulator.tasks.score import Record, Score, Values
 from simulator.tasks.segmentation.card import SegmentationOutput, Settings, check, resolve
 from simulator.tasks.segmentation.change import SegmentationFlips, change
 from simulator.tasks.segmentation.confusion import Sparse, confusion, guessed, missed, tally
@@ -88,7 +89,7 @@ class Segmentation(ImageTask):
         size = (source.height, source.width) if source else None
         return truth.read(size) if truth else None
 
-    def record(self, prediction: U8, truth: U8 | None) -> dict[str, Any]:
+    def record(self, prediction: U8, truth: U8 | None) -> Values:
         """Return the image's confusion matrix without its zeros."""
         if truth is None:
             return {"cells": None, "pixels": None}
@@ -98,11 +99,11 @@ class Segmentation(ImageTask):
         """Return the mIoU of a guess; see :func:`guessed`."""
         return guessed(tally(_known(records), self.network.classes).truth.sum(axis=0))
 
-    def change(self, before: U8, after: U8, truth: U8 | None) -> dict[str, Any]:
+    def change(self, before: U8, after: U8, truth: U8 | None) -> Values:
         """Count the pixels that changed: by class, at boundaries, right and wrong."""
         return dict(change(before, after, truth))
 
-    def late(self, record: Record) -> dict[str, Any]:
+    def late(self, record: Record) -> Values:
         """Return the record with every pixel missed, and counted against no other class."""
         if record["cells"] is None:
             return dict(record)
@@ -126,7 +127,7 @@ class Segmentation(ImageTask):
         """What the IoU of each class is called."""
         return [f"IoU {self.network.label(index)}" for index in range(self.network.classes)]
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return the rates of change at boundaries, inside, and of each class."""
         total = {
             name: sum(r[name] for r in deploy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from simulator.contract import U8, Color, Key, Panel
 from simulator.data.masks import IGNORE
 from simulator.tasks.segmentation.change import at_boundary, change
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 
 _SHADE = 150
 """Opacity of a class over the image, of 255."""
@@ -27,7 +27,7 @@ class SegmentationView(View):
     titles = ("pixels changed", "of these at boundaries", "picture")
     drawn = True
 
-    def words(self, flip: Mapping[str, Any]) -> tuple[str, str, str]:
+    def words(self, flip: Told) -> tuple[str, str, str]:
         """Return the share of pixels that changed, how many of them at boundaries, the picture."""
         return (
             f"{flip['changed'] / flip['units']:.2%}",
@@ -35,7 +35,7 @@ class SegmentationView(View):
             flip.get("picture") or "-",
         )
 
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def lines(self, summary: Told) -> list[tuple[str, str]]:
         """Return where pixels change, and the kinds of flips."""
         flips = summary["flips"]
         rates = [flips["boundary_rate"], flips["inside_rate"]]

@@ -15,12 +15,12 @@ from pydantic import Field
 from simulator.contract import Array, Sound
 from simulator.errors import ModelError
 from simulator.profile.section import Section
-from simulator.tasks.figures import Flips
+from simulator.tasks.figures import Figures, Flips
 from simulator.tasks.finite import check_finite, output_of
-from simulator.tasks.score import Record, numbers
+from simulator.tasks.score import Record, Values, numbers
 from simulator.tasks.task import CHANGES, Shapes, Task
 from simulator.tasks.text_to_speech.distance import distance
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 from simulator.typed import Decibels
 
 Outputs = Mapping[str, Array]
@@ -76,14 +76,14 @@ class TextToSpeechView(View):
     besides = ("lengths",)
     titles = ("durations changed", "train", "deploy")
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return the length; behind the second one the distance of the spectrograms."""
         length = f"{flip[side]['seconds']:.2f} s"
         if side == "train":
             return length
         return f"{length}, log-mel MSE {flip['log_mel_mse']:.2g}, {flip['warped']:.2g} warped"
 
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def lines(self, summary: Told) -> list[tuple[str, str]]:
         """Return the distances, in the mean over the texts."""
         flips = summary["flips"]
         if flips["mse"] is None:
@@ -95,7 +95,7 @@ class TextToSpeechView(View):
         differ = f"waveforms that differ {flips['waveforms']:,}, changed lengths {flips['lengths']}"
         return [("", differ), ("waveform", words), ("log-mel", mels)]
 
-    def findings(self, summary: Mapping[str, Any]) -> list[str]:
+    def findings(self, summary: Told) -> list[str]:
         """Warn where the waveforms no longer run in step, so that their MSE tells nothing more."""
         flips = summary["flips"]
         if flips["snr"] is None or flips["snr"] > 0:
@@ -157,7 +157,7 @@ class TextToSpeech(Task):
             durations = tuple(int(one) for one in frames)
         return Speech(samples, self.output.rate, durations)
 
-    def record(self, prediction: Speech, truth: Sequence[int] | None) -> dict[str, Any]:
+    def record(self, prediction: Speech, truth: Sequence[int] | None) -> Values:
         """Return the length, and a digest of the samples."""
         samples, right = np.ascontiguousarray(prediction.samples), None
         if truth:
@@ -171,7 +171,7 @@ class TextToSpeech(Task):
             "waveform": hashlib.blake2b(samples.data, digest_size=8).hexdigest(),
         }
 
-    def change(self, before: Speech, after: Speech, truth: Any) -> dict[str, Any]:
+    def change(self, before: Speech, after: Speech, truth: Any) -> Values:
         """Count durations that differ, and measure how far the waveforms are apart.
 
         ``lengths`` is 1 where the waveforms have different lengths.
@@ -192,7 +192,7 @@ class TextToSpeech(Task):
         """Return the waveform."""
         return Sound(prediction.samples, prediction.rate)
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return the means of the distances, and how many waveforms differ."""
         means = {}
         for name in _FIGURES:

@@ -14,10 +14,10 @@ from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Ratio
 from simulator.tasks.finite import output_of
-from simulator.tasks.score import Record, Score, mean_score, numbers
+from simulator.tasks.score import Record, Score, Values, mean_score, numbers
 from simulator.tasks.task import CHANGES, Network, Shapes, Task
 from simulator.tasks.transcription.vocabulary import vocabulary
-from simulator.tasks.view import View, cut
+from simulator.tasks.view import Told, View, cut
 
 _LENGTH = 120
 """Characters of a transcript that are shown."""
@@ -62,11 +62,11 @@ class TranscriptionView(View):
     besides = ("transcripts",)
     titles = ("words changed", "train heard", "deploy heard")
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return the text."""
         return cut(flip[side]["text"], _LENGTH)
 
-    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def lines(self, summary: Told) -> list[tuple[str, str]]:
         """Return how many transcripts changed, and the word error rate of both stacks."""
         found = super().lines(summary)
         rates = [summary[side]["metric"]["word_accuracy"] for side in ("train", "deploy")]
@@ -134,7 +134,7 @@ class Transcription(Task):
         """Return the words of the truth."""
         return None if truth is None else self._words(truth)
 
-    def record(self, prediction: Transcript, truth: tuple[str, ...] | None) -> dict[str, Any]:
+    def record(self, prediction: Transcript, truth: tuple[str, ...] | None) -> Values:
         """Return the text and its errors; of a truth without words there is no share."""
         if truth is None:
             return {"text": prediction.text, "errors": None, "words": None, "exact": None}
@@ -150,13 +150,13 @@ class Transcription(Task):
         """Whether a word differs, as words are compared."""
         return self._words(before["text"]) != self._words(after["text"])
 
-    def change(self, before: Transcript, after: Transcript, truth: Any) -> dict[str, Any]:
+    def change(self, before: Transcript, after: Transcript, truth: Any) -> Values:
         """Count the words that differ, and whether any does."""
         changed = edits(before.words, after.words)
         words = max(len(before.words), len(after.words))
         return {"changed": changed, "units": words, "transcripts": int(changed > 0)}
 
-    def late(self, record: Record) -> dict[str, Any]:
+    def late(self, record: Record) -> Values:
         """Return the record as if nothing had been said: every word is missed."""
         if record["words"] is None:
             return {**record, "text": ""}

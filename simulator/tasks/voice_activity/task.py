@@ -14,11 +14,11 @@ from pydantic import Field
 from simulator.contract import Array
 from simulator.errors import ModelError
 from simulator.profile.section import Section
-from simulator.tasks.figures import Flips
+from simulator.tasks.figures import Figures, Flips
 from simulator.tasks.finite import check_finite, output_of
-from simulator.tasks.score import Record
+from simulator.tasks.score import Record, Values
 from simulator.tasks.task import CHANGES, Network, Shapes, Task
-from simulator.tasks.view import View
+from simulator.tasks.view import Told, View
 
 Outputs = Mapping[str, Array]
 Segments = Sequence[tuple[float, float]]
@@ -100,7 +100,7 @@ class VoiceActivityView(View):
     }
     titles = ("chunks changed", "train, chunks of speech", "deploy, chunks of speech")
 
-    def said(self, flip: Mapping[str, Any], side: str) -> str:
+    def said(self, flip: Told, side: str) -> str:
         """Return how many chunks are speech."""
         return f"{flip[side]['voiced']} of {flip[side]['chunks']}"
 
@@ -169,7 +169,7 @@ class VoiceActivity(Task):
         check_finite(values, f" in output {name!r}")
         return float(values.reshape(-1)[0])
 
-    def record(self, prediction: Voiced, truth: Segments | None) -> dict[str, Any]:
+    def record(self, prediction: Voiced, truth: Segments | None) -> Values:
         """Return the decisions, and the share of them that are right."""
         said = np.array(prediction.speech, bool)
         right = None
@@ -187,7 +187,7 @@ class VoiceActivity(Task):
         inside = [(middles >= begin) & (middles < end) for begin, end in segments]
         return np.any(inside, axis=0) if inside else np.zeros(chunks, bool)
 
-    def change(self, before: Voiced, after: Voiced, truth: Any) -> dict[str, Any]:
+    def change(self, before: Voiced, after: Voiced, truth: Any) -> Values:
         """Count the chunks that are decided otherwise; a chunk that only one stack has is one."""
         chunks = max(len(before.speech), len(after.speech))
         common = min(len(before.speech), len(after.speech))
@@ -201,7 +201,7 @@ class VoiceActivity(Task):
             "moved_most": float(moved.max()) if common else 0.0,
         }
 
-    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, Any]:
+    def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return how far the probabilities moved."""
         chunks = sum(record["units"] for record in deploy)
         return {

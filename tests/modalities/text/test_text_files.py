@@ -77,11 +77,6 @@ def test_what_is_no_sample_is_one_line(tmp_path, data, told):
     assert told in refusal(written(tmp_path, data))
 
 
-def test_a_text_that_is_no_utf8_or_empty_is_one_line(tmp_path):
-    assert "not UTF-8" in refusal(written(tmp_path, b"\xff\xfea", "a.txt"))
-    assert "empty" in refusal(written(tmp_path, b"", "b.txt"))
-
-
 def test_what_cannot_be_read_is_one_line(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     large = tmp_path / "large.txt"

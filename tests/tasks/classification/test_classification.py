@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from simulator.data.labels import Labels
 from simulator.errors import ModelError, SampleError
-from simulator.tasks.classification.answer import Answer, postprocess
+from simulator.tasks.classification.answer import postprocess
 from simulator.tasks.classification.task import Classification, Output
 from simulator.tasks.task import Network
 
@@ -19,43 +19,26 @@ def logits(*values, dtype=np.float32, offset=0):
     return postprocess(np.array([values], dtype), "logits", offset)
 
 
-def test_softmax_by_hand():
-    """Logits ln 1, ln 2, ln 5: probabilities 1/8, 2/8, 5/8."""
-    got = logits(0.0, math.log(2), math.log(5), dtype=np.float64)
-
-    assert got.prediction == 2
-    assert (got.score, got.margin) == pytest.approx((5 / 8, 3 / 8), abs=1e-15)
-
-
-def test_probabilities_are_taken_as_they_are():
-    got = postprocess(np.array([0.25, 0.125, 0.625]), "probabilities", 0)
-
-    assert got == Answer(2, 0.625, 0.375, 3, (2, 0, 1))
-
-
-def test_integer_logits():
-    """Int8 logits 3 and 3 + 1: 1 / (1 + e**-1) = 0.731059."""
-    got = logits(3, 4, dtype=np.int8)
-
-    assert got.prediction == 1
-    assert got.score == pytest.approx(0.731059, abs=1e-6)
+BY_HAND = {
+    "softmax of ln 1, 2, 5": ([0, math.log(2), math.log(5)], "f8", "logits", 0, (2, 5 / 8, 3 / 8)),
+    "1 / (1 + e**-1)": ([3, 4], "i1", "logits", 0, (1, 0.7310586, 0.4621172)),
+    "taken as they are": ([0.25, 0.125, 0.625], "f8", "probabilities", 0, (2, 0.625, 0.375)),
+    "integers keep their unit": ([55, 200], "u1", "probabilities", 0, (1, 200, 145)),
+    "background is dropped": ([99, 1, 1 + math.log(3)], "f8", "logits", 1, (1, 3 / 4, 2 / 4)),
+    "NaN in the background": ([np.nan, 0, 800], "f8", "logits", 1, (1, 1, 1)),
+    "the lowest of equal ones": ([1, 7, 7], "f4", "logits", 0, (1, 1 / (2 + math.exp(-6)), 0)),
+    "no overflow": ([-1e308, 1e308], "f8", "logits", 0, (1, 1, 1)),
+    "no runner-up": ([-3], "f4", "logits", 0, (0, 1, 1)),
+    "logits an ulp apart": ([np.nextafter(0.5, 0), 0.5], "f8", "logits", 0, (1, 0.5, 0)),
+}
 
 
-def test_integer_probabilities_keep_their_units():
-    assert postprocess(np.array([[55, 200]], np.uint8), "probabilities", 0).margin == 145
+@pytest.mark.parametrize("case", BY_HAND)
+def test_answers_by_hand(case):
+    outputs, dtype, kind, offset, expected = BY_HAND[case]
+    got = postprocess(np.array([outputs], dtype), kind, offset)
 
-
-def test_the_background_class_is_dropped_before_the_softmax():
-    got = logits(99.0, 1.0, 1.0 + math.log(3), dtype=np.float64, offset=1)
-
-    assert got.prediction == 1
-    assert got.score == pytest.approx(3 / 4)
-
-
-def test_of_equal_outputs_the_lowest_class_wins():
-    got = logits(1.0, 7.0, 7.0)
-
-    assert (got.prediction, got.margin) == (1, 0.0)
+    assert (got.prediction, got.score, got.margin) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_five_best_are_listed_the_best_first_and_the_lowest_of_equal_ones_first():
@@ -69,22 +52,6 @@ def test_of_fewer_than_five_classes_all_are_listed():
     assert logits(0.0, 2.0, 1.0).best == (1, 2, 0)
 
 
-def test_logits_that_softmax_cannot_tell_apart_are_told_apart():
-    """Two logits one ulp apart have equal float64 probabilities; the larger still wins."""
-    low = np.nextafter(0.5, 0)
-    assert logits(low, 0.5, dtype=np.float64).prediction == 1
-
-
-def test_huge_logits_do_not_overflow():
-    got = logits(-1e308, 1e308, dtype=np.float64)
-
-    assert (got.prediction, got.score, got.margin) == (1, 1.0, 1.0)
-
-
-def test_a_single_class_has_no_runner_up():
-    assert logits(-3.0) == Answer(0, 1.0, 1.0, 1, (0,))
-
-
 @pytest.mark.parametrize(
     ("value", "says"), [(np.nan, "gave NaN"), (np.inf, "infinity"), (-np.inf, "infinity")]
 )
@@ -92,10 +59,6 @@ def test_a_single_class_has_no_runner_up():
 def test_what_is_not_finite_skips_the_sample(value, says, kind):
     with pytest.raises(SampleError, match=says):
         postprocess(np.array([[0.5, value]], np.float16), kind, 0)
-
-
-def test_nan_in_the_background_class_does_not_matter():
-    assert logits(np.nan, 0.0, 1.0, offset=1).prediction == 1
 
 
 @pytest.mark.parametrize(

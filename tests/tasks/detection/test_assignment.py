@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.data.truth import Boxes
+from simulator.tasks.detection import specimen
 from simulator.tasks.detection.assignment import count, objects, pairs, reference
-from simulator.tasks.detection.boxes import Detections
 
 SIZE = (100, 200)
 CHAIN = np.array([[0.5, 0, 0], [0.9, 0.5, 0], [0, 0.9, 0.5]])
@@ -20,12 +20,9 @@ SQUARE = np.array([[0.55, 0.49], [0.49, 0.0]])
 
 
 def found(*boxes, scores=None, classes=None):
-    n = len(boxes)
-    return Detections(
-        np.array(boxes, np.float64).reshape(-1, 4),
-        np.array(scores or [0.9] * n, np.float64),
-        np.array(classes or [0] * n, np.int64),
-    )
+    """Detections (x1, y1, x2, y2), of 0.9 and of class 0 unless it is said."""
+    more = zip(scores or [0.9] * len(boxes), classes or [0] * len(boxes), strict=True)
+    return specimen.found(*((*box, *one) for box, one in zip(boxes, more, strict=True)))
 
 
 def annotated(*boxes, crowd=None, difficult=None):

@@ -298,15 +298,6 @@ def test_clip_to_the_network_leaves_the_offset_of_the_last_pixel():
     assert some.boxes.tolist() == [[0, 0, 39, 19]]
 
 
-def test_a_squashed_image_is_scaled_by_side():
-    """640 x 480 in 416 x 320: x * 640 / 416, y * 480 / 320."""
-    place = Geometry(kind="squash", height=320, width=416).placement((480, 640), (320, 416))
-    for scale in ("resized", "ratio"):
-        asked = {"unletterbox": {"scale": scale}}
-        some = found([[208, 160, 416, 320]], [[0.5]], size=(320, 416), place=place, asked=asked)
-        assert some.boxes.tolist() == [[320, 240, 640, 480]]
-
-
 LETTERBOX = Geometry(kind="letterbox", height=100, width=100, position="center", value=114)
 
 
@@ -329,21 +320,28 @@ def test_letterbox_by_what_was_resized_or_by_the_ratio(scale, offset, y):
     assert some.boxes[0, 1] == pytest.approx(y)
 
 
-def test_padding_on_one_side_has_no_exact_half():
-    """Top left: the image begins at 0, whatever is asked."""
-    geometry = Geometry(kind="letterbox", height=100, width=100, position="top_left")
-    place = geometry.placement((67, 200), geometry.resized(67, 200))
-    asked = {"unletterbox": {"scale": "ratio", "offset": "exact"}}
-    some = found([[10, 20, 30, 40]], [[0.5]], size=(100, 100), place=place, asked=asked)
-    assert some.boxes.tolist() == [[20, 40, 60, 80]]
+SQUASH = Geometry(kind="squash", height=320, width=416)
+CORNER = Geometry(kind="letterbox", height=100, width=100, position="top_left")
+CROP = Geometry(kind="short_side_crop", height=40, width=40, short_side=50)
 
 
-def test_a_crop_shifts_boxes_back():
-    """200 x 100, short side to 50, center 40: rows begin 30 and columns 5 before the network."""
-    geometry = Geometry(kind="short_side_crop", height=40, width=40, short_side=50)
-    place = geometry.placement((200, 100), geometry.resized(200, 100))
-    some = found([[0, 0, 40, 40]], [[0.5]], size=(40, 40), place=place)
-    assert some.boxes.tolist() == [[10, 60, 90, 140]]
+@pytest.mark.parametrize("unletterbox", [{}, {"scale": "ratio", "offset": "exact"}])
+@pytest.mark.parametrize(
+    ("geometry", "image", "box", "expected"),
+    [
+        # 640 x 480 in 416 x 320: x * 640 / 416, y * 480 / 320
+        (SQUASH, (480, 640), [208, 160, 416, 320], [320, 240, 640, 480]),
+        # padding on one side has no half: the image begins at 0, whatever is asked
+        (CORNER, (50, 200), [10, 20, 30, 25], [20, 40, 60, 50]),
+        # 200 x 100, short side to 50, center 40: rows begin 30 and columns 5 before the network
+        (CROP, (200, 100), [0, 0, 40, 40], [10, 60, 90, 140]),
+    ],
+)
+def test_boxes_go_back_to_the_image(geometry, image, box, expected, unletterbox):
+    place = geometry.placement(image, geometry.resized(*image))
+    size = geometry.height, geometry.width
+    some = found([box], [[0.5]], size=size, place=place, asked={"unletterbox": unletterbox})
+    assert some.boxes.tolist() == [expected]
 
 
 def test_a_crop_before_the_resize_shifts_boxes_back():

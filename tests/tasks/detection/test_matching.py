@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.tasks.detection import specimen
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.matching import FATES, change, fates
 
@@ -18,11 +19,7 @@ FAR = (500, 500, 600, 600)
 
 def found(*boxes):
     """Detections (x1, y1, x2, y2), class, score; best score first."""
-    return Detections(
-        np.array([box for box, _, _ in boxes], np.float64).reshape(-1, 4),
-        np.array([score for *_, score in boxes], np.float64),
-        np.array([index for _, index, _ in boxes], np.int64),
-    )
+    return specimen.found(*((*box, score, index) for box, index, score in boxes))
 
 
 def counts(iou=None, **fates):

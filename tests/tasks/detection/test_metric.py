@@ -132,7 +132,7 @@ def test_figures_are_those_of_pycocotools(seed, levels):
     np.testing.assert_allclose(got, [*stats[list(STATS)], *per_class], rtol=0, atol=1e-12)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seeds, st.sampled_from([2, 5, 1000]), st.lists(st.integers(0, 4), min_size=4, max_size=4))
 def test_a_resample_is_worth_what_pycocotools_gives_for_copied_images(seed, levels, counts):
     found, truths = data_set(seed, levels=levels)

@@ -35,7 +35,7 @@ import numpy as np
 import pytest
 
 from simulator.data.truth import Boxes
-from simulator.tasks.detection.boxes import Detections
+from simulator.tasks.detection import specimen
 from simulator.tasks.detection.metric import Ranking, evaluate
 
 LABELS = ("cell", "dust", "ghost")
@@ -60,11 +60,7 @@ def truth(*objects):
 
 def detections(*found):
     """Detections (x1, y1, x2, y2), class, score."""
-    return Detections(
-        np.array([box for box, _, _ in found], np.float64).reshape(-1, 4),
-        np.array([score for *_, score in found], np.float64),
-        np.array([index for _, index, _ in found], np.int64),
-    )
+    return specimen.found(*((*box, score, index) for box, index, score in found))
 
 
 TRUTHS = (

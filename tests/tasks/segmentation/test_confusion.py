@@ -85,26 +85,24 @@ def test_a_perfect_prediction_scores_one():
     assert got["iou"] == [1, 1, 1, None]
 
 
-def test_a_class_that_is_only_predicted_counts_as_zero():
-    """Class 0: 1 of 2 pixels; class 1: none of 1."""
-    got = figures((np.array([[0, 0]], np.uint8), np.array([[0, 1]], np.uint8)))
+@pytest.mark.parametrize(
+    ("truth", "guess", "iou", "accuracies"),
+    [
+        # class 0: 1 of 2 pixels; class 1 is only predicted, which counts as 0
+        ([0, 0], [0, 1], [0.5, 0, None, None], (0.5, 0.5, 2)),
+        # 7 of 4 classes is a miss and no false alarm: no more classes
+        ([0, 0], [0, 7], [0.5, None, None, None], (0.5, 0.5, 2)),
+        # pixels without an answer are not judged
+        ([0, 1], [0, 255], [1, None, None, None], (1, 1, 1)),
+    ],
+)
+def test_two_pixels_by_hand(truth, guess, iou, accuracies):
+    got = figures((np.array([truth], np.uint8), np.array([guess], np.uint8)))
 
-    assert got["iou"] == [0.5, 0, None, None]
-    assert (got["mIoU"], got["mean_accuracy"]) == (0.25, 0.5)
-
-
-def test_a_prediction_outside_of_the_classes_is_a_miss_and_no_false_alarm():
-    """Two pixels of class 0, one of which is called 7 of 4 classes: 1 / 2, and no more classes."""
-    got = figures((np.array([[0, 0]], np.uint8), np.array([[0, 7]], np.uint8)))
-
-    assert got["iou"] == [0.5, None, None, None]
-    assert (got["pixel_accuracy"], got["pixels"]) == (0.5, 2)
-
-
-def test_pixels_without_an_answer_are_not_judged():
-    got = figures((np.array([[0, 1]], np.uint8), np.array([[0, 255]], np.uint8)))
-
-    assert (got["mIoU"], got["pixels"]) == (1, 1)
+    assert got["iou"] == iou
+    known = [one for one in iou if one is not None]
+    assert got["mIoU"] == sum(known) / len(known)
+    assert (got["pixel_accuracy"], got["mean_accuracy"], got["pixels"]) == accuracies
 
 
 def test_another_label_may_be_ignored():

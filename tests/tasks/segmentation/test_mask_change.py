@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -44,13 +42,6 @@ def test_without_truth_nothing_is_right_or_wrong():
     assert (found["wrong_to_right"], found["wrong_to_wrong"]) == (None, None)
 
 
-def test_a_row_is_json():
-    row = change(mask("0011"), mask("0111"), mask("0111"))
-
-    assert json.loads(json.dumps(row)) == row
-    assert row["changed"] == 1
-
-
 def test_equal_masks_have_not_changed():
     one = np.random.default_rng(0).integers(0, 5, (30, 40), np.uint8)
     found = change(one, one.copy(), one)
@@ -78,16 +69,6 @@ def test_masks_of_different_sizes_have_changed_everywhere():
     assert (found["classes"], found["class_changed"]) == ([1], [12])
     with pytest.raises(SampleError, match="the mask has 4x3 pixels and the prediction 3x4"):
         change(np.ones((3, 4), np.uint8), np.ones((4, 3), np.uint8), np.ones((3, 4), np.uint8))
-
-
-def test_at_a_boundary_counts_diagonals():
-    """One pixel of class 1: the 7x7 pixels around it are within 3 px."""
-    one = np.zeros((11, 12), np.uint8)
-    one[5, 5] = 1
-    expected = np.zeros((11, 12), bool)
-    expected[2:9, 2:9] = True
-
-    assert np.array_equal(at_boundary(one), expected)
 
 
 @settings(deadline=None, derandomize=True)

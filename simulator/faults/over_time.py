@@ -10,20 +10,15 @@ from simulator.faults.tables import KINDS, some_bits, tracked
 from simulator.faults.tables import over_time as shares
 from simulator.report import charts
 from simulator.report.charts import Figure
-from simulator.report.reading import Run
-from simulator.report.sections.section import Cell, Link, Panel, Section, Table, part
+from simulator.report.sections.section import Cell, Link, Panel, Section, Table
 from simulator.report.sections.style import Look, error_bars, figure, looks
 from simulator.report.words import between, share
 from simulator.results.faults import FaultsSummary, Persistence, Rate
 
 
-@part(order=26)
-def over_time(run: Run) -> Section | None:
+def over_time(summary: FaultsSummary) -> Section:
     """Show which faults leave something that stays, and what the worst one does."""
-    summary = run.summary
-    seen = tracked(summary) if isinstance(summary, FaultsSummary) else {}
-    if not isinstance(summary, FaultsSummary) or not seen:
-        return None
+    seen = tracked(summary)
     drawn_as = looks({side: summary.stacks[side] for side in seen})
     panels = [
         Panel(_levels({drawn_as[side]: one for side, one in seen.items()}, kind), title)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
+from simulator.faults.over_time import over_time
 from simulator.faults.screen import notes
 from simulator.faults.tables import events as event_table
-from simulator.faults.tables import groups, groups_of, values
+from simulator.faults.tables import groups, groups_of, tracked, values
 from simulator.faults.tables import rates as rate_table
 from simulator.report import charts
 from simulator.report.reading import Run
@@ -19,11 +20,25 @@ from simulator.results.faults import FaultEvent, FaultsSummary, Rate
 
 
 @part(order=22)
-def rates(run: Run) -> Section | None:
-    """Show how often answers are corrupted, and what that means."""
+def sections(run: Run[FaultsSummary]) -> Iterator[Section]:
+    """Show the rates, in whole, by bit and by layer, the worst corruptions, and what stays."""
     summary = run.summary
-    if not isinstance(summary, FaultsSummary):
-        return None
+    yield _rates(summary)
+    yield _grouped(
+        summary, "bit", "Which bits matter?",
+        "Bits are counted from 0, the least significant one; of FP32 31 is the sign and 30 to 23 "
+        "are the exponent.",
+    )  # fmt: skip
+    note = "Layers are in the order in which they are computed."
+    yield _grouped(summary, "layer", "Which layers matter?", note)
+    if event_table(summary).rows:
+        yield _events(run)
+    if tracked(summary):
+        yield over_time(summary)
+
+
+def _rates(summary: FaultsSummary) -> Section:
+    """How often answers are corrupted, and what that means."""
     return Section(
         "rates",
         "Faults: silent corruptions, NaN and Inf",
@@ -38,29 +53,9 @@ def rates(run: Run) -> Section | None:
     )
 
 
-@part(order=23)
-def bits(run: Run) -> Section | None:
-    """Show the rates of each bit."""
-    return _grouped(
-        run, "bit", "Which bits matter?",
-        "Bits are counted from 0, the least significant one; of FP32 31 is the sign and 30 to 23 "
-        "are the exponent.",
-    )  # fmt: skip
-
-
-@part(order=24)
-def layers(run: Run) -> Section | None:
-    """Show the rates of each layer."""
-    note = "Layers are in the order in which they are computed."
-    return _grouped(run, "layer", "Which layers matter?", note)
-
-
-@part(order=25)
-def events(run: Run) -> Section | None:
-    """List the worst silent corruptions, and show some of them."""
+def _events(run: Run[FaultsSummary]) -> Section:
+    """The worst silent corruptions, and pictures of some of them."""
     summary = run.summary
-    if not isinstance(summary, FaultsSummary) or not (found := event_table(summary)).rows:
-        return None
     wanted = [(one.preview, _caption(side, one)) for side, one in _ranked(summary)]
     pictures, left = fitting(run, wanted, LOOKS)
     return Section(
@@ -69,7 +64,7 @@ def events(run: Run) -> Section | None:
         "What does a fault do at its worst?",
         ["Run one again: simulate replay-fault RUN --fault N."],
         notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
-        tables=[found],
+        tables=[event_table(summary)],
         pictures=pictures,
     )
 
@@ -89,10 +84,7 @@ def _caption(side: str, one: FaultEvent) -> str:
     return found
 
 
-def _grouped(run: Run, what: str, question: str, note: str) -> Section | None:
-    summary = run.summary
-    if not isinstance(summary, FaultsSummary):
-        return None
+def _grouped(summary: FaultsSummary, what: str, question: str, note: str) -> Section:
     drawn_as = looks(summary.stacks)
     panels = []
     for title, kind in (("SDC", "sdc"), ("DUE", "due")):

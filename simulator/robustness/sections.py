@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from simulator.report import charts
 from simulator.report.charts import Trace
 from simulator.report.reading import Run
-from simulator.report.sections.section import Panel, Picture, Section, part
+from simulator.report.sections.section import Panel, Section, fitting, part
 from simulator.report.sections.style import Look, figure, looks, text
 from simulator.report.table import Column
 from simulator.report.words import dropped, share, title
 from simulator.report.words import figure as number
-from simulator.results.robustness import Figure, RobustnessSummary
-from simulator.results.suites import AdjustedEffect
+from simulator.results.robustness import (
+    AgainstModel,
+    Attacks,
+    ConditionPictures,
+    Figure,
+    RobustnessSummary,
+    Sequences,
+    SystemNoise,
+)
+from simulator.results.suites import AdjustedEffect, Early
 from simulator.robustness.rows import KINDS, Row, differences, rows_of, value
 from simulator.robustness.rows import attacked as attacked_rows
 from simulator.robustness.screen import not_carried, own_pipelines
@@ -23,16 +31,34 @@ from simulator.robustness.tables import CONDITION, DIFFERENCE, STACK, chosen, no
 from simulator.robustness.tables import cells as cell_table
 from simulator.typed import Unit
 
-ROOM = 900_000
-"""Bytes of pictures in the page."""
+ROOM = 1_200_000
+"""Bytes of pictures in the page, in base64."""
 
 
 @part(order=21)
-def cells(run: Run) -> Section | None:
-    """Show each stack under each condition, of a run that dropped some of them."""
+def sections(run: Run[RobustnessSummary]) -> Iterator[Section]:
+    """Show each part that the run has."""
     summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or summary.early is None:
-        return None
+    if summary.early is not None:
+        yield _cells(summary, summary.early)
+    if summary.interaction:
+        yield _interactions(summary)
+    if summary.against is not None:
+        yield _against(summary, summary.against)
+    if summary.sequences is not None:
+        yield _sequences(summary, summary.sequences)
+    if summary.rows and summary.early is None:
+        yield _curves(summary)
+    if summary.attacks is not None:
+        yield _attacked(summary, summary.attacks)
+    if summary.system_noise is not None:
+        yield _system_noise(summary, summary.system_noise)
+    if summary.pictures is not None and (seen := _seen(run, summary.pictures)):
+        yield seen
+
+
+def _cells(summary: RobustnessSummary, early: Early) -> Section:
+    """Show each stack under each condition, of a run that dropped some of them."""
     first = next(iter(summary.stacks))
     return Section(
         "cells",
@@ -42,17 +68,13 @@ def cells(run: Run) -> Section | None:
             f"Each row is of its own {summary.sample_unit}s (n); rows with another n are not to be "
             "compared."
         ],
-        notes=dropped(summary.early, summary.sample_unit),
+        notes=dropped(early, summary.sample_unit),
         tables=[cell_table(summary)],
     )
 
 
-@part(order=22)
-def interactions(run: Run) -> Section | None:
+def _interactions(summary: RobustnessSummary) -> Section:
     """Show how much more each condition costs a stack than the first one."""
-    summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or not summary.interaction:
-        return None
     metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
     drawn_as = looks(summary.stacks)
     names = [text(name) for name in summary.rows]
@@ -80,13 +102,9 @@ def interactions(run: Run) -> Section | None:
     )
 
 
-@part(order=22)
-def against(run: Run) -> Section | None:
+def _against(summary: RobustnessSummary, found: AgainstModel) -> Section:
     """Show how much more each condition costs a model than the reference model."""
-    summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or summary.against is None:
-        return None
-    metric, found = title(summary.task, summary.metric), summary.against
+    metric = title(summary.task, summary.metric)
     return Section(
         "against",
         f"{summary.model} and {found.model}",
@@ -103,13 +121,8 @@ def against(run: Run) -> Section | None:
     )  # fmt: skip
 
 
-@part(order=23)
-def sequences(run: Run) -> Section | None:
+def _sequences(summary: RobustnessSummary, found: Sequences) -> Section:
     """Show how often answers flip from frame to frame of each sequence."""
-    summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or summary.sequences is None:
-        return None
-    found = summary.sequences
     first, drawn_as = next(iter(found.stacks)), looks(summary.stacks)
     names = [text(name) for name in found.rows]
     known = {side: stack for side, stack in found.stacks.items() if side not in summary.nc}
@@ -150,12 +163,8 @@ def sequences(run: Run) -> Section | None:
     )
 
 
-@part(order=24)
-def curves(run: Run) -> Section | None:
+def _curves(summary: RobustnessSummary) -> Section:
     """Show the metric at each severity."""
-    summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or not summary.rows or summary.early:
-        return None
     metric = title(summary.task, summary.metric)
     drawn_as = looks(summary.stacks)
     panels = []
@@ -195,13 +204,8 @@ def curves(run: Run) -> Section | None:
     )
 
 
-@part(order=25)
-def attacked(run: Run) -> Section | None:
+def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Section:
     """Show what attacks leave, of the attacked model and of each stack."""
-    summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or summary.attacks is None:
-        return None
-    attacks = summary.attacks
     titles = {
         "unattacked": "unattacked", "AR": "AR", "AR_clean_correct": "AR of clean correct",
         "AAI": "AAI", "exact": "model, float", "rounded": "model, rounded",
@@ -233,13 +237,9 @@ def attacked(run: Run) -> Section | None:
     )  # fmt: skip
 
 
-@part(order=26)
-def system_noise(run: Run) -> Section | None:
+def _system_noise(summary: RobustnessSummary, found: SystemNoise) -> Section:
     """Show what other decoders and resizers do to each stack, and which stacks are NC."""
-    summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or summary.system_noise is None:
-        return None
-    found, metric = summary.system_noise, title(summary.task, summary.metric)
+    metric = title(summary.task, summary.metric)
     out = [
         f"{side}: {name} is left out: {why}"
         for side, stack in found.stacks.items()
@@ -260,20 +260,12 @@ def system_noise(run: Run) -> Section | None:
     )
 
 
-@part(order=27)
-def seen(run: Run) -> Section | None:
+def _seen(run: Run[RobustnessSummary], shown: ConditionPictures) -> Section | None:
     """Show one image under every condition."""
-    summary = run.summary
-    if not isinstance(summary, RobustnessSummary) or summary.pictures is None:
-        return None
-    pictures, room, left = [], ROOM, 0
-    for name, by in summary.pictures.cells.items():
-        found = [(side, run.file(path)) for side, path in by.items()]
-        room -= sum(len(data) for _, data in found if data)
-        if room < 0:
-            left += len(found)
-            continue
-        pictures += [Picture(data, f"{name}, {side}") for side, data in found if data]
+    wanted = [
+        (path, f"{name}, {side}") for name, by in shown.cells.items() for side, path in by.items()
+    ]
+    pictures, left = fitting(run, wanted, ROOM)
     if not pictures:
         return None
     notes = [f"{left} further pictures are in the run's folder."] if left else []
@@ -281,7 +273,7 @@ def seen(run: Run) -> Section | None:
         "seen",
         "One image under every condition",
         "What did each network see, at the most severe level?",
-        [f"{summary.pictures.sample}, with the mean and std of the first stack."],
+        [f"{shown.sample}, with the mean and std of the first stack."],
         notes=notes,
         pictures=pictures,
     )

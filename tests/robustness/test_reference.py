@@ -13,7 +13,10 @@ from onnx import numpy_helper
 from stopping import StopsAt
 
 from simulator import cli, robustness, sweep
+from simulator.cli.experiment import show
+from simulator.command.experiment import EXPERIMENTS
 from simulator.errors import ModelError, RunError, UserError
+from simulator.report import page
 
 LEVELS = ["jpeg:60", "jpeg:5", "jpeg:1"]
 SUITE = {
@@ -188,14 +191,13 @@ def test_a_rule_judges_the_models_that_are_compared(asked, cards, home):
         robustness(**asked, models=models[:1], fail_on=rule, out=home / "alone")
 
 
-def test_the_screen_says_what_the_reference_is(both, capsys):
-    from simulator.cli.experiment import show
-    from simulator.command.experiment import EXPERIMENTS
-
+def test_screen_and_page_say_what_the_reference_is(both, capsys):
     assert show(EXPERIMENTS.of("robustness"), both, False) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "mCE is relative to float on pillow_fp32" in out
     assert "less that of float on the same stack, points" in out
+    text = page.write(both[1].folder).read_text()
+    assert "Does a condition cost other more than it costs float?" in text
 
 
 @pytest.mark.parametrize("job", ["robustness", "sweep"])

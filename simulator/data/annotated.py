@@ -112,9 +112,8 @@ def map_classes(
     distinct = list(dict.fromkeys(used))
     if labels is None:
         if names is None:
-            raise DataError(
-                f"{where}: the model card has no label file; write `classes` in the data card"
-            )
+            why = "the model card has no label file; write `classes` in the data card"
+            raise DataError(f"{where}: {why}")
         strange = [name for name in distinct if name not in names]
         if strange:
             raise DataError(f"{where}: not among the data card's classes: {some(strange)}")
@@ -122,10 +121,8 @@ def map_classes(
     strange = [name for name in distinct if not labels.knows(name)]
     if strange:
         names = strange if len(strange) > NAMED else [labels.why_not(name) for name in strange]
-        raise DataError(
-            f"{where}: the model does not have {len(strange)} of {counted(len(distinct), 'class')}"
-            f" of the data: {some(names)}"
-        )
+        count = f"{len(strange)} of {counted(len(distinct), 'class')}"
+        raise DataError(f"{where}: the model does not have {count} of the data: {some(names)}")
     return {name: labels.resolve(name) for name in distinct}
 
 

@@ -59,35 +59,27 @@ def asked(url: str, ask: Callable[[], T]) -> T:
 def told(url: str, error: BaseException) -> OSError:
     """Return what a library of a protocol raised, which has no class in common, as an OSError."""
     cause, kinds = _cause(error), _kinds(error)
+    # What a library says may name the URL that was asked for, or one it was sent to.
+    words = without_keys(one_line(cause))[:200]
+    code, why = errno.EIO, f"{type(cause).__name__}: {words}"
     if kinds & _GONE:
-        return Unreachable(errno.ECONNREFUSED, f"no server answers: {_words(cause)}", url)
+        return Unreachable(errno.ECONNREFUSED, f"no server answers: {words}", url)
     if "TooManyRedirects" in kinds:
-        return OSError(errno.ELOOP, "the server redirects in a circle", url)
-    if kinds & _ASTRAY:
-        where = _words(cause)
-        return OSError(errno.EPERM, f"the server redirects to what is no web address: {where}", url)
-    if status := getattr(cause, "status", None):
+        code, why = errno.ELOOP, "the server redirects in a circle"
+    elif kinds & _ASTRAY:
+        code, why = errno.EPERM, f"the server redirects to what is no web address: {words}"
+    elif status := getattr(cause, "status", None):
         said = f"the server says {status} {getattr(cause, 'message', '')}"
-        return OSError(errno.EIO, without_keys(said.strip()), url)
-    return _other(url, cause)
-
-
-def _other(url: str, cause: BaseException) -> OSError:
-    if isinstance(cause, FileNotFoundError):
-        return OSError(errno.ENOENT, "nothing is there", url)
-    if isinstance(cause, OSError) and cause.strerror:
-        return OSError(cause.errno, without_keys(cause.strerror), url)
-    words = _words(cause)
-    if isinstance(cause, TimeoutError):
-        return OSError(errno.ETIMEDOUT, f"the server gave nothing for {SILENCE:g} s", url)
-    if "range requests" in words:
-        return OSError(errno.ESPIPE, "the server gives no part of a file", url)
-    return OSError(errno.EIO, f"{type(cause).__name__}: {words}", url)
-
-
-def _words(cause: BaseException) -> str:
-    """What a library says, which may name the URL that was asked for, or one it was sent to."""
-    return without_keys(one_line(cause))[:200]
+        why = without_keys(said.strip())
+    elif isinstance(cause, FileNotFoundError):
+        code, why = errno.ENOENT, "nothing is there"
+    elif isinstance(cause, OSError) and cause.strerror:
+        code, why = cause.errno or errno.EIO, without_keys(cause.strerror)
+    elif isinstance(cause, TimeoutError):
+        code, why = errno.ETIMEDOUT, f"the server gave nothing for {SILENCE:g} s"
+    elif "range requests" in words:
+        code, why = errno.ESPIPE, "the server gives no part of a file"
+    return OSError(code, why, url)
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -39,10 +39,8 @@ def from_folders(
     if not folders:
         return dict.fromkeys(samples)
     if flat:
-        raise DataError(
-            f"{root}: {counted(len(flat), noun)} directly in it and others in folders"
-            f" ({some(folders)}); use one folder for each class, or one flat folder"
-        )
+        what = f"{counted(len(flat), noun)} directly in it and others in folders ({some(folders)})"
+        raise DataError(f"{root}: {what}; use one folder for each class, or one flat folder")
     if labels is None:
         known = {folder: as_index(folder) for folder in folders}
         strange = [folder for folder, index in known.items() if index is None or index < 0]
@@ -56,10 +54,8 @@ def from_folders(
     if strange:
         if len(strange) == len(folders):
             problem += f"; or give the folder that holds the {noun}s itself"
-        raise DataError(
-            f"{root}: no class of the model for {len(strange)} of"
-            f" {counted(len(folders), 'class folder')}: {problem}"
-        )
+        count = f"{len(strange)} of {counted(len(folders), 'class folder')}"
+        raise DataError(f"{root}: no class of the model for {count}: {problem}")
     return {name: known[name.split("/")[0]] for name in samples}
 
 
@@ -81,23 +77,20 @@ def from_table(table: Where, samples: Mapping[str, Where], noun: str) -> dict[st
     for line, file, text in rows_of(table):
         name = posixpath.normpath(file)
         if name in lines:
-            raise DataError(
-                f"{table}:{line}: {name!r} already has a row in line {lines[name]}; keep one"
-            )
+            why = f"already has a row in line {lines[name]}; keep one"
+            raise DataError(f"{table}:{line}: {name!r} {why}")
         lines[name] = line
         if name in samples:
             known[name] = texts.setdefault(text, Written(text, f"{table}:{line}"))
         else:
             missing.append(f"{file!r} (line {line})")
     if missing:
-        raise DataError(
-            f"{table}: {counted(len(missing), 'row')} without a file: {some(missing)};"
-            " write paths relative to the folder of the table, or remove the rows"
-        )
+        remedy = "write paths relative to the folder of the table, or remove the rows"
+        count = counted(len(missing), "row")
+        raise DataError(f"{table}: {count} without a file: {some(missing)}; {remedy}")
     if not known:
-        raise DataError(
-            f"{table}: has no row; write one for each labelled {noun}, or remove the file"
-        )
+        remedy = f"write one for each labelled {noun}, or remove the file"
+        raise DataError(f"{table}: has no row; {remedy}")
     return known
 
 
@@ -141,9 +134,8 @@ def label_of(text: str, where: str, labels: Labels | None) -> int:
             raise DataError(f"{where}: {error}") from None
     index = as_index(text)
     if index is None or index < 0:
-        raise DataError(
-            f"{where}: class {text!r}: the model card has no label file, so write the class index"
-        )
+        why = "the model card has no label file, so write the class index"
+        raise DataError(f"{where}: class {text!r}: {why}")
     return index
 
 
@@ -158,9 +150,8 @@ def _csv_rows(table: Where) -> Iterator[tuple[int, str, str]]:
             if not any(cell.strip() for cell in row):
                 continue
             if len(row) != len(header):
-                raise DataError(
-                    f"{table}:{reader.line_num}: {len(row)} columns, the header has {len(header)}"
-                )
+                found = f"{len(row)} columns, the header has {len(header)}"
+                raise DataError(f"{table}:{reader.line_num}: {found}")
             yield reader.line_num, row[file].strip(), row[label].strip()
     except csv.Error as error:
         raise DataError(f"{table}:{reader.line_num}: not comma-separated text: {error}") from error
@@ -173,10 +164,8 @@ def _column(table: Where, header: list[str], what: str, offered: tuple[str, ...]
     if found:
         several = ", ".join(header[index] for index in found)
         raise DataError(f"{table}:1: several {what} columns ({several}); keep one")
-    raise DataError(
-        f"{table}:1: no {what} column in the header {','.join(header)!r}; the first line must name"
-        f" one of {', '.join(offered)}, separated by commas"
-    )
+    must = f"the first line must name one of {', '.join(offered)}, separated by commas"
+    raise DataError(f"{table}:1: no {what} column in the header {','.join(header)!r}; {must}")
 
 
 def _txt_rows(table: Where) -> Iterator[tuple[int, str, str]]:

@@ -67,10 +67,8 @@ class Devkit(LabelKind):
         last = max(numbered.values(), default=0)
         if not numbered or last > len(lines) or 0 in numbered.values():
             what = f"an image has the number {last}" if numbered else "no image is called so"
-            raise DataError(
-                f"{samples.root}: ILSVRC2012_val_00000001.JPEG to {len(lines):08} expected, by the "
-                f"lines of {truth}; {what}"
-            )
+            wanted = f"ILSVRC2012_val_00000001.JPEG to {len(lines):08} expected"
+            raise DataError(f"{samples.root}: {wanted}, by the lines of {truth}; {what}")
         return {
             name: Written(wnids[int(lines[number - 1])], str(synsets))
             for name, number in numbered.items()
@@ -96,10 +94,8 @@ def _of_text(synsets: Where) -> list[tuple[int, str]]:
     for number, line in numbered_lines(synsets):
         wnid, index = (*line.split(), "", "")[:2]
         if not _WNID.fullmatch(wnid) or (at := as_index(index)) is None:
-            raise DataError(
-                f"{synsets}:{number}: a WordNet id and its ILSVRC2012_ID expected, as in "
-                f"'n02119789 1 kit_fox'; got {line.strip()[:60]!r}"
-            )
+            wanted = "a WordNet id and its ILSVRC2012_ID expected, as in 'n02119789 1 kit_fox'"
+            raise DataError(f"{synsets}:{number}: {wanted}; got {line.strip()[:60]!r}")
         pairs.append((at, wnid))
     return pairs
 

@@ -26,6 +26,12 @@ Request = dict[str, Any]
 Made = tuple[list[Request], Any]
 """The requests of a sample, and its truth."""
 _KEY = re.compile(r"\{([^{}]+)\}")
+_STRIPS: dict[str, Callable[[str], str]] = {
+    "left": str.lstrip, "right": str.rstrip, "both": str.strip, "none": str,
+}  # fmt: skip
+_CONTEXT = "what the model reads; {key} stands for the text of a key"
+_DELIMITER = "what stands between a context and its continuation"
+_GOLD = "the key of the right one's index, from 0; none: no truth"
 
 
 class Left(Exception):
@@ -36,9 +42,7 @@ class JsonlSpec(DataSpec):
     """What every card of a JSONL file says."""
 
     file: str = Field(description="the JSONL file")
-    context: str | None = Field(
-        default=None, description="what the model reads; {key} stands for the text of a key"
-    )
+    context: str | None = Field(default=None, description=_CONTEXT)
     strip: Literal["none", "left", "right", "both"] = Field(
         default="none", description="where blanks are cut off a key's text in `context`"
     )
@@ -47,7 +51,7 @@ class JsonlSpec(DataSpec):
 
 
 class _WithContext(JsonlSpec):
-    context: str = Field(description="what the model reads; {key} stands for the text of a key")
+    context: str = Field(description=_CONTEXT)
 
 
 class MultipleChoiceSpec(JsonlSpec):
@@ -58,10 +62,8 @@ class MultipleChoiceSpec(JsonlSpec):
     continuation: str | None = Field(
         default=None, description="what follows each of `contexts`; {key} as in `context`"
     )
-    gold: str | None = Field(
-        default=None, description="the key of the right one's index, from 0; none: no truth"
-    )
-    delimiter: str = Field(description="what stands between a context and its continuation")
+    gold: str | None = Field(default=None, description=_GOLD)
+    delimiter: str = Field(description=_DELIMITER)
 
     @model_validator(mode="after")
     def _either(self) -> MultipleChoiceSpec:
@@ -77,7 +79,7 @@ class NextWordSpec(_WithContext):
     """Passages whose last word is looked for."""
 
     continuation: str = Field(description="the word; {key} as in `context`")
-    delimiter: str = Field(description="what stands between a context and its continuation")
+    delimiter: str = Field(description=_DELIMITER)
 
 
 class GenerationSpec(_WithContext):
@@ -92,9 +94,7 @@ class EmbeddingSpec(_WithContext):
     """Queries with texts, of which one is the right one."""
 
     choices: str = Field(description="the key of a list of texts")
-    gold: str | None = Field(
-        default=None, description="the key of the right one's index, from 0; none: no truth"
-    )
+    gold: str | None = Field(default=None, description=_GOLD)
 
 
 class Jsonl(DataFormat):
@@ -118,17 +118,14 @@ class Jsonl(DataFormat):
         """Read the lines that the card asks for; see :class:`DataFormat`."""
         spec: Any = card.spec
         if ".json" not in files.suffixes:
-            raise DataError(
-                f"{card.path}: format: jsonl has texts, and the model takes {files.noun}s"
-            )
+            takes = f"the model takes {files.noun}s"
+            raise DataError(f"{card.path}: format: jsonl has texts, and {takes}")
         path = card.file("file")
         samples, tally = self._samples(spec, path)
         if not samples:
             reasons = "; ".join(tally.notes()) or f"no line from {spec.first} on"
             raise DataError(f"{path}: has no usable line: {reasons}")
-        texts = {
-            name: json.dumps({"requests": requests}) for name, (requests, _) in samples.items()
-        }
+        texts = {name: json.dumps({"requests": one}) for name, (one, _) in samples.items()}
         digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=16).hexdigest()
 
         def write(folder: Path) -> None:
@@ -162,7 +159,7 @@ class Jsonl(DataFormat):
 def _multiple_choice(spec: MultipleChoiceSpec, line: Line) -> Made:
     requests: list[Request]
     if spec.contexts is not None:
-        follows = spec.delimiter + filled(str(spec.continuation), line, "none")
+        follows = spec.delimiter + filled(str(spec.continuation), line)
         contexts = _texts(line, spec.contexts)
         requests = [{"context": text, "continuation": follows} for text in contexts]
     else:
@@ -175,7 +172,7 @@ def _multiple_choice(spec: MultipleChoiceSpec, line: Line) -> Made:
 
 
 def _next_word(spec: NextWordSpec, line: Line) -> Made:
-    word = filled(spec.continuation, line, "none")
+    word = filled(spec.continuation, line)
     if not word:
         raise Left("without a word to look for")
     context = filled(spec.context, line, spec.strip)
@@ -183,7 +180,7 @@ def _next_word(spec: NextWordSpec, line: Line) -> Made:
 
 
 def _generation(spec: GenerationSpec, line: Line) -> Made:
-    answer = None if spec.answer is None else filled(spec.answer, line, "none")
+    answer = None if spec.answer is None else filled(spec.answer, line)
     return [{"context": filled(spec.context, line, spec.strip)}], answer
 
 
@@ -193,7 +190,7 @@ def _embedding(spec: EmbeddingSpec, line: Line) -> Made:
     return [{"context": text} for text in (query, *texts)], _gold(line, spec.gold, len(texts))
 
 
-def filled(template: str, line: Line, strip: str) -> str:
+def filled(template: str, line: Line, strip: str = "none") -> str:
     """Return a template with the text of each ``{key}`` in its place.
 
     Args:
@@ -205,13 +202,7 @@ def filled(template: str, line: Line, strip: str) -> str:
         KeyError: a key is missing.
         TypeError: its value is no text and no number.
     """
-    strips: dict[str, Callable[[str], str]] = {
-        "left": str.lstrip,
-        "right": str.rstrip,
-        "both": str.strip,
-        "none": str,
-    }
-    cut = strips[strip]
+    cut = _STRIPS[strip]
 
     def value(found: re.Match[str]) -> str:
         known = line[found[1]]

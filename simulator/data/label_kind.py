@@ -102,9 +102,8 @@ def _read_split(split: Where, paths: Mapping[str, Where], tally: Tally) -> froze
         inside = safe(text, f"{split}:{number}")
         found = [inside] if inside in paths else stems.get(inside, [])
         if len(found) > 1:
-            raise DataError(
-                f"{split}:{number}: {text!r} may be {' or '.join(found)}; write the ending"
-            )
+            which = " or ".join(found)
+            raise DataError(f"{split}:{number}: {text!r} may be {which}; write the ending")
         if not found:
             name = posixpath.basename(str(split))
             tally.add("left out", "line", f"of {name} without an image", text)

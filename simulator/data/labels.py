@@ -156,10 +156,8 @@ def _check_wnid(path: Where, number: int, wnid: str, seen: dict[str, int]) -> No
         raise DataError(f"{path}:{number}: {wnid!r} is also in line {seen[wnid]}")
     seen[wnid] = number
     if as_index(wnid) not in (None, number - 1):
-        raise DataError(
-            f"{path}:{number}: the id {wnid!r} looks like an index, but this line is class"
-            f" {number - 1}; remove the first column"
-        )
+        why = f"looks like an index, but this line is class {number - 1}; remove the first column"
+        raise DataError(f"{path}:{number}: the id {wnid!r} {why}")
 
 
 def as_index(text: str) -> int | None:

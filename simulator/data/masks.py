@@ -59,11 +59,12 @@ def _train_ids(given: object) -> object:
         return CITYSCAPES
     if not isinstance(given, dict):
         raise ValueError("cityscapes, or a mapping of mask values to classes expected")
-    keys = {key: as_index(str(key)) for key in given}
-    strange = [key for key, index in keys.items() if index is None]
-    if strange:
-        raise ValueError(f"{strange[0]!r} is no mask value; write an integer")
-    return {keys[key]: value for key, value in given.items()}
+    found = {}
+    for key, value in given.items():
+        if (index := as_index(str(key))) is None:
+            raise ValueError(f"{key!r} is no mask value; write an integer")
+        found[index] = value
+    return found
 
 
 Value = Checked[int, Field(ge=0, le=65535)]
@@ -101,10 +102,8 @@ class MaskTruth(ABC):
         """
         mask = self._read()
         if size is not None and mask.shape != size:
-            raise SampleError(
-                f"the mask has {mask.shape[1]}x{mask.shape[0]} pixels, the image"
-                f" {size[1]}x{size[0]}"
-            )
+            (rows, columns), (height, width) = mask.shape, size
+            raise SampleError(f"the mask has {columns}x{rows} pixels, the image {width}x{height}")
         return mask
 
     @abstractmethod
@@ -182,39 +181,17 @@ class MovedMask(MaskTruth):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Values:
-    """What the values of mask files mean.
-
-    Attributes:
-        table: (65536,) int16, for each value a class 0 to 254, IGNORE, or -1 for none.
-    """
-
-    table: NDArray[np.int16]
-
-    def classes(self, mask: NDArray[np.uint8] | NDArray[np.uint16], name: str) -> Indices:
-        """Return the classes of a mask.
-
-        Raises:
-            SampleError: a value has no meaning.
-        """
-        found = self.table[mask]
-        if found.min() < 0:
-            strange = some(str(value) for value in np.unique(mask[found < 0]))
-            raise SampleError(f"{name}: values that are neither a class nor ignored: {strange}")
-        return found.astype(np.uint8)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class IndexMask(MaskTruth):
     """A PNG file whose values stand for classes.
 
     Attributes:
         path: where the file is.
-        values: what they mean; shared by the masks of a data set.
+        classes: (65536,) int16, for each value a class 0 to 254, IGNORE, or -1 for none; shared by
+            the masks of a data set.
     """
 
     path: Where
-    values: Values
+    classes: NDArray[np.int16]
 
     def digest(self) -> str | None:
         """Return the SHA-256 of the file and of what its values mean."""
@@ -222,7 +199,7 @@ class IndexMask(MaskTruth):
             data = read_sample(self.path, IMAGE)
         except SampleError:
             return None
-        return hashlib.sha256(data + self.values.table.tobytes()).hexdigest()
+        return hashlib.sha256(data + self.classes.tobytes()).hexdigest()
 
     def is_here(self) -> bool:
         """Whether the file is there."""
@@ -238,7 +215,12 @@ class IndexMask(MaskTruth):
         except SampleError as error:
             raise SampleError(f"{self.path}: {error}") from error
         name = posixpath.basename(str(self.path))
-        return self.values.classes(reader().indices(data, name), name)
+        mask = reader().indices(data, name)
+        found = self.classes[mask]
+        if found.min() < 0:
+            strange = some(str(value) for value in np.unique(mask[found < 0]))
+            raise SampleError(f"{name}: values that are neither a class nor ignored: {strange}")
+        return found.astype(np.uint8)
 
 
 class IndexMasks(Annotated):
@@ -275,8 +257,8 @@ def make_values(
     names: tuple[str, ...] | None,
     labels: Labels | None,
     where: str,
-) -> Values:
-    """Return the meaning of every value of a mask.
+) -> NDArray[np.int16]:
+    """Return the class of every value of a mask; see :class:`IndexMask`.
 
     Args:
         train_ids: the class of each value, IGNORE for none; None: the values are the classes.
@@ -303,7 +285,7 @@ def make_values(
         table[value] = IGNORE if train_id == IGNORE else target[train_id]
     if ignore is not None:
         table[ignore] = IGNORE
-    return Values(table)
+    return table
 
 
 @cache

@@ -76,10 +76,7 @@ class Cell(Place):
 def _column(shard: Archive, column: str, group: int) -> pa.Array:
     with shard.opened() as file:
         table = pq.ParquetFile(file).read_row_group(group, columns=[column], use_threads=False)
-    found = table.column(0).combine_chunks()
-    for field in column.split(".")[1:]:
-        found = found.field(field)
-    return found
+    return table.flatten().column(column).combine_chunks()
 
 
 def _scan(shard: Archive, tally: Tally, spec: Any) -> Iterator[Row]:
@@ -92,21 +89,14 @@ def _scan(shard: Archive, tally: Tally, spec: Any) -> Iterator[Row]:
             _check_size(shard, opened, group, column)
             rows = opened.metadata.row_group(group).num_rows
             table = opened.read_row_group(group, columns=asked, use_threads=False)
-            found = zip(_values(table, path, rows), _values(table, label, rows), strict=True)
-            for row, (was, value) in enumerate(found):
+            none = [None] * rows
+            paths = table.flatten().column(path).to_pylist() if path else none
+            labels = table.column(label).to_pylist() if label else none
+            for row, (was, value) in enumerate(zip(paths, labels, strict=True)):
                 ending = PurePosixPath(str(was or "")).suffix.lower()
                 text = _label(value, names, f"{shard.where}: {label} of row {number}")
                 yield Row(f"{number:08d}{ending}", (group, row), ending, text)
                 number += 1
-
-
-def _values(table: pa.Table, column: str | None, rows: int) -> list[Any]:
-    if column is None:
-        return [None] * rows
-    name, _, field = column.partition(".")
-    found = table.column(name)
-    values: list[Any] = found.to_pylist()
-    return [one and one.get(field) for one in values] if field else values
 
 
 def _label(value: Any, names: list[str] | None, where: str) -> str | None:
@@ -140,16 +130,12 @@ def _schema(shard: Archive, spec: Any) -> tuple[str, str | None, str | None, lis
     classes = _classes(schema)
     if spec is None:
         return column, path, None, None
-    label = spec.label
-    if label is None:
-        label = next(iter(classes)) if len(classes) == 1 else "label"
-        label = label if label in schema.names else None
-    elif label not in schema.names:
-        raise DataError(
-            f"{shard.where}: label: no column {label}; it has {', '.join(schema.names)}"
-        )
-    names = classes.get(label) if label is not None and spec.by == "name" else None
-    return column, path, label, names
+    usual = next(iter(classes)) if len(classes) == 1 else "label"
+    label = spec.label or (usual if usual in schema.names else None)
+    if label not in (None, *schema.names):
+        has = ", ".join(schema.names)
+        raise DataError(f"{shard.where}: label: no column {label}; it has {has}")
+    return column, path, label, classes.get(label or "") if spec.by == "name" else None
 
 
 def _bytes(shard: Archive, schema: pa.Schema, sample: str | None) -> tuple[str, str | None]:
@@ -166,31 +152,25 @@ def _bytes(shard: Archive, schema: pa.Schema, sample: str | None) -> tuple[str, 
     name, kind = some[0].name, some[0].type
     if not pa.types.is_struct(kind):
         return name, None
-    inner = [kind.field(at).name for at in range(kind.num_fields)]
-    return f"{name}.bytes", f"{name}.path" if "path" in inner else None
+    has_path = any(field.name == "path" for field in kind)
+    return f"{name}.bytes", f"{name}.path" if has_path else None
 
 
 def _holds_bytes(kind: pa.DataType) -> bool:
-    if not pa.types.is_struct(kind):
-        return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-    fields = {kind.field(at).name: kind.field(at).type for at in range(kind.num_fields)}
-    return (
-        "bytes" in fields
-        and not pa.types.is_struct(fields["bytes"])
-        and _holds_bytes(fields["bytes"])
-    )
+    if pa.types.is_struct(kind):
+        kind = next((field.type for field in kind if field.name == "bytes"), pa.null())
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _classes(schema: pa.Schema) -> dict[str, list[str]]:
     """The names of the classes of columns, as Hugging Face's metadata list them."""
     try:
         known = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+        classes = {name: one for name, one in known.items() if isinstance(one, dict)}
         return {
-            name: [str(one) for one in feature["names"]]
-            for name, feature in known.items()
-            if isinstance(feature, dict)
-            and feature.get("_type") == "ClassLabel"
-            and "names" in feature
+            name: [str(each) for each in one["names"]]
+            for name, one in classes.items()
+            if one.get("_type") == "ClassLabel" and "names" in one
         }
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return {}

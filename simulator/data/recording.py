@@ -102,17 +102,15 @@ class Recording:
             DataError: it is of another model, or images are missing; the first few are named.
         """
         if model != self.spec.model:
-            raise DataError(
-                f"{self.path}: model: recorded with {self.spec.model[:12]}…, but the model here "
-                f"is {model[:12]}…; record again, or use that model"
-            )
+            models = f"{self.spec.model[:12]}…, but the model here is {model[:12]}…"
+            again = "record again, or use that model"
+            raise DataError(f"{self.path}: model: recorded with {models}; {again}")
         _ = self.stages
         missing = [item.name for item in items if not self.holds(item, outputs)]
         if missing:
-            raise DataError(
-                f"{self.path.parent / self.spec.file}: {len(missing)} of {len(items)} images are "
-                f"not in it, matched by {self.spec.match}: {some(missing)}"
-            )
+            count = f"{len(missing)} of {len(items)} images are not in it"
+            where = f"{self.files['file']}: {count}, matched by {self.spec.match}"
+            raise DataError(f"{where}: {some(missing)}")
 
     def outputs(self, item: Item, names: Sequence[str]) -> dict[str, Array]:
         """Return the recorded outputs of an image; float32.
@@ -120,13 +118,9 @@ class Recording:
         Raises:
             SampleError: an array in the file is damaged, or an output is missing.
         """
-        return {
-            name: self.array(item, None if self._alone(item, names) else name) for name in names
-        }
-
-    def _alone(self, item: Item, names: Sequence[str]) -> bool:
-        """Whether the only output is stored under the image's name alone."""
-        return len(names) == 1 and self._key(item) in self._arrays.files
+        # The only output may be stored under the image's name alone.
+        alone = len(names) == 1 and self._key(item) in self._arrays.files
+        return {name: self.array(item, None if alone else name) for name in names}
 
     def array(self, item: Item, output: str | None = None) -> Array:
         """Return a recorded input, the only output, or one of several outputs of an image; float32.
@@ -216,13 +210,11 @@ class Recording:
 
     def holds(self, item: Item, outputs: Sequence[str] = ()) -> bool:
         """Whether an image was recorded, with the network's outputs that are needed."""
-        key, known = self._key(item), self._known
-        if self.spec.kind == "frames":
-            return key in known or all(f"{key}/{plane}" in known for plane in PLANES)
-        if self.spec.kind != "outputs":
-            return key in known
-        alone = len(outputs) == 1 and key in known
-        return alone or all(f"{key}/{name}" in known for name in outputs)
+        key, kind, known = self._key(item), self.spec.kind, self._known
+        if key in known and (kind != "outputs" or len(outputs) == 1):
+            return True
+        parts = {"frames": PLANES, "outputs": outputs}.get(kind)
+        return parts is not None and all(f"{key}/{name}" in known for name in parts)
 
     @cached_property
     def _known(self) -> set[str]:
@@ -286,15 +278,12 @@ def _table(file: Path, columns: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         raise DataError(f"{file}: not a table: {' '.join(str(error).split())}") from error
     missing = [name for name in columns if name not in table.column_names]
     if missing:
-        raise DataError(
-            f"{file}: no column {' and '.join(missing)}; it has {', '.join(table.column_names)}"
-        )
-    rows = table.to_pylist()
-    found = {str(row["image"]): row for row in rows}
-    if len(found) != len(rows):
-        names = [str(row["image"]) for row in rows]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{file}: image {twice!r} has more than one row")
+        has = ", ".join(table.column_names)
+        raise DataError(f"{file}: no column {' and '.join(missing)}; it has {has}")
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in table.to_pylist():
+        if found.setdefault(str(row["image"]), row) is not row:
+            raise DataError(f"{file}: image {str(row['image'])!r} has more than one row")
     return found
 
 

@@ -98,9 +98,8 @@ def members(shard: Archive) -> Iterator[Member | str]:
         DataError: it is no tar archive, is packed, cut off or damaged, or a name leads out of it.
     """
     if shard.where.lower().endswith(PACKED):
-        raise DataError(
-            f"{shard.where}: is packed, and no part of it can be read by itself; unpack it to .tar"
-        )
+        why = "is packed, and no part of it can be read by itself; unpack it to .tar"
+        raise DataError(f"{shard.where}: {why}")
     try:
         with reading(shard.where), shard.opened() as file:
             yield from _members(shard, file)
@@ -176,10 +175,8 @@ def _scan(
             own for own in parts if own == sample or (not sample and f".{own}" in files.suffixes)
         ]
         if len(wanted) > 1:
-            raise DataError(
-                f"{shard.where}: {name} has {' and '.join(wanted)}: which is the {files.noun}? "
-                "Write `sample` in a data card"
-            )
+            which = f"which is the {files.noun}? Write `sample` in a data card"
+            raise DataError(f"{shard.where}: {name} has {' and '.join(wanted)}: {which}")
         if not wanted:
             tally.add("left out", "group of files", "without a sample", f"{shard.name}/{name}")
             continue

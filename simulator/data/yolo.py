@@ -96,10 +96,8 @@ def _lines(file: Where, count: int) -> list[_Line]:
     for number, line in numbered_lines(file):
         fields, where = line.split(), f"{file}:{number}"
         if len(fields) != 5:
-            raise DataError(
-                f"{where}: {len(fields)} fields; a box has 5: class, x and y of its center, width,"
-                " height"
-            )
+            five = "class, x and y of its center, width, height"
+            raise DataError(f"{where}: {len(fields)} fields; a box has 5: {five}")
         index = as_index(fields[0])
         if index is None or not 0 <= index < count:
             raise DataError(f"{where}: class {fields[0]!r}: an index 0 to {count - 1} expected")

@@ -15,7 +15,7 @@ from simulator.cluster.messages import UnseenError, Work, sample_of, with_data
 from simulator.cluster.payload import pack
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
-from simulator.data.masks import IndexMask, MovedMask, Values
+from simulator.data.masks import IndexMask, MovedMask
 from simulator.modalities.image.modality import IMAGE
 
 
@@ -24,7 +24,7 @@ def test_a_mask_is_sent_with_its_image(tmp_path):
     image, mask = tmp_path / "a.jpg", tmp_path / "a.png"
     image.write_bytes(b"an image")
     mask.write_bytes(b"its classes")
-    truth = MovedMask(IndexMask(mask, Values(np.zeros(65536, np.int16))), None)
+    truth = MovedMask(IndexMask(mask, np.zeros(65536, np.int16)), None)
     seen, known = sample_of(Item("a.jpg", image, truth)), truth.digest()
     sent = pickle.loads(pickle.dumps(with_data(seen)))
     mask.unlink()

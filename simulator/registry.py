@@ -106,10 +106,10 @@ def require(backend: Backend) -> None:
     place = home(backend.name)
     if place:
         found = environments.check(place)
-        if found["problem"]:
-            raise MissingLibrary(f"{backend.name} in {place.python}: {found['problem']}")
-        if found["versions"] != versions(backend):  # it was updated since
-            environments.keep(backend.name, environments.Installed(place.python, found["versions"]))
+        if found.problem:
+            raise MissingLibrary(f"{backend.name} in {place.python}: {found.problem}")
+        if found.versions != versions(backend):  # it was updated since
+            environments.keep(backend.name, environments.Installed(place.python, found.versions))
         return
     if backend.device is not None:
         backend.device()

@@ -97,13 +97,13 @@ def _check(options: argparse.Namespace) -> int:
         backend = registry.backend(name)
         here = Home(name, sys.executable, registry.BACKENDS.points[name].value)
         found = environments.check(registry.home(name) or here)
-        versions = ", ".join(version or "-" for version in found["versions"].values())
-        failed |= found["problem"] is not None
-        default = "cpu" if backend.device is None and not found["problem"] else "-"
-        problem = found["problem"] or ""
+        versions = ", ".join(version or "-" for version in found.versions.values())
+        failed |= found.problem is not None
+        default = "cpu" if backend.device is None and not found.problem else "-"
+        problem = found.problem or ""
         if "not installed" in problem and backend.environment is not None:
             problem = f"not installed: {registry.remedy(backend)}"
-        ran = f"{versions or '-'}; {found['device'] or default}"
+        ran = f"{versions or '-'}; {found.device or default}"
         table.add_row(f"[bold]{name}[/]", f"[yellow]{escape(problem)}[/]" if problem else ran)
     common.console().print(table, highlight=False)
     return cli.USER_ERROR if failed and options.names else cli.PASS

@@ -95,7 +95,7 @@ def gather(backend: Backend, path: Path, tell: Callable[[Finding], None]) -> Evi
 def _device(backend: Backend) -> str:
     """Return where a backend runs, here or in a Python of its own."""
     home = registry.home(backend.name)
-    found = environments.check(home)["device"] if home else backend.device and backend.device()
+    found = environments.check(home).device if home else backend.device and backend.device()
     return f"{found or 'cpu'}, {platform.machine()}"
 
 

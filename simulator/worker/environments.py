@@ -7,18 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from simulator import cache
 from simulator.contract import Backend
-from simulator.errors import MissingLibrary, RunError, UserError
-from simulator.worker.home import Home, command, environment
-
-CHECK_SECONDS = 300
+from simulator.errors import MissingLibrary, ModelError, RunError, UserError
+from simulator.worker.client import Worker
+from simulator.worker.home import Checked, Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +62,9 @@ def install(
     folder = _folder(backend.name)
     python = _made(backend, folder, say) if python is None else os.path.abspath(python)
     found = check(Home(backend.name, python, entry))
-    if found["problem"] and not found["device_missing"]:
-        raise MissingLibrary(f"{python}: {found['problem']}")
-    made = Installed(python, found["versions"])
+    if found.problem and not found.device_missing:
+        raise MissingLibrary(f"{python}: {found.problem}")
+    made = Installed(python, found.versions)
     keep(backend.name, made)
     return made
 
@@ -90,37 +87,16 @@ def remove(name: str) -> None:
     shutil.rmtree(_folder(name))
 
 
-def check(home: Home) -> dict[str, Any]:
-    """Load a backend's library in a separate process, where a crash does no harm.
-
-    Returns:
-        ``versions``, ``device``, and ``problem``: why the backend cannot run, or None.
-    """
-    with tempfile.TemporaryDirectory(prefix="simulate-check-") as folder:
-        answer = Path(folder) / "answer.json"
-        arguments = [*command(home, Path(folder)), "--check", str(answer)]
-        try:
-            done = subprocess.run(
-                arguments,
-                env=environment(home, Path(folder)),
-                capture_output=True,
-                cwd=folder,
-                timeout=CHECK_SECONDS,
-                check=False,
-            )
-        except OSError as error:
-            raise UserError(f"{home.python} cannot be started: {error.strerror}") from error
-        except subprocess.TimeoutExpired:
-            return _unusable(f"did not load within {CHECK_SECONDS} s")
-        if answer.is_file():
-            found: dict[str, Any] = json.loads(answer.read_text())
-            return found
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return _unusable(f"exit code {done.returncode}: {said[-1][:200] if said else 'no message'}")
-
-
-def _unusable(problem: str) -> dict[str, Any]:
-    return {"versions": {}, "device": None, "device_missing": False, "problem": problem}
+def check(home: Home) -> Checked:
+    """Load a backend's libraries in a worker, where a crash does no harm."""
+    worker = Worker(home)
+    try:
+        found: Checked = worker.call("check")
+        return found
+    except ModelError as error:
+        return Checked({}, problem=str(error))
+    finally:
+        worker.stop()
 
 
 def _made(backend: Backend, folder: Path, say: Callable[[str], None]) -> str:

@@ -38,6 +38,23 @@ class Home:
     writes: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of loading a backend's libraries.
+
+    Attributes:
+        versions: of the libraries, by distribution.
+        device: that was found; None without one.
+        device_missing: whether a missing device is the reason why it cannot run.
+        problem: why the backend cannot run there; None if it can.
+    """
+
+    versions: dict[str, str | None]
+    device: str | None = None
+    device_missing: bool = False
+    problem: str | None = None
+
+
 def command(home: Home, folder: Path) -> Sequence[str]:
     """Return the command that starts a worker; only our packages are linked into *folder*."""
     ours = Path(__file__).parents[1]

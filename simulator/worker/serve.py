@@ -5,63 +5,50 @@ from __future__ import annotations
 import argparse
 import importlib
 import itertools
-import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from simulator.contract import Backend
 from simulator.errors import SampleError, SimulatorError, one_line
 from simulator.worker.codec import Memory, decode, encode
-from simulator.worker.home import IN_FORCE
+from simulator.worker.home import IN_FORCE, Checked
 
 
 def main() -> None:
-    """Serve requests until the pipe is closed; with ``--check``, load the library and report."""
+    """Serve requests until the pipe is closed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("backend", help="MODULE:NAME of a Backend")
-    how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--check", metavar="FILE", help="write versions and device as JSON")
-    how.add_argument("--fds", help="four file descriptors, see simulator.worker")
+    parser.add_argument("--fds", required=True, help="four file descriptors, see simulator.worker")
     options = parser.parse_args()
     module, _, name = options.backend.partition(":")
     backend: Backend = getattr(importlib.import_module(module), name)
-    if options.check:
-        Path(options.check).write_text(json.dumps(check(backend)))
-    else:
-        serve(backend, *map(int, options.fds.split(",")))
+    serve(backend, *map(int, options.fds.split(",")))
 
 
-def check(backend: Backend) -> dict[str, Any]:
-    """Load a backend's libraries and look for its device.
-
-    Returns:
-        ``versions`` by distribution; the ``device`` found; ``problem``: why the backend cannot
-        run here, or None; and ``device_missing``: whether a missing device is the reason.
-    """
-    found: dict[str, Any] = {"device": None, "device_missing": False, "problem": None}
-    found["versions"] = {lib.distribution: lib.version for lib in backend.libraries}
+def check(backend: Backend) -> Checked:
+    """Load a backend's libraries and look for its device."""
+    versions = {lib.distribution: lib.version for lib in backend.libraries}
+    device, device_missing = None, False
     try:
         for library in backend.libraries:
             if not library.present:
                 library.load()  # says what is missing
         if backend.device is not None:
-            found["device_missing"] = True
-            found["device"] = backend.device()
-            found["device_missing"] = False
+            device_missing = True
+            device = backend.device()
+            device_missing = False
         for library in backend.libraries:
             module = library.load()
-            found["versions"][library.distribution] = library.version or getattr(
-                module, "__version__", None
-            )
+            own = library.version or getattr(module, "__version__", None)
+            versions[library.distribution] = own
     except SimulatorError as error:
-        found["problem"] = str(error)
-    return found
+        return Checked(versions, device, device_missing, str(error))
+    return Checked(versions, device)
 
 
 def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int) -> None:
@@ -97,10 +84,13 @@ def _answer(
     backend: Backend, made: dict[int, Any], numbers: Iterator[int], request: dict[str, Any]
 ) -> Any:
     name, arguments = request["call"], request["args"]
-    if name == "confinement":
-        return os.environ.get(IN_FORCE, "")
-    if name == "held":
-        return len(made)
+    own: dict[str, Callable[[], Any]] = {
+        "check": partial(check, backend),
+        "confinement": partial(os.environ.get, IN_FORCE, ""),
+        "held": partial(len, made),
+    }
+    if name in own:
+        return own[name]()
     if name in ("make", "compile", "compile_identity"):
         stage, number, *rest = arguments
         stage, _, part = stage.partition(".")

@@ -7,8 +7,8 @@ import tiny
 from simulator import cli, compare
 from simulator.command.options import Progress
 from simulator.errors import RunError
-from simulator.results.parts import Parts
 from simulator.results import store
+from simulator.results.parts import Parts
 from simulator.results.store import CHUNK, schema
 
 COLUMNS = schema([pa.field("prediction", pa.int32())])

@@ -1,4 +1,4 @@
-"""Workers that answer wrongly, half or never: the parent lives, and says it in one line."""
+"""Workers that do harm, or hang: the parent lives."""
 
 import os
 import signal
@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 import tiny
+from unlucky import PICTURE, UNLUCKY, decoder
 
-from simulator import registry
-from simulator.contract import SampleError, Stage, inspect
 from simulator.errors import ProfileError
-from simulator.worker.client import TIMEOUT, Worker
+from simulator.worker.client import Worker
 from simulator.worker.home import Home
 
-PICTURE = inspect("ok.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 12)), "png"))
 HEARS = """
 import signal, sys
 from simulator import cli
@@ -23,43 +21,6 @@ from simulator import cli
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell's child is deaf
 sys.exit(cli.main())
 """
-UNLUCKY = inspect("unlucky.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 13)), "png"))
-
-
-def decoder(idct):
-    backend = registry.backend("fragile")
-    (offer,) = backend.of(Stage.DECODE)
-    return registry.make(backend, offer, {"exif": "ignore", "idct": idct})
-
-
-def test_half_a_line_does_not_outlast_the_timeout(fragile, monkeypatch):
-    made = decoder("half")
-    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
-    monkeypatch.setenv(TIMEOUT, "1")
-
-    with pytest.raises(SampleError, match="did not answer within 1 s"):
-        made.rgb(UNLUCKY)
-
-    monkeypatch.delenv(TIMEOUT)
-    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
-
-
-@pytest.mark.parametrize(
-    ("idct", "why"),
-    [
-        ("endless", "a line of more than 67,108,864 bytes"),
-        ("objects", "an array of Python objects"),
-        ("nonsense", "neither a value nor an error"),
-        ("beyond", "1000000 bytes of a file of"),
-    ],
-)
-def test_an_answer_that_cannot_be_read_costs_the_sample(fragile, idct, why):
-    made = decoder(idct)
-
-    with pytest.raises(SampleError, match=f"gave an answer that cannot be read: {why}"):
-        made.rgb(UNLUCKY)
-
-    assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
 
 
 def test_a_worker_cannot_cut_the_memory_that_the_parent_reads(fragile):

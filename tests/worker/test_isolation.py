@@ -170,22 +170,22 @@ def test_an_unknown_word_is_refused(compare):
         compare("run", isolate="allways")
 
 
-def test_time_is_measured_in_this_process_and_said_so(mixed, card, tmp_path):
-    options = {"model": card, "data": mixed, "profiles": ["opencv_fp32"], "queries": 20}
-    result = simulator.latency(**options, out=tmp_path / "run")
-
-    told = [one for one in result.summary["warnings"] if one.kind == "in_process"]
-    assert [one.text for one in told] == [
-        "opencv decoded in this process while time was measured; a file that kills its decoder was "
-        "skipped before, in a worker"
-    ]
+TIMED_HERE = (
+    "opencv decoded in this process while time was measured; a file that kills its decoder was "
+    "skipped before, in a worker"
+)
 
 
-def test_nothing_is_said_where_no_file_went_to_a_worker(data, card, tmp_path):
-    options = {"model": card, "data": data, "profiles": ["opencv_fp32"], "queries": 20}
-    result = simulator.latency(**options, out=tmp_path / "run")
+@pytest.mark.parametrize(("files", "said"), [("mixed", [TIMED_HERE]), ("data", [])])
+def test_time_is_measured_in_this_process_and_said_so(request, card, tmp_path, files, said):
+    """Only where a file had gone to a worker."""
+    images = request.getfixturevalue(files)
+    result = simulator.latency(
+        ["opencv_fp32"], model=card, data=images, queries=20, out=tmp_path / "run"
+    )
 
-    assert [one for one in result.summary["warnings"] if one.kind == "in_process"] == []
+    told = [one.text for one in result.summary["warnings"] if one.kind == "in_process"]
+    assert told == said
 
 
 def test_a_decoder_that_dies_is_not_timed(fragile_here, mixed, card, tmp_path):

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,30 +10,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny
+from unlucky import PICTURE, UNLUCKY, decoder, picture, with_worker
 
 import simulator
 from simulator import registry
-from simulator.contract import SampleError, Stage, clock, inspect
+from simulator.contract import SampleError, clock
 from simulator.errors import ModelError, RunError, UserError
 from simulator.worker import environments
 from simulator.worker.client import TIMEOUT
 
-PICTURE = inspect("ok.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 12)), "png"))
-UNLUCKY = inspect("unlucky.png", tiny.encoded(tiny.picture((9, 9, 9), (8, 13)), "png"))
-
-
-def decoder(name, idct):
-    backend = registry.backend(name)
-    (offer,) = backend.of(Stage.DECODE)
-    return registry.make(backend, offer, {"exif": "ignore", "idct": idct})
-
 
 def test_it_runs_in_another_process(fragile):
-    made = decoder(fragile, "raise")
+    made = decoder("raise")
 
     assert made.rgb(PICTURE).rgb.tolist() == np.full((8, 12, 3), 12).tolist()
     assert "fragile" in sys.modules  # listing imports the adapter here, decoding does not happen
     assert type(made).__name__ == "RemoteFragileDecoder"
+
+
+UNREADABLE = "the fragile worker gave an answer that cannot be read: "
 
 
 @pytest.mark.parametrize(
@@ -44,10 +38,14 @@ def test_it_runs_in_another_process(fragile):
         ("exit", "the fragile worker ended with exit code 7: out of luck"),
         ("refuse", "thirteen is unlucky"),
         ("raise", "FragileDecoder: two"),
+        ("endless", f"{UNREADABLE}a line of more than 67,108,864 bytes"),
+        ("objects", f"{UNREADABLE}an array of Python objects"),
+        ("nonsense", f"{UNREADABLE}neither a value nor an error"),
+        ("beyond", f"{UNREADABLE}1000000 bytes of a file of"),
     ],
 )
 def test_one_bad_sample_is_one_line_and_the_next_goes_through(fragile, idct, line):
-    made = decoder(fragile, idct)
+    made = decoder(idct)
 
     for _ in range(2):
         with pytest.raises(SampleError) as caught:
@@ -59,18 +57,19 @@ def test_one_bad_sample_is_one_line_and_the_next_goes_through(fragile, idct, lin
 
 def test_a_worker_that_died_between_two_calls_is_started_again(fragile):
     """As after Ctrl-C in a notebook, which halts every worker."""
-    made = decoder(fragile, "raise")
+    made = decoder("raise")
     with registry.interrupted():
         pass
 
     assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
     with registry.interrupted():
         pass
-    assert decoder(fragile, "raise").rgb(PICTURE).rgb[0, 0, 0] == 12
+    assert decoder("raise").rgb(PICTURE).rgb[0, 0, 0] == 12
 
 
-def test_a_hanging_worker_is_ended(fragile, monkeypatch):
-    made = decoder(fragile, "hang")
+@pytest.mark.parametrize("idct", ["hang", "half"])
+def test_a_worker_that_never_ends_its_answer_is_ended(fragile, monkeypatch, idct):
+    made = decoder(idct)
     assert made.rgb(PICTURE).rgb[0, 0, 0] == 12
 
     monkeypatch.setenv(TIMEOUT, "1")
@@ -84,19 +83,8 @@ def test_a_hanging_worker_is_ended(fragile, monkeypatch):
 def test_an_interrupted_call_does_not_leave_its_answer_to_the_next(fragile):
     """Ctrl-C while a worker is busy: the next answers belong to the next questions."""
     code = """
-import select, signal, sys
+import select, signal
 from types import SimpleNamespace
-from simulator.contract import inspect
-from simulator.worker import client
-from simulator.worker.client import Stale, Worker
-from simulator.worker.home import Home
-images = [inspect("x.png", bytes.fromhex(line)) for line in sys.stdin.read().split()]
-worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
-
-def make():
-    return worker.call("make", "decode", 0, {"exif": "ignore", "idct": "hang"})
-
-made = make()
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 
 def waits(*arguments):  # the question is on its way
@@ -117,50 +105,33 @@ made = make()
 print([int(worker.call("rgb", image, of=made).rgb[0, 0, 0]) for image in images[1:]])
 worker.stop()
 """
-    pictures = [tiny.encoded(tiny.picture((9, 9, 9), (8, w)), "png") for w in (13, 12, 15, 12)]
-    done = subprocess.run(
-        [sys.executable, "-c", code], input="\n".join(p.hex() for p in pictures),
-        capture_output=True, text=True, timeout=600, check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-    )  # fmt: skip
+    done = with_worker(code, UNLUCKY, PICTURE, picture(15), PICTURE)
 
-    assert done.stdout.splitlines() == ["interrupted", "stale", "[12, 15, 12]"], done.stderr
+    said = done.stdout.read()
+    assert said.splitlines() == ["interrupted", "stale", "[12, 15, 12]"], done.stderr.read()
 
 
 def test_a_worker_whose_child_lives_on_is_seen_to_have_died(fragile, monkeypatch):
     """A forked child holds the pipes open; the death of the worker itself is what counts."""
     monkeypatch.setenv(TIMEOUT, "300")
-    made = decoder(fragile, "fork")
+    made = decoder("fork")
 
     with pytest.raises(SampleError, match="was killed by SIGABRT"):
         made.rgb(UNLUCKY)
 
 
-def test_a_busy_worker_ends_with_its_parent(fragile):
-    code = """
-import sys, threading
-from simulator.worker.client import Worker
-from simulator.worker.home import Home
-from simulator.contract import inspect
-worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
-made = worker.call("make", "decode", 0, {"exif": "ignore", "idct": "hang"})
-print(worker._process.pid, flush=True)
-image = inspect("x.png", sys.stdin.buffer.read())
-worker.call("rgb", image, of=made)
-"""
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=env
-    )
-    parent.stdin.write(UNLUCKY.data)
-    parent.stdin.close()
-    pid = int(parent.stdout.readline())
+@pytest.mark.parametrize("does", ["time.sleep(600)", "worker.call('rgb', images[0], of=made)"])
+def test_a_worker_ends_with_its_parent_even_after_kill_9(fragile, does):
+    """Whether it waits or is busy."""
+    code = f"import time; print(worker._process.pid, flush=True); {does}"
+    parent = with_worker(code, UNLUCKY)
+    worker = Path(f"/proc/{int(parent.stdout.readline())}/cmdline")
     time.sleep(0.5)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
 
     deadline = time.monotonic() + 600
-    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+    while worker.exists() and worker.read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -169,7 +140,7 @@ def test_what_lies_in_the_current_folder_is_not_imported(fragile, tmp_path, monk
     (tmp_path / "numpy.py").write_text("raise ImportError('not the real one')")
     monkeypatch.chdir(tmp_path)
 
-    assert decoder(fragile, "raise").rgb(PICTURE).rgb[0, 0, 0] == 12
+    assert decoder("raise").rgb(PICTURE).rgb[0, 0, 0] == 12
 
 
 def test_a_version_that_changed_since_installation_is_seen(fragile):
@@ -182,7 +153,7 @@ def test_a_version_that_changed_since_installation_is_seen(fragile):
 
 
 def test_a_worker_that_always_dies_is_given_up(fragile):
-    made = decoder(fragile, "islow")
+    made = decoder("islow")
     for _ in range(2):
         with pytest.raises(SampleError):
             made.rgb(UNLUCKY)
@@ -228,7 +199,7 @@ def test_a_stack_in_workers_gives_the_bits_of_one_in_this_process(cache, tmp_pat
 
 
 def test_the_way_to_a_worker_is_not_latency(fragile):
-    made = decoder(fragile, "raise")
+    made = decoder("raise")
     made.rgb(PICTURE)
     before, start = clock.excluded(), time.perf_counter_ns()
     made.rgb(PICTURE)
@@ -237,45 +208,17 @@ def test_the_way_to_a_worker_is_not_latency(fragile):
     assert 0 < clock.excluded() - before < whole
 
 
-def test_a_worker_ends_with_its_parent_even_after_kill_9(fragile, tmp_path):
-    code = """
-import sys, os, time
-from simulator.worker.client import Worker
-from simulator.worker.home import Home
-worker = Worker(Home("fragile", sys.executable, "fragile:BACKEND"))
-worker.call("make", "decode", 0, {"exif": "ignore", "idct": "raise"})
-print(worker._process.pid, flush=True)
-time.sleep(600)
-"""
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=env)
-    pid = int(parent.stdout.readline())
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
-
-    deadline = time.monotonic() + 600
-    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def test_an_interpreter_that_is_not_there(fragile):
-    backend = registry.backend(fragile)
-
-    with pytest.raises(UserError, match="/no/python cannot be started"):
-        environments.install(backend, "fragile:BACKEND", "/no/python", lambda line: None)
-
-
-def test_an_adapter_that_does_not_load_is_said_at_installation(fragile):
-    with pytest.raises(UserError, match="there is no module 'nowhere'"):
-        environments.install(
-            registry.backend(fragile), "nowhere:BACKEND", sys.executable, lambda line: None
-        )
-
-
-def test_a_backend_without_pinned_requirements_asks_for_an_interpreter(fragile):
-    with pytest.raises(UserError, match="--python PATH"):
-        environments.install(registry.backend(fragile), "fragile:BACKEND", None, lambda line: None)
+@pytest.mark.parametrize(
+    ("entry", "python", "said"),
+    [
+        ("fragile:BACKEND", "/no/python", "/no/python cannot be started"),
+        ("nowhere:BACKEND", sys.executable, "there is no module 'nowhere'"),
+        ("fragile:BACKEND", None, "--python PATH"),
+    ],
+)
+def test_what_cannot_be_installed_is_said(fragile, entry, python, said):
+    with pytest.raises(UserError, match=said):
+        environments.install(registry.backend(fragile), entry, python, lambda line: None)
 
 
 def test_a_damaged_environment_file(fragile, cache):

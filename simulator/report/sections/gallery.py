@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from markupsafe import Markup
-
-from simulator.contract import inspect
-from simulator.errors import SampleError
 from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS, PICTURES, render
+from simulator.report.sections.embedded import Shown, png
 from simulator.report.sections.section import Section, part
-from simulator.report.words import figure, share
+from simulator.report.words import count, figure, share
 from simulator.results.pair import AxisPicture, Difference, FeatureMap, Look, PairSummary
 
 SAME = "The pixels are the same"
@@ -27,23 +22,6 @@ WIDE, MAP = 460, 232
 """
 _BRIGHT = 24
 """Levels to which the mean difference is brought at first, where the slider can."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A picture in the page.
-
-    Attributes:
-        source: its ``data:`` URI.
-        width: columns of the file.
-        height: rows of the file.
-        factor: pixels of the page for one of the file's, each way.
-    """
-
-    source: str
-    width: int
-    height: int
-    factor: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,45 +40,47 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
-    """A feature map of both stacks.
-
-    Attributes:
-        words: where it is, and what differs.
-        pictures: each with its caption.
-    """
-
-    words: str
-    pictures: Sequence[tuple[str, Shown]]
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """One image.
 
     Attributes:
-        name: of the sample.
-        why: it was chosen.
+        look: what the run has kept of it.
         picture: the file as a stack decoded it.
-        caption: of the picture.
         alone: a tensor that there is nothing to hold against, with its caption.
         train: the training stack's tensor, where there are choices.
         choices: what can be held against it, all of deployment first.
-        start: the slider's place at first.
-        features: maps of the network.
-        notes: what to know of these pictures.
+        maps: of the network: where it is and what differs, and each picture with its caption.
+        whole: whether all that was kept is here; without it, what each axis does alone is not.
     """
 
-    name: str
-    why: str
+    look: Look
     picture: Shown | None
-    caption: str
     alone: tuple[str, Shown] | None
     train: Shown | None
     choices: Sequence[Choice]
-    start: int
-    features: Sequence[Feature]
-    notes: Sequence[str]
+    maps: Sequence[tuple[str, Mapping[str, Shown]]]
+    whole: bool
+
+    @property
+    def caption(self) -> str:
+        """Of the picture."""
+        scale = self.look.scale or 1
+        mean = f", each pixel the mean of {scale}×{scale}" if scale > 1 else ""
+        return f"the picture{mean}"
+
+    @property
+    def start(self) -> int:
+        """The slider's place at first."""
+        mean = self.look.difference.mean if self.look.difference else None
+        if not mean or not math.isfinite(mean):
+            return STEPS // 2
+        return min(STEPS, max(0, round(math.log2(_BRIGHT / mean))))
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know of these pictures."""
+        more = [] if self.whole else ["what each axis does alone is in the run folder"]
+        return [*self.look.notes, *more]
 
     @property
     def sources(self) -> list[str]:
@@ -115,34 +95,35 @@ class View:
     def bytes(self) -> int:
         """What its pictures take in the page."""
         shown = [self.picture, self.alone[1] if self.alone else None]
-        shown += [picture for one in self.features for _, picture in one.pictures]
+        shown += [picture for _, pictures in self.maps for picture in pictures.values()]
         return sum(map(len, (*self.sources, *(one.source for one in shown if one))))
 
 
 @part(order=25)
-def looks(run: Run) -> Section | None:
+def looks(run: Run[PairSummary]) -> Section | None:
     """Return the worst flip as both networks saw it; None where a run has kept no image."""
     entries, kept = _kept(run)
     if not entries:
         return None
-    notes = _reading(entries)
-    notes += dict.fromkeys(words for entry in entries for words in entry.missing)
+    notes = [*_reading(entries), *dict.fromkeys(why for one in entries for why in one.missing)]
     if len(kept) < len(entries):
         notes.append(
             f"{len(kept)} of {len(entries)} images are shown, which is what a page has room for; "
             "all are in the run folder"
         )
+    same = bool(kept and kept[0].alone) and _equal(entries[0].difference)
+    why = "the worst flip" if entries[0].why == "worst flip" else entries[0].why
     return Section(
         "looks",
-        f"{_title(entries[0], kept)}: {_why(entries[0])}",
+        f"{SAME if same else 'What the noise looks like'}: {why}",
         "What did each network see, and what is different?",
         notes=notes,
-        html=_filled(kept[:1]) if kept else None,
+        html=render("gallery.html.j2", views=kept[:1], steps=STEPS, first=1) if kept else None,
     )
 
 
 @part(order=190)
-def more_looks(run: Run) -> Section | None:
+def more_looks(run: Run[PairSummary]) -> Section | None:
     """Return the other images that the page has room for, as the networks saw them."""
     _, kept = _kept(run)
     if len(kept) < 2:
@@ -151,38 +132,19 @@ def more_looks(run: Run) -> Section | None:
         "more-looks",
         "More images as the networks saw them",
         "Is it the same on other images?",
-        html=_filled(kept[1:], 2),
+        html=render("gallery.html.j2", views=kept[1:], steps=STEPS, first=2),
     )
-
-
-def _title(first: Look, kept: Sequence[View]) -> str:
-    return (
-        SAME if kept and kept[0].alone and _equal(first.difference) else "What the noise looks like"
-    )
-
-
-def _equal(one: Difference | AxisPicture | None) -> bool:
-    return one is not None and one.max == 0
-
-
-def _why(first: Look) -> str:
-    return f"the {first.why}" if first.why == "worst flip" else first.why
-
-
-def _filled(views: Sequence[View], first: int = 1) -> Markup:
-    return render("gallery.html.j2", views=views, steps=STEPS, first=first)
 
 
 @lru_cache(maxsize=1)
-def _kept(run: Run) -> tuple[Sequence[Look], Sequence[View]]:
+def _kept(run: Run[PairSummary]) -> tuple[Sequence[Look], Sequence[View]]:
     """What a run has kept, and what the page has room for: first whole, then without the axes."""
-    entries = (run.summary.gallery or ()) if isinstance(run.summary, PairSummary) else ()
-    kept: list[View] = []
-    flips = run.summary.worst_flips if isinstance(run.summary, PairSummary) else ()
-    room = LOOKS - (PICTURES if any(flip.preview for flip in flips) else 0)
+    entries: Sequence[Look] = run.summary.get("gallery", ())
+    flips = any(flip.preview for flip in run.summary.get("worst_flips", ()))
+    room, kept = LOOKS - (PICTURES if flips else 0), list[View]()
     for entry in entries:
-        whole = _view(run, entry)
-        view = whole if whole.bytes <= room else _view(run, entry, alone=False)
+        view = _view(run, entry)
+        view = view if view.bytes <= room else _view(run, entry, whole=False)
         room -= view.bytes
         if room < 0:
             break
@@ -190,55 +152,47 @@ def _kept(run: Run) -> tuple[Sequence[Look], Sequence[View]]:
     return entries, kept
 
 
-def _view(run: Run, look: Look, alone: bool = True) -> View:
+def _equal(one: Difference | AxisPicture | None) -> bool:
+    return one is not None and one.max == 0
+
+
+def _view(run: Run[PairSummary], look: Look, whole: bool = True) -> View:
     """An image with all that was kept of it, or without what each axis does alone."""
-    train, deploy = (_shown(run, look[side], WIDE) for side in ("train", "deploy"))
-    choices = []
-    if train:
-        found: list[tuple[str, str, Difference | AxisPicture | None, Shown | None]] = [
-            ("deploy", "all of deployment", look.difference, deploy)
-        ]
-        found += [
-            (f"train with deploy's {axis}", f"{axis} alone", one, _shown(run, one.picture, WIDE))
-            for axis, one in look.axes.items()
-            if alone
-        ]
-        choices = [Choice(a, f"{b}: {_numbers(n)}", shown) for a, b, n, shown in found if shown]
-    sole = next(((side, one) for side, one in (("train", train), ("deploy", deploy)) if one), None)
-    if choices and train and all(_equal(one) for _, _, one, shown in found if shown):
-        choices, sole = [], (f"train and deploy. {SAME}", train)
+    train, deploy = png(run, look.train, WIDE), png(run, look.deploy, WIDE)
+    held: list[tuple[Difference | AxisPicture | None, Choice]] = []
+    if train and deploy:
+        words = f"all of deployment: {_numbers(look.difference)}"
+        held.append((look.difference, Choice("deploy", words, deploy)))
+    for axis, one in look.axes.items() if train and whole else ():
+        if shown := png(run, one.picture, WIDE):
+            words = f"{axis} alone: {_numbers(one)}"
+            held.append((one, Choice(f"train with deploy's {axis}", words, shown)))
+    alone = ("train", train) if train else ("deploy", deploy) if deploy else None
+    if held and train and all(_equal(one) for one, _ in held):
+        held, alone = [], (f"train and deploy. {SAME}", train)
     return View(
-        look.sample,
-        look.why,
-        _shown(run, look.picture),
-        _caption(look),
-        None if choices else sole,
-        train if choices else None,
-        choices,
-        _start(look.difference.mean if look.difference else None),
-        [one for one in (_feature(run, entry) for entry in look.maps if alone) if one],
-        look.notes if alone else [*look.notes, "what each axis does alone is in the run folder"],
+        look,
+        png(run, look.picture),
+        None if held else alone,
+        train if held else None,
+        [choice for _, choice in held],
+        [(_of_map(one), maps) for one in look.maps if whole and (maps := _maps(run, one))],
+        whole,
     )
 
 
-def _caption(look: Look) -> str:
-    scale = look.scale or 1
-    return "the picture" if scale == 1 else f"the picture, each pixel the mean of {scale}×{scale}"
-
-
-def _reading(entries: Sequence[Look]) -> list[str]:
+def _reading(entries: Sequence[Look]) -> Iterator[str]:
     """How the pictures were made."""
-    found = [
+    yield (
         "A tensor is shown in 8 bits: normalization undone by the training stack's mean and std, "
         "rounded to whole levels. Numbers are of the tensors themselves, all their values."
-    ]
+    )
     windows = {(*one.size, *one.window) for one in entries if one.window}
     for height, width, rows, columns in sorted(windows):
-        found.append(
+        yield (
             f"Of {height}×{width} the middle {rows}×{columns} are shown, as they are: nothing that "
             "is compared was resampled."
         )
-    return found
 
 
 def _numbers(one: Difference | AxisPicture | None) -> str:
@@ -255,29 +209,19 @@ def _numbers(one: Difference | AxisPicture | None) -> str:
     return words
 
 
-def _start(mean: float | None) -> int:
-    if not mean or not math.isfinite(mean):
-        return STEPS // 2
-    return min(STEPS, max(0, round(math.log2(_BRIGHT / mean))))
-
-
-def _feature(run: Run, one: FeatureMap) -> Feature | None:
+def _maps(run: Run[PairSummary], one: FeatureMap) -> dict[str, Shown]:
+    """The pictures of a map, all enlarged alike, by their captions."""
     captions = {
-        "train": f"train, {_size(one.train_size)}",
-        "deploy": f"deploy, {_size(one.deploy_size)}",
-        "picture": f"difference, white is {one.peak:.3g}" if one.peak else "difference",
+        f"train, {_size(one.train_size)}": one.train,
+        f"deploy, {_size(one.deploy_size)}": one.deploy,
+        f"difference, white is {one.peak:.3g}" if one.peak else "difference": one.picture,
     }
-    pictures = [(words, _shown(run, one[name], MAP)) for name, words in captions.items()]
-    factor = min((shown.factor for _, shown in pictures if shown), default=1)
-    found = [
-        (words, Shown(shown.source, shown.width, shown.height, factor))
-        for words, shown in pictures
-        if shown
-    ]
-    return Feature(_feature_words(one), found) if found else None
+    found = {words: png(run, path, MAP) for words, path in captions.items()}
+    factor = min((shown.factor for shown in found.values() if shown), default=1)
+    return {words: one.enlarged(factor) for words, one in found.items() if one}
 
 
-def _feature_words(one: FeatureMap) -> str:
+def _of_map(one: FeatureMap) -> str:
     train, deploy = one.train_size, one.deploy_size
     common = _size([min(pair) for pair in zip(train, deploy, strict=True)])
     where = "" if train == deploy else f" on the common {common}"
@@ -292,8 +236,7 @@ def _feature_words(one: FeatureMap) -> str:
     ]
     for side, sign in (("train", 1), ("deploy", -1)):
         more = [max(sign * (a - b), 0) for a, b in zip(train, deploy, strict=True)]
-        kinds = zip(more, ("row", "column"), strict=True)
-        counts = [f"{n} {kind}{'' if n == 1 else 's'}" for n, kind in kinds if n]
+        counts = [count(n, kind) for n, kind in zip(more, ("row", "column"), strict=True) if n]
         if counts:
             words.append(f"{' and '.join(counts)} only in {side}: orange in the difference.")
     if one.window:
@@ -307,17 +250,3 @@ def _three(value: float | None) -> str:
 
 def _size(size: Sequence[int]) -> str:
     return "×".join(map(str, size))
-
-
-def _shown(run: Run, path: Any, room: int = 0) -> Shown | None:
-    """A picture of the run; None where there is none that could be one."""
-    try:
-        content = run.file(path) if isinstance(path, str) else None
-        image = inspect(path, content) if content else None
-    except (OSError, ValueError, SampleError):
-        return None
-    if content is None or image is None or image.format != "png":
-        return None
-    factor = max(1, room // max(image.width, image.height))
-    source = f"data:image/png;base64,{base64.b64encode(content).decode()}"
-    return Shown(source, image.width, image.height, factor)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from simulator.contract import inspect
-from simulator.errors import SampleError
 from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS, render
+from simulator.report.sections.embedded import png, wav
 from simulator.report.sections.section import Section, part
 from simulator.report.sections.spectrogram import Spectrogram, frequencies, times
 from simulator.report.words import SIDES, figure
@@ -20,7 +18,6 @@ from simulator.results.pair import PairSummary, SoundLook, SoundSide
 class Side:
     """One stack's sound in the page: a ``data:`` URI, and None or empty where there is no file."""
 
-    name: str
     words: str
     picture: Spectrogram | None
     sound: str
@@ -30,39 +27,36 @@ class Side:
 class View:
     """One sample in the page."""
 
-    name: str
-    why: str
+    look: SoundLook
     words: str
-    sides: Sequence[Side]
+    sides: Mapping[str, Side]
     difference: Spectrogram | None
     difference_words: str
-    notes: Sequence[str]
 
     @property
     def bytes(self) -> int:
         """What it takes in the page."""
-        pictures = [*(side.picture for side in self.sides), self.difference]
-        drawn = sum(len(one.source) for one in pictures if one)
-        return drawn + sum(len(side.sound) for side in self.sides)
+        pictures = [*(side.picture for side in self.sides.values()), self.difference]
+        drawn = sum(len(one.shown.source) for one in pictures if one)
+        return drawn + sum(len(side.sound) for side in self.sides.values())
 
 
 @part(order=26)
-def sounds(run: Run) -> Section | None:
+def sounds(run: Run[PairSummary]) -> Section | None:
     """Return what both networks heard or said; None where a run has kept no sound."""
-    entries = run.summary.sounds if isinstance(run.summary, PairSummary) else []
+    entries: Sequence[SoundLook] = run.summary.get("sounds", ())
     if not entries:
         return None
-    room, kept = LOOKS, []
+    room, kept = LOOKS, list[View]()
     for entry in entries:
         view = _view(run, entry)
         room -= view.bytes
         if room < 0:
             break
         kept.append(view)
-    own = any(entry.own for entry in entries)
     notes = [
         "The spectrograms are the networks' inputs; both are in the same colors."
-        if own
+        if any(entry.own for entry in entries)
         else "The spectrograms are log-mel of 80 bands, made for the pictures; both are in the "
         "same colors.",
         "Every band is as high as the others; the frequencies are those of their centers. In the "
@@ -81,70 +75,46 @@ def sounds(run: Run) -> Section | None:
     )
 
 
-def _view(run: Run, look: SoundLook) -> View:
-    sides = []
+def _view(run: Run[PairSummary], look: SoundLook) -> View:
+    sides, played = dict[str, Side](), ""
     for name in SIDES:
-        one = look.train if name == "train" else look.deploy
-        if one is not None:
-            step = f", one every {1000 * one.hop:.3g} ms" if one.hop else ""
-            size = f"{one.bands} bands, {one.frames} frames{step}"
-            words = f"{name}: {one.seconds:.2f} s at {one.rate:,} Hz; {size}"
-            shown = _picture(run, one.picture, f"spectrogram, {name}", one)
-            sides.append(Side(name, words, shown, _played(run, one.sound)))
-    if len(sides) == len(SIDES) and sides[0].sound == sides[1].sound:
-        words = f"{sides[1].words}; the waveform is train's"
-        sides[1] = replace(sides[1], sound="", words=words)
+        one: SoundSide | None = look[name]
+        if one is None:
+            continue
+        step = f", one every {1000 * one.hop:.3g} ms" if one.hop else ""
+        words = f"{name}: {one.seconds:.2f} s at {one.rate:,} Hz; {one.bands} bands, "
+        words += f"{one.frames} frames{step}"
+        sound = wav(run, one.sound)
+        if sides and sound == played:
+            sound, words = "", f"{words}; the waveform is train's"
+        played = sound
+        sides[name] = Side(words, _drawn(run, one.picture, f"spectrogram, {name}", one), sound)
     words = ""
     if look.peak is not None:
         moved = f"mean {figure(look.mean, '.2g')}, max {figure(look.peak, '.2g')}"
         words = f"Difference of a cell: {moved}." if look.peak else "No cell differs."
-    return View(
-        look.sample,
-        look.why,
-        words,
-        sides,
-        _difference(run, look),
-        f"deploy less train, full color is {figure(look.peak, '.2g')}",
-        look.notes,
-    )
+    peak = f"deploy less train, full color is {figure(look.peak, '.2g')}"
+    return View(look, words, sides, _difference(run, look), peak)
 
 
-def _difference(run: Run, look: SoundLook) -> Spectrogram | None:
+def _difference(run: Run[PairSummary], look: SoundLook) -> Spectrogram | None:
     """The difference; without frequencies where those of the two stacks are not the same."""
     train, deploy = look.train, look.deploy
     if look.difference is None or train is None or deploy is None:
         return None
-    frames = min(train.frames, deploy.frames)
-    hertz = train.hertz if train.hertz == deploy.hertz else []
-    hop = train.hop if train.hop == deploy.hop else None
-    axes = train.model_copy(update={"hertz": hertz, "hop": hop, "frames": frames})
-    return _picture(run, look.difference, "difference of the spectrograms", axes)
+    common = {
+        "hertz": train.hertz if train.hertz == deploy.hertz else [],
+        "hop": train.hop if train.hop == deploy.hop else None,
+        "frames": min(train.frames, deploy.frames),
+    }
+    axes = train.model_copy(update=common)
+    return _drawn(run, look.difference, "difference of the spectrograms", axes)
 
 
-def _picture(run: Run, path: str, words: str, axes: SoundSide) -> Spectrogram | None:
-    try:
-        content = run.file(path)
-        image = inspect(path, content) if content else None
-    except (OSError, ValueError, SampleError):
+def _drawn(run: Run[PairSummary], path: str, words: str, axes: SoundSide) -> Spectrogram | None:
+    shown = png(run, path)
+    if shown is None:
         return None
-    if content is None or image is None or image.format != "png":
-        return None
-    return Spectrogram(
-        f"data:image/png;base64,{base64.b64encode(content).decode()}",
-        words,
-        image.width,
-        image.height,
-        frequencies(axes.hertz, image.height),
-        times(axes.frames * (axes.hop or 0.0), image.width),
-    )
-
-
-def _played(run: Run, path: str) -> str:
-    """The sound; empty where the file is missing, or is no WAV file."""
-    try:
-        content = run.file(path)
-    except (OSError, ValueError):
-        return ""
-    if content is None or content[:4] != b"RIFF" or content[8:12] != b"WAVE":
-        return ""
-    return f"data:audio/wav;base64,{base64.b64encode(content).decode()}"
+    seconds = axes.frames * (axes.hop or 0.0)
+    hertz = frequencies(axes.hertz, shown.height)
+    return Spectrogram(shown, words, hertz, times(seconds, shown.width))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.report.sections.embedded import Shown
+
 LEFT, TOP, RIGHT, BOTTOM = 52, 8, 16, 20
 """Margins around the picture, in pixels: room for the words of the axes."""
 _APART = 20
@@ -29,18 +31,14 @@ class Spectrogram:
     """A picture and what is written beside it.
 
     Attributes:
-        source: a ``data:`` URI.
+        shown: the picture.
         words: what it is, for those who do not see it.
-        wide: columns of the picture, in pixels.
-        high: rows.
         frequencies: from the lowest; empty where they are not known.
         times: from the first.
     """
 
-    source: str
+    shown: Shown
     words: str
-    wide: int
-    high: int
     frequencies: Sequence[Tick]
     times: Sequence[Tick]
     left: int = LEFT
@@ -49,7 +47,7 @@ class Spectrogram:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height with both axes, in pixels."""
-        return LEFT + self.wide + RIGHT, TOP + self.high + BOTTOM
+        return LEFT + self.shown.width + RIGHT, TOP + self.shown.height + BOTTOM
 
 
 def frequencies(hertz: Sequence[float], high: int) -> list[Tick]:

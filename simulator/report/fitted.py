@@ -41,7 +41,7 @@ class Fitted(Table):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the title, and the table in as many parts as it needs."""
         if self.title:
-            yield Text.from_markup(str(self.title), style="bold")
+            yield Text.from_markup(str(self.title), style="bold", emoji=False)
         cells = [
             [
                 console.render_str(str(cell), highlight=False)

@@ -24,7 +24,6 @@ from simulator.report.sections.head import Head, head
 from simulator.report.sections.provenance import records
 from simulator.report.sections.section import Section, parts_of
 from simulator.report.words import PAGE, failures, run_on
-from simulator.results.audits import AuditSummary
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
 from simulator.results.read import DAMAGE
@@ -94,8 +93,8 @@ def html(run: Run) -> str:
     if isinstance(summary, ModelSummary):
         scenario = summary.get("scenario")
         about = [f"{run_on(summary)}{f', {scenario}' if scenario else ''}", *about]
-    elif isinstance(summary, AuditSummary):
-        warnings = notes(summary.pairs)
+    elif summary.of_runs:
+        warnings = notes(summary["pairs"])
     return Page(
         head(run),
         sections_of(run),

@@ -17,7 +17,6 @@ from simulator.files import TEXT, read_file
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.read import Stored, read_head, read_summary
 from simulator.results.shared import Summary
-from simulator.results.suites import StepSummary
 
 S_co = TypeVar("S_co", bound=Summary, default=Summary, covariant=True)
 
@@ -88,7 +87,7 @@ def read(folder: Path) -> Run:
     if summary.of_runs or not isinstance(manifest, RunManifest):
         return Run(folder, manifest, summary, None)
     records = Stored(folder)
-    if isinstance(summary, StepSummary):
+    if summary.command not in EXPERIMENTS:
         raise RunError(f"{folder}: one step of a worst case; the page is that of the whole run")
     if missing := {"sample", "side", "skipped"} - set(records.column_names):
         raise RunError(f"{folder}: a damaged run: its records lack {', '.join(sorted(missing))}")

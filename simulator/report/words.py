@@ -12,7 +12,7 @@ from simulator.tasks.task import TASKS
 if TYPE_CHECKING:  # building all of them takes longer than many a run
     from simulator.results.audits import AuditedPair
     from simulator.results.checkpoints import Checkpoints
-    from simulator.results.pair import AxisEffect
+    from simulator.results.pair import AxisEffect, PairSummary
     from simulator.results.shared import (
         ConditionDescription,
         Decided,
@@ -117,21 +117,34 @@ def cause(axis: str, summary: ModelSummary) -> str:
     return f"saturation of INT8 products (axis {axis})" if cut and axis == "precision" else axis
 
 
-def no_effect(effect: AxisEffect, unit: str) -> tuple[str, str]:
-    """Return what an axis without effect does not change, and in which samples."""
-    parts = "pixels" if unit == "image" else "values"
-    return f"0 {parts}", f"{effect.samples:,} {unit}s"
+def alone(summary: PairSummary) -> dict[str, str]:
+    """Return what each axis does, swapped alone: to answers, and to the input of the network."""
+    found: dict[str, list[str]] = {}
+    for one in summary.alone:
+        together = f" with {' '.join(one.axes[1:])}" if len(one.axes) > 1 else ""
+        answers = f"{one.changed:,} of {one.units:,} answers change{together}"
+        for axis in one.axes:
+            found.setdefault(axis, []).append(one.why or answers)
+    for entry in summary.axes:
+        if entry.effect is not None:
+            words = _effect(entry.effect, summary.sample_unit)
+            found.setdefault(entry.axis, []).append(words)
+    return {axis: "; ".join(dict.fromkeys(words)) for axis, words in found.items()}
 
 
-def differences(effect: AxisEffect) -> str:
-    """Return the mean and the largest difference of two inputs of a network.
-
-    Differences of token ids have no size; how many samples have any is told instead.
-    """
+def _effect(effect: AxisEffect, unit: str) -> str:
+    """What an axis does to the input; differences of token ids have no size."""
+    if effect.why is not None:
+        return effect.why
+    if effect.null:
+        parts = "pixels" if unit == "image" else "values"
+        return f"null: 0 {parts} changed in {effect.samples:,} {unit}s"
+    changed = share(effect.values_changed, 0)
     if effect.unit == "ids":
-        return f"in {effect.changed:,} of {effect.samples:,} samples"
+        return f"{changed} of values, in {effect.changed:,} of {effect.samples:,} samples"
     mean, most = (".2f", ".0f") if effect.unit == "levels" else (".2g", ".2g")
-    return f"mean {figure(effect.mean, mean)}, max {figure(effect.max, most)} {effect.unit}"
+    sizes = f"mean {figure(effect.mean, mean)}, max {figure(effect.max, most)} {effect.unit}"
+    return f"{changed} of values, {sizes}"
 
 
 def share(value: float | None, digits: int = 1) -> str:

@@ -9,11 +9,11 @@ from command_lines import BGR, PAIR, REPAIRS, SUITE
 
 from simulator import cli, worst
 from simulator.data import example
+from simulator.experiments.compare import report as pairs
 from simulator.experiments.sweep import report as sweep_report
 from simulator.experiments.worst import report as worst_report
 from simulator.report.command import PAIR as PAIR_ARGUMENTS
 from simulator.report.command import Asked
-from simulator.report.verdicts import pairs
 from simulator.results.read import read_summary
 
 
@@ -94,8 +94,8 @@ def test_axes_that_chance_may_order_are_said_to_be(start, tmp_path):
     other = entry.model_copy(update={"axes": ["resize"], "changed": 2, "rate": 0.3})
 
     changed = summary.model_copy(update={"alone": [entry, other]})
-    assert "; chance may explain which is first." in pairs.run(changed).cause
-    assert "chance" not in pairs.run(summary).cause
+    assert "; chance may explain which is first." in pairs.verdict(changed).cause
+    assert "chance" not in pairs.verdict(summary).cause
 
 
 def test_an_example_is_named_and_not_its_files():

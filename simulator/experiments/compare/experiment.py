@@ -43,8 +43,8 @@ class Compare(Experiment[CompareOptions]):
     Options = CompareOptions
     runs = "simulator.experiments.compare.run:compare"
     summary = "simulator.results.pair:PairSummary"
-    screen = "simulator.report.terminal:render"
-    verdict = "simulator.report.verdicts.pairs:run"
+    screen = "simulator.experiments.compare.report:show"
+    verdict = "simulator.experiments.compare.report:verdict"
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return a pair on four built-in images."""

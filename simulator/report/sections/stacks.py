@@ -12,7 +12,7 @@ from simulator.report.axis_words import LEFT, folded, said
 from simulator.report.evidence import known
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
-from simulator.report.words import SIDES, differences, no_effect, share
+from simulator.report.words import SIDES, alone
 from simulator.results.manifest import RunManifest, StackAxis
 from simulator.results.pair import PairSummary
 
@@ -52,7 +52,7 @@ def stacks(run: Run) -> Section | None:
         "Stacks: what each does from the file to the answer",
         "What was compared, and how is it known that the stacks are like that?",
         sentences,
-        notes=[*_alone(run), *_NOTES],
+        notes=[*_swapped(run), *_NOTES],
         tables=_tables(manifest, found, differing),
     )  # fmt: skip
 
@@ -117,28 +117,11 @@ def _assumed(run: Run, manifest: RunManifest) -> list[str]:
     ]
 
 
-def _alone(run: Run) -> list[str]:
-    """What each differing axis of a pair does to answers and to pixels, swapped alone."""
+def _swapped(run: Run) -> list[str]:
+    """What each differing axis of a pair does to answers and to pixels."""
     if not isinstance(run.summary, PairSummary):
         return []
-    found: dict[str, list[str]] = {}
-    for one in run.summary.alone:
-        answers = one.why or f"{one.changed:,} of {one.units:,} answers change"
-        found.setdefault(" with ".join(one.axes), []).append(answers)
-    for entry in run.summary.axes:
-        effect = entry.effect
-        if effect is None:
-            continue
-        if effect.why is not None:
-            words = effect.why
-        elif effect.null:
-            words = " change in ".join(no_effect(effect, run.summary.sample_unit))
-        else:
-            words = f"{share(effect.values_changed)} of values change, {differences(effect)}"
-        found.setdefault(entry.axis, []).append(words)
-    return [
-        f"{axes} swapped alone: {'; '.join(dict.fromkeys(words))}." for axes, words in found.items()
-    ]
+    return [f"{axis} swapped alone: {words}." for axis, words in alone(run.summary).items()]
 
 
 def _title(manifest: RunManifest, side: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import signal
 import xml.etree.ElementTree as ET
 import zipfile
 
@@ -11,14 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 import tiny
 from audits import BGR, RULE, document, read
-from ending import ended
 
 import simulator
-from simulator import audit, cli, replay
+from simulator import audit, cli
 from simulator.command.options import Progress
 from simulator.errors import ProfileError, RunError, UserError
 from simulator.experiments.job import Job
-from simulator.experiments.pairs import is_complete
 
 
 class Told(Progress):
@@ -66,30 +63,42 @@ def test_a_pair_is_what_simulate_alone_would_have_left(card, data, cache, tmp_pa
     }
 
 
-def test_the_gate_is_that_of_all_rules(card, data, cache, tmp_path):
+def test_the_gate_is_that_of_all_rules(finished):
     """Red and blue change places: four of six images get another answer."""
-    result = audit(document(tmp_path, card, data), out=tmp_path / "out")
+    summary = read(finished.folder / "summary.json")
 
-    rules = result.summary["gate"]["rules"]
-    assert [(one["deploy"], one["failed"], one["value"]) for one in rules] == [
-        ("same", False, 0.0),
-        ("bgr", True, pytest.approx(4 / 6)),
+    assert [
+        (one["deploy"], one["failed"], one["value"], one["because"])
+        for one in summary["gate"]["rules"]
+    ] == [
+        ("same", False, 0.0, RULE["because"]),
+        ("bgr", True, pytest.approx(4 / 6), RULE["because"]),
     ]
-    assert {one["because"] for one in rules} == {RULE["because"]}
-    assert [pair["passed"] for pair in result.summary["pairs"]] == [True, False]
-    assert not result.passed
+    assert [pair["passed"] for pair in summary["pairs"]] == [True, False]
+    assert not summary["gate"]["passed"]
 
 
-@pytest.mark.parametrize(
-    ("limit", "code"), [("50%", cli.GATE_FAILED), ("70%", cli.PASS), ("ms", cli.USER_ERROR)]
-)
+def test_what_an_audit_leaves_belongs_together(finished):
+    names = {p.name for p in finished.folder.iterdir() if p.is_file()}
+    assert {"audit.yaml", "audit.md", "junit.xml", "summary.json", "bundle.zip"} <= names
+    pages = [p.parent.name for p in sorted(finished.folder.rglob("report.html"))]
+    assert pages == ["bgr", "same", "out"]
+    with zipfile.ZipFile(finished.bundle) as packed:
+        assert json.loads(packed.read("manifest.json"))["status"] == "complete"
+        for name in ("audit.yaml", "summary.json", "pairs/tiny/bgr/records.parquet"):
+            assert packed.read(name) == (finished.folder / name).read_bytes()
+        assert not [n for n in packed.namelist() if n.endswith((".onnx", ".jpg", ".png"))]
+    root = ET.parse(finished.folder / "junit.xml").getroot()
+    assert [suite.get("name") for suite in root] == ["tiny.same", "tiny.bgr"]
+
+
+@pytest.mark.parametrize(("limit", "code"), [("70%", cli.PASS), ("ms", cli.USER_ERROR)])
 def test_the_exit_code_is_the_gate(card, data, cache, tmp_path, capsys, limit, code):
     rules = [{**RULE, "fail_on": f"flip_rate > {limit}"}]
     path = document(tmp_path, card, data, rules=rules)
 
     assert cli.main(["audit", str(path), "--out", str(tmp_path / "out")]) == code
-    reports = [p.parent.name for p in sorted((tmp_path / "out").rglob("report.html"))]
-    assert reports == ([] if code == cli.USER_ERROR else ["bgr", "same", "out"])
+    assert (tmp_path / "out" / "report.html").exists() is (code == cli.PASS)
 
 
 def test_the_page_of_an_audit_leads_to_those_of_its_pairs(card, data, cache, tmp_path, capsys):
@@ -122,26 +131,6 @@ def test_shared_steps_are_computed_once(card, data, cache, tmp_path):
     stages = [node.recipe.stage for node in told.plan.nodes]
     assert len(told.plan.paths) == 6
     assert (stages.count("decode"), stages.count("resize")) == (1, 2)
-
-
-def test_each_stack_is_judged_on_the_images_that_it_and_training_answer(
-    card, data, cache, tmp_path
-):
-    """Of a 1 x 1 image nothing is left where odd rows are dropped; the others answer it."""
-    (data / "red" / "one.jpg").write_bytes(tiny.encoded(tiny.picture((220, 30, 40), (1, 1))))
-    drops = {"profile": "nv12_fp32", "set": {"color.odd_size": "drop"}}
-    rules = [{"fail_on": "skipped > 0", "because": "every picture must get an answer"}]
-    path = document(
-        tmp_path, card, data, deploy={"same": "pillow_fp32", "camera": drops}, rules=rules
-    )
-
-    result = audit(path, out=tmp_path / "out")
-
-    same, camera = result.summary["pairs"]
-    assert (same["samples"], same["failed"]["deploy"]["count"], same["passed"]) == (7, 0, True)
-    assert (camera["samples"], camera["failed"]["deploy"]["count"]) == (6, 1)
-    outcomes = [(one["rule"], one["failed"]) for one in result.summary["gate"]["rules"]]
-    assert outcomes == [*[("skipped > 0", False)] * 2, ("failed.deploy > 0%", True)]
 
 
 def test_models_have_their_own_images_and_rules(card, data, cache, tmp_path):
@@ -260,7 +249,10 @@ def test_an_interrupted_audit_goes_on(card, cache, tmp_path, capsys, stop):
     out = tmp_path / "out"
     same = out / "pairs" / "tiny" / "same"
     before = (same / "summary.json").read_bytes() if "at" in stop else None
-    assert read(out / "manifest.json")["status"] == "interrupted"
+    manifest = read(out / "manifest.json")
+    assert manifest["status"] == "interrupted"
+    if "at" not in stop:  # as kill -9 leaves it
+        (out / "manifest.json").write_text(json.dumps({**manifest, "status": "running"}))
 
     assert cli.main(["resume", str(out), "--json"]) == cli.GATE_FAILED
 
@@ -270,25 +262,6 @@ def test_an_interrupted_audit_goes_on(card, cache, tmp_path, capsys, stop):
         place = out / "pairs" / "tiny" / deploy
         assert untimed(place).equals(untimed(whole.folder / "pairs" / "tiny" / deploy))
     assert (out / "bundle.zip").is_file()
-    assert cli.main(["resume", str(out)]) == cli.GATE_FAILED
-
-
-def test_kill_9_loses_no_finished_pair(card, cache, tmp_path):
-    data = tiny.data(tmp_path / "data", each=30)
-    path = document(tmp_path, card, data)
-    out = tmp_path / "out"
-    first = out / "pairs" / "tiny" / "same" / "summary.json"
-
-    done = ended(signal.SIGKILL, first.parent, first.name, 1, "audit", path, "--out", out)
-
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert is_complete(first.parent) and not is_complete(first.parents[1] / "bgr")
-    before = first.read_bytes()
-    assert read(out / "manifest.json")["status"] == "running"
-
-    assert cli.main(["resume", str(out)]) == cli.GATE_FAILED
-
-    assert first.read_bytes() == before
     assert read(out / "manifest.json")["status"] == "complete"
 
 
@@ -382,31 +355,3 @@ def test_seconds_of_pairs_are_their_own(card, data, cache, tmp_path, monkeypatch
 
     root = ET.parse(out / "junit.xml").getroot()
     assert [suite.get("time") for suite in root] == ["4.000", "5.000"]
-
-
-def test_a_stack_that_removes_what_it_inherits_is_replayed(card, data, cache, tmp_path):
-    """openvino_fp16 removes ``graph_optimization_level``, which OpenVINO does not offer."""
-    pytest.importorskip("openvino")
-    path = document(tmp_path, card, data, deploy={"edge": "openvino_fp16"})
-    out = audit(path, out=tmp_path / "out").folder
-
-    result = replay(
-        out / "bundle.zip", models=[str(card)], images=[str(data)], out=tmp_path / "again"
-    )
-
-    assert "graph_optimization_level" not in (out / "profiles" / "edge.yaml").read_text()
-    assert [pair["verdict"] for pair in result.summary["pairs"]] == ["bit-equal"]
-
-
-def test_what_an_audit_leaves_belongs_together(card, data, cache, tmp_path):
-    result = audit(document(tmp_path, card, data), out=tmp_path / "out")
-
-    names = {p.name for p in result.folder.iterdir() if p.is_file()}
-    assert {"audit.yaml", "audit.md", "junit.xml", "summary.json", "bundle.zip"} <= names
-    with zipfile.ZipFile(result.folder / "bundle.zip") as packed:
-        assert json.loads(packed.read("manifest.json"))["status"] == "complete"
-        for name in ("audit.yaml", "summary.json", "pairs/tiny/bgr/records.parquet"):
-            assert packed.read(name) == (result.folder / name).read_bytes()
-        assert not [n for n in packed.namelist() if n.endswith((".onnx", ".jpg", ".png"))]
-    root = ET.parse(result.folder / "junit.xml").getroot()
-    assert [suite.get("name") for suite in root] == ["tiny.same", "tiny.bgr"]

@@ -20,16 +20,11 @@ SUITE = {
 }  # fmt: skip
 COMMANDS = {
     "run": PAIR,
-    "explain": ["explain", *PAIR],
     "sweep": ["sweep", "--suite", "suite.yaml"],
-    "worst": ["worst", "--suite", "suite.yaml"],
     "latency": ["latency", *PAIR, "--queries", "8"],
-    "tail": ["tail", *PAIR, "--rounds", "2"],
     "audit": ["audit", "audit.yaml"],
-    "replay": ["replay", "bundle.zip"],
 }
-LONG = ("explain", "worst", "replay")
-"""They are resumed as others are: a run, a sweep, an audit."""
+"""One of each kind of run: other experiments prove that they go on by their specimens."""
 
 
 @pytest.fixture
@@ -42,16 +37,10 @@ def place(card, tmp_path, monkeypatch):
     return card, data
 
 
-@pytest.mark.parametrize(
-    "command",
-    [pytest.param(one, marks=pytest.mark.prove) if one in LONG else one for one in COMMANDS],
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_ctrl_c_says_how_to_go_on(command, place, tmp_path, capsys):
     card, data = place
     words = [*COMMANDS[command], "--out", "my run"]
-    if command == "replay":
-        assert cli.main(["audit", "audit.yaml", "--out", "audit"]) == cli.GATE_FAILED
-        (tmp_path / "audit" / "bundle.zip").rename(tmp_path / "bundle.zip")
     if command != "audit":
         words += ["--model", str(card), "--data", str(data)]
 

@@ -27,17 +27,9 @@ from simulator.results.times import MAP
 from simulator.tasks.task import TASKS, Network
 
 
-@pytest.fixture(scope="module")
-def audited(tmp_path_factory):
-    """The folder of an audit of such a model and such images as each test has for itself."""
-    folder = tmp_path_factory.mktemp("audited")
-    card, data = tiny.card(folder / "model"), tiny.data(folder / "data")
-    return audit(document(folder, card, data), out=folder / "out").folder
-
-
 @pytest.fixture
-def bundle(audited, cache, tmp_path):
-    return Path(shutil.copy(audited / "bundle.zip", tmp_path / "bundle.zip"))
+def bundle(finished, cache, tmp_path):
+    return Path(shutil.copy(finished.bundle, tmp_path / "bundle.zip"))
 
 
 @pytest.fixture
@@ -174,12 +166,11 @@ def test_a_version_that_changed_is_named_and_excuses_no_bit(again, bundle, tmp_p
     assert pair["changed"]["surroundings"][1].startswith("numpy: 1.0 → ")
 
 
-def test_the_command_line(bundle, audited, card, data, tmp_path, capsys):
+def test_the_command_line(bundle, finished, card, data, tmp_path, capsys):
     assert cli.main(["replay", str(bundle)]) == cli.USER_ERROR
     said = capsys.readouterr().err
-    theirs = audited.parent
-    assert f"does not hold {theirs / 'model' / 'card.yaml'}; give --model tiny=PATH" in said
-    assert f"does not hold {theirs / 'data'}; give --data tiny=PATH" in said
+    assert f"does not hold {finished.card}; give --model tiny=PATH" in said
+    assert f"does not hold {finished.data}; give --data tiny=PATH" in said
     given = ["--model", f"tiny={card}", "--data", str(data)]
 
     same = cli.main(["replay", str(bundle), *given, "--out", str(tmp_path / "a")])

@@ -60,13 +60,10 @@ def test_a_finished_run_exits_as_it_did(given, tmp_path, capsys, rules, code):
     assert json.loads(capsys.readouterr().out)["gate"]["passed"] is (code == cli.PASS)
 
 
-def test_an_audit_that_failed_and_its_pairs_exit_as_they_did(card, data, cache, tmp_path):
-    out = tmp_path / "out"
-    assert cli.main(["audit", str(document(tmp_path, card, data)), "--out", str(out)]) == 1
-
-    assert cli.main(["resume", str(out)]) == cli.GATE_FAILED
-    assert cli.main(["resume", str(out / "pairs" / "tiny" / "bgr")]) == cli.GATE_FAILED
-    assert cli.main(["resume", str(out / "pairs" / "tiny" / "same")]) == cli.PASS
+def test_an_audit_that_failed_and_its_pairs_exit_as_they_did(finished):
+    pairs = finished.folder / "pairs" / "tiny"
+    for folder, code in ((finished.folder, 1), (pairs / "bgr", 1), (pairs / "same", 0)):
+        assert cli.main(["resume", str(folder)]) == code
 
 
 def test_a_run_is_complete_when_its_report_is_there(given, tmp_path, capsys):

@@ -1,64 +1,25 @@
 """Attacks on a classifier whose gradient can be worked out by hand."""
 
-import io
 import pickle
 
 import numpy as np
 import pytest
 import tiny
 import tiny_tasks
-from PIL import Image
+from attacking import attacked, bound, pixels_of, with_program
 
 import simulator
 from simulator.conditions.attacks.record import record_of
 from simulator.conditions.attacks.target import opened
-from simulator.conditions.condition import Disturbance, under
-from simulator.contract.encoded import inspect
-from simulator.contract.recipe import Context
+from simulator.conditions.condition import under
 from simulator.errors import ModelError, SampleError, UserError
-from simulator.model.card import Card
-from simulator.model.onnxfile import check
 
-torch = pytest.importorskip("torch")
 RED = 0
-
-
-class Colors(torch.nn.Module):
-    def __init__(self, factor=1.0):
-        super().__init__()
-        self.factor = factor
-
-    def forward(self, x):
-        return x.mean((2, 3)) * self.factor
 
 
 @pytest.fixture
 def program(tmp_path):
-    """The card of the tiny classifier with its torch.export program."""
     return with_program(tmp_path / "program")
-
-
-def with_program(folder, factor=1.0, **fields):
-    folder.mkdir()
-    exported = torch.export.export(Colors(factor), (torch.zeros(1, 3, 32, 32),))
-    torch.export.save(exported, str(folder / "model.pt2"))
-    return tiny.card(folder, torch_export="model.pt2", **fields)
-
-
-def bound(text, place):
-    card = Card(place)
-    return under(text).bound(card, check(card)).condition
-
-
-def attacked(condition, pixels, truth=RED, name="a.png", trial=0):
-    """The result for a picture, as the file that every stack gets."""
-    source = inspect(name, tiny.encoded(pixels, "png"))
-    apply = Disturbance(condition, trial).open(None)
-    return apply(source, Context(name, source, truth))
-
-
-def pixels_of(encoded):
-    return np.asarray(Image.open(io.BytesIO(encoded.data)).convert("RGB"))
 
 
 def red(size=(32, 32)):
@@ -137,13 +98,18 @@ def test_equal_draws_are_equal_and_trials_differ(program):
         under("fgsm:1/255", 1)
 
 
-def test_its_text_is_read_back_and_the_model_is_part_of_its_identity(program, tmp_path):
-    texts = (
-        "fgsm:8/255", "fgsm:0.5/255,resize=bicubic", "pgd:linf,8/255", "pgd:l2,2,steps=40",
-        "pgd:l1,400,steps=5,restarts=2,step=1/10,resize=box", "pgd:l2,1,start=clean",
-    )  # fmt: skip
-    for text in texts:
-        assert under(text).condition.text == text
+@pytest.mark.parametrize("text", [
+    "fgsm:8/255", "fgsm:0.5/255,resize=bicubic", "pgd:linf,8/255", "pgd:l2,2,steps=40",
+    "pgd:l1,400,steps=5,restarts=2,step=1/10,resize=box", "pgd:l2,1,start=clean",
+    "autoattack:linf,8/255", "autoattack:l2,0.5,parts=square+fab,steps=20,queries=5",
+    "autoattack:l1,100,resize=box", "square:linf,8/255",
+    "square:l2,2,queries=100,on=openvino_int8,resize=bicubic",
+])  # fmt: skip
+def test_its_text_is_read_back(text):
+    assert under(text).condition.text == text
+
+
+def test_the_model_is_part_of_its_identity(program, tmp_path):
     other = with_program(tmp_path / "other", kind=None, geometry={"kind": "letterbox"})
     one, two = bound("fgsm:8/255", program), bound("fgsm:8/255", other)
     assert one.identity() != two.identity() == bound("fgsm:8/255", other).identity()
@@ -154,6 +120,10 @@ def test_its_text_is_read_back_and_the_model_is_part_of_its_identity(program, tm
     "fgsm:1/255,resize=nearest", "pgd:linf", "pgd:linf,1.5", "pgd:l3,1", "pgd:l2,0",
     "pgd:l2,1,steps=0", "pgd:l2,1,steps=x", "pgd:l2,1,step=0", "pgd:l2,1,steps=3,steps=4",
     "pgd:l2,1,start=here", "pgd:l2,1,start=clean,restarts=2", "pgd:l2," + "9" * 400,
+    "autoattack:linf", "autoattack:linf,2", "autoattack:linf,8/255,parts=pgd",
+    "autoattack:linf,8/255,parts=fab+fab", "autoattack:linf,8/255,parts=",
+    "autoattack:l2,1,steps=0", "autoattack:l2,1,queries=x", "autoattack:l2,1,on=x",
+    "square:l3,1", "square:l2,0", "square:l2,1,queries=0", "square:l2,1,steps=3",
 ])  # fmt: skip
 def test_wrong_parameters_are_refused_in_one_line(text):
     with pytest.raises(UserError) as caught:

@@ -1,24 +1,18 @@
 """AutoAttack's parts as a condition, held against the library on the same network."""
 
-import io
 import threading
 
 import numpy as np
 import pytest
 import tiny
-from PIL import Image
+from attacking import attacked, bound, pixels_of, with_program
 
 import simulator
 from simulator import registry
 from simulator.conditions.attacks import steps
 from simulator.conditions.attacks.record import record_of
-from simulator.conditions.condition import Disturbance, under
 from simulator.contract import SampleError, Stage, Victim
-from simulator.contract.encoded import inspect
-from simulator.contract.recipe import Context
 from simulator.errors import UserError
-from simulator.model.card import Card
-from simulator.model.onnxfile import check
 from simulator.profile.implementations import implementation
 
 torch = pytest.importorskip("torch")
@@ -143,30 +137,9 @@ def test_a_part_says_what_it_needs():
         part("apgd-t", "linf").attacked(CLEAN, 0, few, 0.1, 0)
 
 
-class Colors(torch.nn.Module):
-    def forward(self, x):
-        return x.mean((2, 3))
-
-
 @pytest.fixture
 def program(tmp_path):
-    """The card of the tiny classifier with its torch.export program."""
-    folder = tmp_path / "program"
-    folder.mkdir()
-    exported = torch.export.export(Colors(), (torch.zeros(1, 3, 32, 32),))
-    torch.export.save(exported, str(folder / "model.pt2"))
-    return tiny.card(folder, torch_export="model.pt2")
-
-
-def attacked(text, place, pixels, truth=0, name="a.png"):
-    card = Card(place)
-    condition = under(text).bound(card, check(card)).condition
-    source = inspect(name, tiny.encoded(pixels, "png"))
-    return Disturbance(condition, 0).open(None)(source, Context(name, source, truth)).data
-
-
-def pixels_of(data):
-    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+    return with_program(tmp_path / "program")
 
 
 def red():
@@ -182,50 +155,30 @@ SHORT = ",parts=apgd-ce+fab+square,steps=10,queries=60"
 )  # fmt: skip
 def test_red_becomes_green_within_the_budget(program, text):
     """20 levels lie between them: 10 of each pixel, of the whole picture 1.8 in L2 and 80 in L1."""
-    data = attacked(text, program, red())
-    record = record_of(data)
+    condition = bound(text, program)
+    found = attacked(condition, red())
+    record = record_of(found.data)
     assert (record.clean, record.exact) == (0, 1)
     norm, budget = text.partition(":")[2].split(",")[:2]
     top, _, under = budget.partition("/")
     size = float(top) / float(under or 1)
-    moved = (pixels_of(data).astype(np.float64) - red()) / 255
+    moved = (pixels_of(found).astype(np.float64) - red()) / 255
     assert 0 < steps.length(moved, norm) <= size * (1 + 1e-4)
     assert record.rounded_length == pytest.approx(steps.length(moved, norm), rel=1e-4)
-    assert data == attacked(text, program, red())
+    assert found.data == attacked(condition, red()).data
     if norm != "linf":  # there the best change of a linear network has no choice
-        assert data != attacked(text, program, red(), name="b.png")
+        assert found.data != attacked(condition, red(), name="b.png").data
 
 
 @pytest.mark.parametrize("kind", ["autoattack", "square"])
 def test_wrong_images_and_those_that_withstand_stay_as_they_are(program, kind):
     short = SHORT if kind == "autoattack" else ",queries=60"
-    found = attacked(f"{kind}:linf,12/255{short}", program, red(), truth=2)
+    found = attacked(bound(f"{kind}:linf,12/255{short}", program), red(), truth=2)
     np.testing.assert_array_equal(pixels_of(found), red())
-    assert record_of(found).clean == 0
-    found = attacked(f"{kind}:linf,2/255{short}", program, red())
+    assert record_of(found.data).clean == 0
+    found = attacked(bound(f"{kind}:linf,2/255{short}", program), red())
     np.testing.assert_array_equal(pixels_of(found), red())
-    assert record_of(found).rounded == 0
-
-
-def test_texts_are_read_back():
-    for text in (
-        "autoattack:linf,8/255", "autoattack:l2,0.5,parts=square+fab,steps=20,queries=5",
-        "autoattack:l1,100,resize=box", "square:linf,8/255",
-        "square:l2,2,queries=100,on=openvino_int8,resize=bicubic",
-    ):  # fmt: skip
-        assert under(text).condition.text == text
-
-
-@pytest.mark.parametrize("text", [
-    "autoattack:linf", "autoattack:linf,2", "autoattack:linf,8/255,parts=pgd",
-    "autoattack:linf,8/255,parts=fab+fab", "autoattack:linf,8/255,parts=",
-    "autoattack:l2,1,steps=0", "autoattack:l2,1,queries=x", "autoattack:l2,1,on=x",
-    "square:l3,1", "square:l2,0", "square:l2,1,queries=0", "square:l2,1,steps=3",
-])  # fmt: skip
-def test_wrong_parameters_are_refused_in_one_line(text):
-    with pytest.raises(UserError, match="expected") as caught:
-        under(text)
-    assert "\n" not in str(caught.value)
+    assert record_of(found.data).rounded == 0
 
 
 def test_square_asks_the_stack_that_is_named(tmp_path, cache):

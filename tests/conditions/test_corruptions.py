@@ -18,6 +18,8 @@ from simulator.conditions.corruptions.corruption import Corruption
 from simulator.conditions.corruptions.elastic import _affine, elastic_transform, smooth
 from simulator.conditions.corruptions.frost import frosted
 from simulator.conditions.corruptions.glass import copied
+from simulator.conditions.image_condition import Window
+from simulator.conditions.sequences.sequence import SequenceFrame
 from simulator.contract import Matrix, PixelFormat, Range, Stage, inspect, rgb_frame, yuv_frame
 from simulator.contract.recipe import Context
 from simulator.errors import SampleError, UserError
@@ -31,6 +33,7 @@ GOLDEN = json.loads((ROOT / "tests/golden/corruptions.json").read_text())
 OTHER_NAMES = {"elastic_transform": "elastic_bethgelab"}
 """Where the published code is not the oracle's, what we have of the oracle has another name."""
 NAMES = [one for one in CONDITIONS.names if issubclass(CONDITIONS[one], Corruption)]
+SEQUENCES = [one for one in CONDITIONS.names if issubclass(CONDITIONS[one], SequenceFrame)]
 STRONGER = (
     "brightness", "camera_noise", "contrast", "defocus_blur", "fog", "gaussian_blur",
     "gaussian_noise", "impulse_noise", "jpeg_compression", "pixelate", "psf_blur", "shot_noise",
@@ -74,17 +77,20 @@ def test_all_kinds_are_there():
 
 @settings(max_examples=15, deadline=None)
 @given(height=st.integers(1, 64), width=st.integers(1, 64), data=st.data())
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *SEQUENCES])
 def test_any_size_and_any_content_will_do(name, height, width, data):
     kind = CONDITIONS[name]
-    condition = kind(data.draw(st.integers(1, len(kind.levels))))
+    last = kind.frames - 1 if name in SEQUENCES else len(kind.levels)
+    condition = kind(data.draw(st.integers(1, last)))
     content = data.draw(st.sampled_from(["noise", "black", "white"]))
     image = np.full((height, width, 3), 255 * (content == "white"), np.uint8)
     if content == "noise":
         image = np.random.default_rng(height).integers(0, 256, image.shape, np.uint8)
     before = image.copy()
     with np.errstate(all="raise", under="ignore"):
-        first, again = (condition.apply(image, np.random.default_rng(1)) for _ in range(2))
+        first, again = (
+            condition.shown(image, Window.of(image), np.random.default_rng(1)) for _ in range(2)
+        )
 
     assert (first.shape, first.dtype) == (image.shape, np.uint8)
     assert np.array_equal(first, again)
@@ -188,9 +194,10 @@ def frames():
     yield yuv_frame(PixelFormat.I420, y, u, v, Matrix.BT709, Range.FULL)
 
 
+@pytest.mark.parametrize("name", ["gaussian_noise", *SEQUENCES])
 @pytest.mark.parametrize("frame", list(frames()), ids=lambda frame: str(frame.format))
-def test_a_frame_keeps_its_format(frame):
-    disturb = CONDITIONS["gaussian_noise"].parse("1").open()
+def test_a_frame_keeps_its_format(frame, name):
+    disturb = CONDITIONS[name].parse("1").open()
     one, same = (disturb(frame, np.random.default_rng(2)) for _ in range(2))
 
     assert (one.format, one.matrix, one.range) == (frame.format, frame.matrix, frame.range)

@@ -7,14 +7,12 @@ import math
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from simulator.conditions.condition import CONDITIONS, Disturbance, Under
 from simulator.conditions.image_condition import Window
 from simulator.conditions.sequences.sequence import SequenceFrame
-from simulator.contract import Matrix, PixelFormat, Range, inspect, rgb_frame, yuv_frame
+from simulator.contract import inspect, rgb_frame
 from simulator.contract.recipe import Chain, Context
 from simulator.errors import UserError
 from simulator.pipeline.runtimes import RuntimePool
@@ -241,29 +239,6 @@ def test_what_all_frames_share_changes_nothing(name):
     chains = [Under(CONDITIONS[name](at, "crop224")).disturbed(Chain(())) for at in (5, 6)]
     assert chains[0].recipes[0] == chains[1].recipes[0]
     assert CONDITIONS[name](5).preparation() is None
-
-
-@settings(max_examples=10, deadline=None)
-@given(height=st.integers(1, 40), width=st.integers(1, 40), data=st.data())
-@pytest.mark.parametrize("name", NAMES)
-def test_any_size_will_do(name, height, width, data):
-    kind = CONDITIONS[name]
-    one = kind(data.draw(st.integers(0, kind.frames - 1)))
-    image = np.random.default_rng(width).integers(0, 256, (height, width, 3), np.uint8)
-    before = image.copy()
-    with np.errstate(all="raise", under="ignore"):
-        found = one.shown(image, Window.of(image), np.random.default_rng(1))
-    assert (found.shape, found.dtype) == (image.shape, np.uint8)
-    assert np.array_equal(image, before)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_yuv_frame_stays_yuv(name):
-    y, u, v = (np.full(size, 110, np.uint8) for size in ((16, 20), (8, 10), (8, 10)))
-    given = yuv_frame(PixelFormat.NV12, y, u, v, Matrix.BT601, Range.LIMITED)
-    one = CONDITIONS[name](3).open()(given, np.random.default_rng(0))
-    assert [p.shape for p in one.planes] == [p.shape for p in given.planes]
-    assert (one.format, one.matrix) == (given.format, given.matrix)
 
 
 @pytest.mark.parametrize("name", NAMES)

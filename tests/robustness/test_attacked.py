@@ -8,22 +8,19 @@ import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
+from attacking import bound, with_program
 from PIL import Image
 
 import simulator
 from simulator import cli, robustness
 from simulator.cli.experiment import show
 from simulator.command.experiment import EXPERIMENTS
-from simulator.conditions.condition import under
 from simulator.contract.encoded import inspect
 from simulator.contract.recipe import Context
 from simulator.errors import ProfileError, SampleError
-from simulator.model.card import Card
-from simulator.model.onnxfile import check
 from simulator.report import page
 from simulator.robustness.document import builtin_suites, load_suite
 
-torch = pytest.importorskip("torch")
 ATTACKS = {
     "fgsm": ["fgsm:40/255", "fgsm:85/255", "fgsm:130/255"],
     "pgd": ["pgd:linf,40/255,steps=3", "pgd:linf,85/255,steps=3", "pgd:linf,130/255,steps=3"],
@@ -35,11 +32,6 @@ SUITE = {
 STACKS = ["pillow_bilinear_fp32", "nv12_fp32"]
 
 
-class Colors(torch.nn.Module):
-    def forward(self, x):
-        return x.mean((2, 3))
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     return tmp_path_factory.mktemp("home")
@@ -47,11 +39,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def program(home):
-    folder = home / "program"
-    folder.mkdir()
-    exported = torch.export.export(Colors(), (torch.zeros(1, 3, 32, 32),))
-    torch.export.save(exported, str(folder / "model.pt2"))
-    return tiny.card(folder, torch_export="model.pt2")
+    return with_program(home / "program")
 
 
 @pytest.fixture(scope="module")
@@ -205,15 +193,13 @@ def test_a_tensor_carries_what_a_picture_cannot(program, pictures, home, tmp_pat
 
 def test_a_float_tensor_is_the_attack_before_it_was_rounded(program, pictures):
     """(pixels + budget * sign(gradient) - mean) / std; the picture differs by half a level."""
-    card = Card(program)
     item = sorted(pictures.rglob("*.png"))[4]
     source = inspect(item.name, item.read_bytes())
     context = Context(item.name, source, 0)
-    made = {}
-    for saved in ("float", "png"):
-        text = f"fgsm:10.5/255,saved={saved}"
-        attack = under(text).condition.bound(card, check(card))
-        made[saved] = attack.applied(0)
+    made = {
+        saved: bound(f"fgsm:10.5/255,saved={saved}", program).applied(0)
+        for saved in ("float", "png")
+    }
     blank = np.zeros((1, 3, 32, 32), np.float32)
 
     tensor = made["float"](blank, context)

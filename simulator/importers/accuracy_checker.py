@@ -49,10 +49,7 @@ class AccuracyChecker(Importer):
     about = "OpenVINO Accuracy Checker's YAML"
     base = "pillow_fp32"
     stems = ("accuracy-check",)
-
-    def recognises(self, file: ConfigFile) -> bool:
-        """Whether it has evaluations, or models that are not one mapping."""
-        return file.has_line(r"^evaluations\s*:|^models\s*:(?!(?:\s|#[^\n]*\n)*\w+\s*:)")
+    line = r"^evaluations\s*:|^models\s*:(?!(?:\s|#[^\n]*\n)*\w+\s*:)"
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name each model with each of its launchers and data sets."""

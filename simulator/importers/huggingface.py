@@ -34,13 +34,8 @@ class HuggingFace(Importer):
     tool = "preprocessor_config"
     base = "pillow_fp32"
     stems = ("preprocessor_config", "processor_config")
-
-    def recognises(self, file: ConfigFile) -> bool:
-        """Whether it has keys of an image processor."""
-        return file.has_key(
-            "image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
-            "do_normalize",
-        )  # fmt: skip
+    keys = ("image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
+            "do_normalize")  # fmt: skip
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the processor's resize, crop and normalization."""

@@ -148,6 +148,8 @@ class Importer(ABC):
         tool: the name of the format in comments.
         base: the built-in profile that gives all values that such a file does not have.
         stems: names, without suffix, that every such file has; they name no profile.
+        keys: a JSON object with one of these is such a file.
+        line: a text, but no JSON, in which this regular expression is found is such a file.
     """
 
     name: ClassVar[str]
@@ -155,14 +157,16 @@ class Importer(ABC):
     tool: ClassVar[str]
     base: ClassVar[str]
     stems: ClassVar[tuple[str, ...]] = ()
+    keys: ClassVar[tuple[str, ...]] = ()
+    line: ClassVar[str] = ""
 
-    @abstractmethod
     def recognises(self, file: ConfigFile) -> bool:
-        """Whether a file is of this format and of no other.
+        """Whether a file is of this format and of no other, by :attr:`keys` or :attr:`line`.
 
         Raises:
             ProfileError: it cannot be read as such a file would have to be.
         """
+        return file.has_line(self.line) if self.line else file.has_key(*self.keys)
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name the stacks that a file describes; most have one.

@@ -34,10 +34,7 @@ class Keras(Importer):
     name = tool = "keras"
     about = "KerasHub's preprocessor.json or image_converter.json"
     base = "keras_dataset_fp32"
-
-    def recognises(self, file: ConfigFile) -> bool:
-        """Whether it is the config of a Keras layer."""
-        return file.has_key("class_name", "registered_name", "crop_to_aspect_ratio")
+    keys = ("class_name", "registered_name", "crop_to_aspect_ratio")
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the converter's resize and arithmetic."""

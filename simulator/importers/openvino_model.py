@@ -57,10 +57,7 @@ class OpenVino(Importer):
     name = tool = "openvino"
     about = "OpenVINO's .xml with the steps of PrePostProcessor"
     base = "openvino_ppp_fp32"
-
-    def recognises(self, file: ConfigFile) -> bool:
-        """Whether it is XML."""
-        return file.has_line(r"\A\s*<")
+    line = r"\A\s*<"
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the graph from its input to the network."""

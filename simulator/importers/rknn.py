@@ -31,10 +31,7 @@ class Rknn(Importer):
     about = "RKNN-Toolkit2's model_config.yml (rknn_convert)"
     base = "rknn_model_zoo_int8"
     stems = ("model_config",)
-
-    def recognises(self, file: ConfigFile) -> bool:
-        """Whether a network is named and quantized in rknn_convert's words."""
-        return file.has_line(r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:")
+    line = r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:"
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Take mean, std, order and quantizer."""

@@ -47,11 +47,12 @@ class Timm(Importer):
     about = "timm's config.json or pretrained_cfg"
     base = "pillow_fp32"
     stems = ("config",)
+    keys = ("pretrained_cfg", "crop_pct", "input_size")
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether it has keys of timm, and is not the processor that Transformers wraps around."""
         wrapped = file.has_key("image_processor_type", "feature_extractor_type", "image_processor")
-        return file.has_key("pretrained_cfg", "crop_pct", "input_size") and not wrapped
+        return super().recognises(file) and not wrapped
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the transform of an evaluation."""

@@ -35,36 +35,31 @@ class Ultralytics(Importer):
     about = "the metadata.yaml of an Ultralytics export"
     base = "pillow_fp32"
     stems = ("metadata",)
-
-    def recognises(self, file: ConfigFile) -> bool:
-        """Whether it names the size as only Ultralytics does."""
-        return file.has_line(r"^imgsz\s*:")
+    line = r"^imgsz\s*:"
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the library's own predictor for the task and size of the file."""
-        _read(file.yaml_keys(draft))
-
-
-def _read(keys: Keys) -> None:
-    draft = keys.draft
-    task = keys.choice("task", _TASKS, "detection")
-    draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
-    size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
-    keys.only("channels", 3, "a profile's images are in color", values.whole)
-    draft.network(size, keys.origin("imgsz"))
-    _arguments(keys)
-    draft.whole |= {"decode", "resize", "geometry"}
-    draft.color("OpenCV's BGR is reversed")
-    draft.write("decode", "backend", "opencv", "cv2.imdecode, IMREAD_COLOR")
-    draft.write("decode", "exif", "apply", "cv2.imdecode turns images by their EXIF orientation")
-    draft.claim("decode", "native", "ultralytics/utils/patches.py imread")
-    if task == "classification":
-        _crop(keys, size)
-    else:
-        _letterbox(draft)
-    said = "predictor.py: im /= 255"
-    draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
-    keys.rest(_ASIDE, passed_over="Ultralytics", named=("imgsz", "args"))
+        keys = file.yaml_keys(draft)
+        task = keys.choice("task", _TASKS, "detection")
+        draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
+        size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
+        keys.only("channels", 3, "a profile's images are in color", values.whole)
+        draft.network(size, keys.origin("imgsz"))
+        _arguments(keys)
+        draft.whole |= {"decode", "resize", "geometry"}
+        draft.color("OpenCV's BGR is reversed")
+        draft.write("decode", "backend", "opencv", "cv2.imdecode, IMREAD_COLOR")
+        draft.write(
+            "decode", "exif", "apply", "cv2.imdecode turns images by their EXIF orientation"
+        )
+        draft.claim("decode", "native", "ultralytics/utils/patches.py imread")
+        if task == "classification":
+            _crop(keys, size)
+        else:
+            _letterbox(draft)
+        said = "predictor.py: im /= 255"
+        draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
+        keys.rest(_ASIDE, passed_over="Ultralytics", named=("imgsz", "args"))
 
 
 def _sides(value: Any) -> tuple[int, int]:

@@ -88,7 +88,7 @@ def test_http_folders_are_listed(tmp_path):
     (tmp_path / "red" / "a b.jpg").write_bytes(bytes(3_000_000))
     with serving(tmp_path) as web:
         (item,) = load_folder(web.url, RED_GREEN).items
-        assert item.truth == 0
+        assert (item.name, item.truth) == ("red/a b.jpg", 0)
         assert len(places.read(item.path, 2**30)) == 3_000_000
         with pytest.raises(SampleError, match="at most 1,000 are read"):
             places.read_sample(item.path, 1000)

@@ -132,10 +132,6 @@ def test_a_folder_that_cannot_be_listed_whole_is_refused(web, tmp_path):
         load_folder(f"{web.url}/none", RED_GREEN)
 
 
-def test_names_of_web_pages_are_those_of_files(web):
-    assert [item.name for item in load_folder(web.url, RED_GREEN).items] == ["red/a b.jpg"]
-
-
 def test_small_files_of_a_server_that_is_gone_are_asked_for_no_more(tmp_path, monkeypatch):
     """Each would be asked for three times, with pauses; a data set has ten thousands of them."""
     monkeypatch.setattr(remote, "AT_ONCE", 1)
@@ -237,19 +233,6 @@ def test_a_server_that_is_gone_ends_the_run_and_resume_goes_on(tmp_path, capsys)
     assert records(tmp_path / "run").equals(records(tmp_path / "whole"))
 
 
-def test_coco_behind_a_url(tmp_path):
-    folder = datacards.images(tmp_path, "a.jpg", "sub/b.jpg")
-    path = datacards.coco(folder, {7: ("a.jpg", 40, 30)}, [datacards.box(1, 7, 1, 3, 4, 5, 6)])
-    with serving(folder) as web:
-        over(path, web.url, "images", "annotations")
-        (item,) = datacards.load(path, "cat", "dog").items
-        web.answers[".json"] = says(403)
-        with pytest.raises(DataError, match=r"http.*: cannot be read: the server says 403"):
-            datacards.load(path, "cat", "dog")
-
-    assert (item.name, item.truth.xywh.tolist()) == ("a.jpg", [[3, 4, 5, 6]])
-
-
 def over(path, url, *keys):
     """Change paths of a card into URLs."""
     fields = yaml.safe_load(path.read_text())
@@ -273,6 +256,9 @@ def test_voc_behind_a_url(tmp_path):
     with serving(folder) as web:
         over(path, web.url, "images", "annotations", "split")
         found = datacards.load(path, "cat", "dog")
+        web.answers["a.xml"] = says(403)
+        with pytest.raises(DataError, match=r"a\.xml: cannot be read: the server says 403"):
+            datacards.load(path, "cat", "dog")
 
     assert [(item.name, item.truth.xywh.tolist()) for item in found.items] == [
         ("a.jpg", [[2, 3, 10, 5]])

@@ -1,15 +1,10 @@
-import json
-
 import datacards
 import numpy as np
 import pytest
 from datacards import load
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shared_data import shared
 
-from simulator.data.card import read_card
-from simulator.data.labels import Labels
 from simulator.errors import DataError
 
 
@@ -98,38 +93,3 @@ def test_centers_and_sizes_come_back(folder, rows):
     back = np.stack([(x + w / 2) / 40, (y + h / 2) / 30, w / 40, h / 30], axis=1)
     assert np.allclose(back, [row[1:] for row in rows], rtol=0, atol=1e-12)
     assert truth.classes.tolist() == [row[0] for row in rows]
-
-
-def test_bccd_written_as_yolo_is_read_as_bccd(tmp_path):
-    """The boxes of the COCO file, as fractions in text files written here."""
-    root = shared("bccd")
-    document = json.loads((root / "bccd_test.json").read_text())
-    images = {one["id"]: one for one in document["images"]}
-    expected = {one["file_name"]: [] for one in images.values()}
-    lines = {name: [] for name in expected}
-    for one in document["annotations"]:
-        image, (x, y, w, h) = images[one["image_id"]], one["bbox"]
-        width, height = image["width"], image["height"]
-        fractions = (x + w / 2) / width, (y + h / 2) / height, w / width, h / height
-        expected[image["file_name"]].append([x, y, w, h])
-        lines[image["file_name"]].append(
-            f"{one['category_id'] - 1} " + " ".join(map(repr, fractions))
-        )
-    (tmp_path / "labels").mkdir()
-    for name, rows in lines.items():
-        (tmp_path / "labels" / name.replace(".jpg", ".txt")).write_text("\n".join(rows))
-    (tmp_path / "classes.txt").write_text("RBC\nWBC\nPlatelets\n")
-    (tmp_path / "split.txt").write_text("\n".join(lines))
-    card = datacards.card(
-        tmp_path,
-        task="detection",
-        format="yolo",
-        images=str(root / "JPEGImages"),
-        annotations="labels",
-        classes="classes.txt",
-        split="split.txt",
-    )
-    found = read_card(card).load(Labels(("RBC", "WBC", "Platelets")))
-    assert {item.name for item in found.items} == set(expected)
-    for item in found.items:
-        assert np.allclose(item.truth.xywh, expected[item.name], rtol=0, atol=1e-9)

@@ -20,10 +20,7 @@ class Board(Importer):
     tool = "board"
     base = "acme/board_fp32"
     stems = ("board",)
-
-    def recognises(self, file: ConfigFile) -> bool:
-        """Whether it says for which version of the board it is."""
-        return file.has_key("acme_board")
+    keys = ("acme_board",)
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Take the size for the model card, and the arithmetic for the profile."""

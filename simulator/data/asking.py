@@ -101,7 +101,7 @@ def is_web(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-def manners(url: str) -> dict[str, Any]:
+def manners(url: str) -> dict[str, object]:
     """Return what fsspec is told for a URL: how long a server may be silent, and how it answers.
 
     A large file may take any time. Nothing is unpacked on the way: a few bytes may become many.

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from numpy.typing import NDArray
+
+    Row = dict[str, float | int | str]
+
 MODEL = ""
 """SHA-256 of the ONNX file whose stack is recorded; ``simulate recordings capture-kit`` fills it
 in where it is given a model card."""
@@ -89,8 +93,8 @@ class Capture:
                 raise ValueError(f"folder: {folder} has a {file}; give a new folder")
         self._stages = STAGES[: STAGES.index(_last(kind, after)) + 1]
         self._seen: set[str] = set()
-        self._rows: list[dict[str, Any]] = []
-        self._latencies: list[dict[str, Any]] = []
+        self._rows: list[Row] = []
+        self._latencies: list[Row] = []
         os.makedirs(folder, exist_ok=True)
         self._file = None
         if kind != "predictions":
@@ -131,7 +135,7 @@ class Capture:
             for name, array in _arrays(str(self.spec["kind"]), image, value).items():
                 self._write(f"{key}/{name}" if name else key, array)
         if latency is not None:
-            row: dict[str, Any] = {f"{stage}_ns": int(ns) for stage, ns in latency.items()}
+            row: Row = {f"{stage}_ns": int(ns) for stage, ns in latency.items()}
             self._latencies.append(dict(row, image=key))
         self._seen.add(key)
 
@@ -161,7 +165,7 @@ def _last(kind: str, after: str | None) -> str:
     return STAGES[STAGES.index("infer") - 1] if kind == "tensors" else STAGES[-1]
 
 
-def _arrays(kind: str, image: str, value: Any) -> dict[str, Any]:
+def _arrays(kind: str, image: str, value: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays of an image by the name below it; no name for a single array."""
     named = hasattr(value, "items")
     found = {k: np.asarray(v) for k, v in value.items()} if named else {"": np.asarray(value)}
@@ -183,15 +187,15 @@ def _arrays(kind: str, image: str, value: Any) -> dict[str, Any]:
     return found
 
 
-def _row(image: str, value: Any) -> dict[str, Any]:
+def _row(image: str, value: Any) -> Row:
     values = list(np.atleast_1d(np.asarray(value, dtype=np.float64)))
     if not 1 <= len(values) <= len(COLUMNS) or values[0] < 0 or values[0] != int(values[0]):
         raise ValueError(f"{image}: a class index, and a score and a margin; got {value!r}")
-    row: dict[str, Any] = {COLUMNS[at]: float(one) for at, one in enumerate(values)}
+    row: Row = {COLUMNS[at]: float(one) for at, one in enumerate(values)}
     return dict(row, prediction=int(values[0]))
 
 
-def _table(path: str, rows: list[dict[str, Any]]) -> None:
+def _table(path: str, rows: list[Row]) -> None:
     columns = ["image", *sorted({name for row in rows for name in row} - {"image"})]
     with open(path, "x", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns)

@@ -20,8 +20,8 @@ from simulator.data.tally import Tally
 from simulator.errors import DataError
 from simulator.limits import CHOICES
 
-Line = Mapping[str, Any]
-Request = dict[str, Any]
+Line = Mapping[str, object]
+Request = dict[str, object]
 """What the model is asked; see docs/texts.md."""
 Made = tuple[list[Request], Any]
 """The requests of a sample, and its truth."""

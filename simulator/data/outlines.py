@@ -137,7 +137,7 @@ class CocoMasks(Annotated):
 MASKS = CocoMasks()
 
 
-def _from_runs(segmentation: dict[str, Any], height: int, width: int) -> NDArray[np.bool_]:
+def _from_runs(segmentation: dict[str, object], height: int, width: int) -> NDArray[np.bool_]:
     """Pixels of run lengths, which go down the columns and start outside of the object."""
     counts, size = segmentation.get("counts"), segmentation.get("size")
     if size != [height, width]:

@@ -27,6 +27,8 @@ from simulator.profile.document import read
 
 PLANES = ("y", "u", "v")
 """The arrays of a frame that was recorded as planes, below the name of its image."""
+Rows = Mapping[str, Mapping[str, object]]
+"""The rows of a table by image."""
 
 
 class RecordingSpec(BaseModel):
@@ -232,12 +234,12 @@ class Recording:
         return found
 
     @cached_property
-    def _rows(self) -> Mapping[str, Mapping[str, Any]]:
+    def _rows(self) -> Rows:
         wanted = ("image", "prediction")
         return _table(self.path.parent / self.spec.file, wanted)
 
     @cached_property
-    def _latencies(self) -> Mapping[str, Mapping[str, Any]]:
+    def _latencies(self) -> Rows:
         if self.spec.latency is not None:
             return _table(self.path.parent / self.spec.latency, ("image",))
         return self._rows if self.spec.kind == "predictions" else {}
@@ -268,7 +270,7 @@ def load_recording(path: Path) -> Recording:
     return found
 
 
-def _table(file: Path, columns: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _table(file: Path, columns: Sequence[str]) -> Rows:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
@@ -280,12 +282,12 @@ def _table(file: Path, columns: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     if missing:
         has = ", ".join(table.column_names)
         raise DataError(f"{file}: no column {' and '.join(missing)}; it has {has}")
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Mapping[str, object]] = {}
     for row in table.to_pylist():
         if found.setdefault(str(row["image"]), row) is not row:
             raise DataError(f"{file}: image {str(row['image'])!r} has more than one row")
     return found
 
 
-def _float(value: Any) -> float:
+def _float(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else math.nan

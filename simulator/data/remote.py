@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypedDict, TypeVar
 from urllib.parse import quote, unquote
 
 from simulator.contract.installing import install
@@ -32,6 +32,14 @@ _SECRET = re.compile(r"(?<=https:)//[^/?#]*@|(?<=http:)//[^/?#]*@|//[^/?#@]*:[^/
 """Who asks, as a part of a URL; on others than web servers a name without a password is none."""
 _MARKS = ("ETag", "Last-Modified", "LastModified", "mtime", "modified", "modify", "created")
 """What file systems call the version of a file, or the time when it was written."""
+
+
+class _Info(TypedDict, total=False):
+    """What fsspec says of a file."""
+
+    name: str
+    size: int | None
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +259,9 @@ def listed(url: str) -> dict[str, Url]:
         raise DataError(f"{url}: cannot be listed: {error.strerror or error}") from error
 
 
-def _walked(files: Any, root: str) -> dict[str, dict[str, Any]]:
+def _walked(files: Any, root: str) -> dict[str, _Info]:
     """What is below a folder of a web server, which may list folders without end."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, _Info] = {}
     # By itself fsspec leaves out the folders that it cannot list.
     for number, (_, _, inside) in enumerate(files.walk(root, detail=True, on_error="raise")):
         found |= {one["name"]: one for one in inside.values()}
@@ -295,6 +303,6 @@ def _pieces(file: IO[bytes], most: int, place: Url) -> Iterator[bytes]:
         yield piece
 
 
-def _streamed(files: Any) -> dict[str, Any]:
+def _streamed(files: Any) -> dict[str, int]:
     """What opens a URL for one pass; with any size, so that fsspec does not ask for it first."""
     return {"block_size": 0, "size": 1} if "http" in files.protocol else {}

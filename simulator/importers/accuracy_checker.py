@@ -20,7 +20,7 @@ from simulator.importers.open_model_zoo import Inside
 from simulator.importers.values import keys_by_reason
 from simulator.profile.document import Document
 
-_READERS: dict[str, tuple[dict[str, Any], str, str]] = {
+_READERS: dict[str, tuple[dict[str, str], str, str]] = {
     "opencv_imread": ({"backend": "opencv", "exif": "apply"}, "bgr",
                       "cv2.imread turns images by their EXIF orientation"),
     "pillow_imread": ({"backend": "pillow", "exif": "ignore"}, "rgb",
@@ -91,7 +91,7 @@ def _entries(found: Document) -> list[_Entry]:
     return made
 
 
-def _mappings(value: Any) -> list[dict[str, Any]]:
+def _mappings(value: Any) -> list[values.Object]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 

@@ -42,7 +42,7 @@ class Path:
     size: tuple[int, int] = (0, 0)
     done: bool = False
     last: Keys | None = None
-    before: tuple[dict[str, Any], Keys] | None = None
+    before: tuple[dict[str, str | float], Keys] | None = None
 
     def reverse(self, origin: str) -> None:
         """Reverse the channels."""

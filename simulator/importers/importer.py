@@ -14,7 +14,7 @@ from simulator.errors import ProfileError
 from simulator.files import LARGE, open_file
 from simulator.importers.draft import Draft
 from simulator.importers.keys import Keys
-from simulator.importers.values import plain
+from simulator.importers.values import Object, plain
 from simulator.profile import document
 from simulator.profile.document import Document
 
@@ -68,7 +68,7 @@ class ConfigFile:
         return self.path.suffix == ".json" or self.text.lstrip().startswith("{")
 
     @cached_property
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Object:
         """The JSON object; a key that is given twice is refused.
 
         Raises:
@@ -110,11 +110,11 @@ class ConfigFile:
             raise ProfileError([f"{self.path}: cannot be read: {why}"]) from error
 
 
-def _json(path: Path, raw: str) -> dict[str, Any]:
+def _json(path: Path, raw: str) -> Object:
     problems: list[str] = []
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def pairs(items: list[tuple[str, Any]]) -> Object:
+        found: Object = {}
         for key, value in items:
             if key in found:
                 problems.append(f"{path}: {plain(key)[:80]}: given twice in one object")

@@ -41,6 +41,10 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
+Limits = dict[str, Any]
+"""Thresholds, counts and sizes by their name."""
+
+
 def boxes(own: Keys, path: Path, found: Groups) -> None:
     """Write ``postprocess.nms`` of a detector from its ``[property]`` and class groups."""
     draft = own.draft
@@ -53,7 +57,7 @@ def boxes(own: Keys, path: Path, found: Groups) -> None:
     raw = _raw(shared, {})
     nms |= _limits(raw, mode)
     origins += _origins(shared, mode)
-    classes: dict[str, Any] = {}
+    classes: dict[str, Limits] = {}
     for number, group in single.items():
         limits = _limits(_raw(group, raw), mode)
         differs = {name: one for name, one in limits.items() if one != nms[name]}
@@ -139,14 +143,14 @@ def _joined(groups: dict[str, Keys], mode: str) -> list[str]:
     return [f"cluster-mode={mode} ({_MODES[mode]}) with {key}, {instead}"]
 
 
-def _kind(mode: str, missing: list[str]) -> dict[str, Any]:
+def _kind(mode: str, missing: list[str]) -> Limits:
     if mode in ("2", "3"):
         return {"kind": "greedy", "class_aware": True, "offset": 0, "top_k_before": "all",
                 "top_k_after": "all"}  # fmt: skip
     return {"top_k_after": "all"} if missing else {"kind": "none", "top_k_after": "all"}
 
 
-def _raw(group: Keys, default: dict[str, Any]) -> dict[str, Any]:
+def _raw(group: Keys, default: Limits) -> Limits:
     """Return the values of a group as Gst-nvinfer holds them; *default* is every class's."""
     least = _threshold(group)
     raw = {
@@ -169,7 +173,7 @@ def _threshold(group: Keys) -> str:
     return name
 
 
-def _limits(raw: dict[str, Any], mode: str) -> dict[str, Any]:
+def _limits(raw: Limits, mode: str) -> Limits:
     """Return the fields of ``postprocess.nms`` that a class may have of its own."""
     used = [key for key, modes in _MODES_OF.items() if mode in modes]
     after = raw["after"] if "post-cluster-threshold" in used else 0.0
@@ -181,7 +185,7 @@ def _limits(raw: dict[str, Any], mode: str) -> dict[str, Any]:
     return fields | {name: raw[name] for name in nvinfer_keys.SIZES.values()}
 
 
-def _origins(group: Keys, mode: str, differs: dict[str, Any] | None = None) -> list[str]:
+def _origins(group: Keys, mode: str, differs: Limits | None = None) -> list[str]:
     """Return where a group's values come from; list its keys that change nothing.
 
     Args:

@@ -88,7 +88,7 @@ def inside(keys: Keys, path: Path) -> Inside | None:
     Raises:
         ProfileError: ``model.yml`` is no YAML document.
     """
-    params: dict[str, Any] = keys.take("mo_params", values.mapping, {})
+    params: values.Object = keys.take("mo_params", values.mapping, {})
     flags: list[str] = keys.take("mo_flags", values.texts, [])
     if any(key in keys for key in _CONVERTED):
         source = "Accuracy Checker has the network converted by Model Optimizer"

@@ -47,7 +47,7 @@ class Rknn(Importer):
 def _read(keys: Keys) -> None:
     draft = keys.draft
     draft.name = keys.take("name", values.text, "")
-    graphs: dict[str, Any] = keys.take("subgraphs", values.mapping, {})
+    graphs: values.Object = keys.take("subgraphs", values.mapping, {})
     if graphs:
         draft.card.append(f"input and outputs (models.subgraphs={values.show(graphs)})")
     configs = keys.inner("configs")

@@ -100,7 +100,7 @@ def _size(top: Keys, cfg: Keys) -> tuple[int, int] | None:
 
     why = "it sets the size of the cropped images"
     size: tuple[int, int] | None = cfg.need("input_size", sides, (0, 0), why)
-    arguments: dict[str, Any] = top.take("model_args", values.mapping, {})
+    arguments: values.Object = top.take("model_args", values.mapping, {})
     image = (None, 3, size and size[0], list(size or ()))
     for key, agree in (("in_chans", (None, 3)), ("img_size", image)):
         if arguments.get(key) not in agree:

@@ -1,6 +1,5 @@
 """The worst silent corruptions, said in words and drawn."""
 
-import io
 import json
 
 import numpy as np
@@ -36,52 +35,53 @@ def rows(out):
     return {(row["stack"], row["fault"]): row for row in found}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A campaign on each task: its folder, the rows by fault, and the six that are drawn."""
+    found = {}
+    for task in ("classification", "detection", "segmentation"):
+        folder = tmp_path_factory.mktemp(task)
+        worst = campaign(folder, task, folder / "run").summary.stacks["deploy"].worst
+        found[task] = folder, rows(folder / "run"), worst
+    return found
+
+
 @pytest.mark.parametrize("task", ["classification", "detection", "segmentation"])
-def test_the_worst_are_drawn_and_stand_in_the_page(tmp_path, task):
-    result = campaign(tmp_path, task, tmp_path / "run")
-    worst = result.summary.stacks["deploy"].worst
-    assert cli.main(["report", str(tmp_path / "run")]) == 0
-    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+def test_the_worst_are_drawn_and_stand_in_the_page(made, task):
+    folder, _, worst = made[task]
+    run = folder / "run"
+    assert cli.main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text(encoding="utf-8")
 
     assert len(worst) > 6
     assert [one.picture is not None for one in worst] == [True] * 6 + [False] * (len(worst) - 6)
     assert page.count("data:image/jpeg;base64,") == 6
     for one in worst[:6]:
         assert f"fault {one.fault}, {one.sample}: {one.layer}, weights, element" in page
-        assert Image.open(tmp_path / "run" / one.preview).format == "JPEG"
-    sizes = [Image.open(tmp_path / "run" / one.picture).size for one in worst[:6]]
-    assert all((wide > 2 * high) == (task == "segmentation") for wide, high in sizes)  # 3 panels
+        assert Image.open(run / one.preview).format == "JPEG"
+        wide, high = Image.open(run / one.picture).size
+        assert (wide > 2 * high) == (task == "segmentation")  # 3 panels
 
 
-def test_words_are_those_of_the_rows_of_boxes(tmp_path):
+def test_boxes_are_said_in_words_and_drawn_green_and_with_the_fault_red(made):
     """The rows were written while the campaign ran; the pictures are of a second inference."""
-    result = campaign(tmp_path, "detection", tmp_path / "run")
-    found = rows(tmp_path / "run")
-    for one in result.summary.stacks["deploy"].worst[:6]:
+    folder, found, worst = made["detection"]
+    for one in worst[:6]:
         row = found["deploy", one.fault]
-        assert one.under == f"{row['tp']} found, {row['fp']} false, {row['fn']} missed"
         golden = [row[f"{name}_golden"] for name in ("tp", "fp", "fn")]
+        assert one.under == f"{row['tp']} found, {row['fp']} false, {row['fn']} missed"
         assert one.without == "{} found, {} false, {} missed".format(*golden)
         assert one.index == row["index"]
-
-
-def test_boxes_without_the_fault_are_green_and_with_it_red(tmp_path):
-    result = campaign(tmp_path, "detection", tmp_path / "run")
-    run, found = tmp_path / "run", rows(tmp_path / "run")
-    for one in result.summary.stacks["deploy"].worst[:6]:
-        row = found["deploy", one.fault]
-        pixels = np.array(Image.open(io.BytesIO((run / one.picture).read_bytes())).convert("RGB"))
-        drawn = pixels[:-LEGEND]
+        drawn = np.array(Image.open(folder / "run" / one.picture).convert("RGB"))[:-LEGEND]
         kinds = [bool((drawn == color).all(axis=-1).any()) for color in (WITHOUT, WITH)]
-        assert kinds[0] == (row["tp_golden"] + row["fp_golden"] > 0)
+        assert kinds[0] == (golden[0] + golden[1] > 0)
         assert kinds[1] or row["tp"] + row["fp"] == 0
 
 
-def test_classes_are_said_with_their_margins(tmp_path):
-    result = campaign(tmp_path, "classification", tmp_path / "run")
-    found = rows(tmp_path / "run")
-    names = (tmp_path / "labels.txt").read_text().split()
-    for one in result.summary.stacks["deploy"].worst[:6]:
+def test_classes_are_said_with_their_margins(made):
+    folder, found, worst = made["classification"]
+    names = (folder / "labels.txt").read_text().split()
+    for one in worst[:6]:
         row = found["deploy", one.fault]
         assert one.under == f"{names[row['prediction']]} (margin {row['margin']:.2f})"
         assert one.without.startswith(one.sample.partition("/")[0])  # the folder is the class

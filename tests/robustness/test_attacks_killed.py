@@ -1,12 +1,9 @@
 """A robustness run with every kind of attack is killed, and goes on with equal records."""
 
-import signal
-
 import pytest
 import tiny
-import warm
 import yaml
-from ending import ended
+from races import killed_and_resumed
 
 from backends.auto_attack import pyautoattack, torch
 from backends.pytorch_converters import onnx2torch
@@ -31,22 +28,7 @@ def test_a_killed_run_under_attack_has_equal_records(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(SUITE))
     card, many = tiny.card(tmp_path / "card"), tiny.data(tmp_path / "many", each=14)
-    command = [
-        "robustness", "--suite", path, "--train", "pillow_bilinear_fp32", "--deploy", "nv12_fp32",
-        "--model", card, "--data", many, "--out",
-    ]  # fmt: skip
-
-    def simulate(*words):
-        done = warm.command(*words)
-        assert done.returncode == 0, done.stderr
-
-    folder = tmp_path / "out" / "colors"
-    simulate(*command, tmp_path / "whole")
-    done = ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *command, tmp_path / "out")
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    assert not (folder / "records.parquet").exists()
-
-    simulate("resume", folder)
-
-    again, once = (f / "records.parquet" for f in (folder, tmp_path / "whole" / "colors"))
-    assert again.read_bytes() == once.read_bytes()
+    killed_and_resumed(
+        tmp_path, "robustness", "--suite", path, "--train", "pillow_bilinear_fp32", "--deploy",
+        "nv12_fp32", "--model", card, "--data", many, below="colors",
+    )  # fmt: skip

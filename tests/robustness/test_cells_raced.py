@@ -105,13 +105,20 @@ def test_a_condition_that_hurts_both_stacks_alike_is_not_the_worst():
     assert "it loses less than b, by 100.00 points" in one.dropped[0].why
 
 
-@pytest.mark.parametrize("question", ["gate", "worst-drop"])
-def test_killed_and_resumed_it_is_the_same(suite, card, ninety, cache, tmp_path, question):
-    rules = ["--fail-on", "flip_rate > 60%"] if question == "gate" else []
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--until-decided", "gate", "--fail-on", "flip_rate > 60%"),
+        ("--until-decided", "worst-drop"),
+    ],
+    ids=["all of it", "gate", "worst-drop"],
+)
+def test_killed_and_resumed_it_is_the_same(suite, card, ninety, cache, tmp_path, options):
     killed_and_resumed(
         tmp_path, "robustness", "--suite", suite, "--train", "pillow_fp32", "--deploy",
-        "pillow_fp32", "--set", "deploy.color.order=bgr", "--model", card, "--data", ninety, *rules,
-        "--until-decided", question, below="colors",
+        "pillow_fp32", "--set", "deploy.color.order=bgr", "--model", card, "--data", ninety,
+        *options, below="colors",
     )  # fmt: skip
 
 

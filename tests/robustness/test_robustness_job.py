@@ -3,16 +3,13 @@
 import csv
 import io
 import json
-import signal
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny
 import tiny_tasks
-import warm
 import yaml
-from ending import ended
 from PIL import Image
 from stopping import StopsAt
 
@@ -257,26 +254,6 @@ def test_a_stopped_run_goes_on_with_equal_records(measured, card, data, tmp_path
         for f in (folder, measured.folder)
     ]
     assert drawn[0] == drawn[1] != {}
-
-
-def test_a_killed_run_loses_nothing(card, tmp_path, capsys):
-    many = tiny.data(tmp_path / "many", each=15)  # 45: a part is 32
-    command = [
-        "robustness", "--suite", suite(tmp_path, sequences={}, system_noise=None),
-        "--train", "pillow_fp32", "--deploy", "opencv_fp32", "--model", card, "--data", many,
-        "--out",
-    ]  # fmt: skip
-    whole, folder = tmp_path / "whole", tmp_path / "out" / "colors"
-    assert cli.main([*map(str, command), str(whole), "--format", "latex"]) == 0
-    assert capsys.readouterr().out.startswith("\\begin{tabular}")
-    ended(signal.SIGKILL, folder, "parts/*.parquet", 1, *command, tmp_path / "out")
-    assert json.loads((folder / "manifest.json").read_text())["status"] == "running"
-
-    done = warm.command("resume", folder)
-
-    assert done.returncode == 0, done.stderr
-    again, once = (one / "records.parquet" for one in (folder, whole / "colors"))
-    assert again.read_bytes() == once.read_bytes()
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex", "csv"])

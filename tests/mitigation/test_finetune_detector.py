@@ -14,7 +14,7 @@ import yaml
 from onnx import helper
 from PIL import Image
 
-from simulator import cli, finetune
+from simulator import cli, finetune, quantize
 from simulator.errors import ModelError, UserError
 from simulator.results.read import read_run
 
@@ -152,24 +152,18 @@ def test_a_head_that_is_none_of_these_is_refused_with_the_card(card):
         tuned(card, "out")
 
 
-def test_what_moves_objects_is_refused(card):
+def test_what_moves_objects_or_is_rounded_is_refused(card):
     suite = {"schema": 1, "name": "boxed", "train": "pillow_bilinear_fp32", "summary": "one",
              "columns": {"fit": {"letterbox": {"geometry": {
                  "kind": "letterbox", "position": "center", "value": 0}}}}}  # fmt: skip
     (card.parent / "boxed.yaml").write_text(yaml.safe_dump(suite))
     edited(card, input={**tiny.SPEC["input"], "height": 32, "width": 32})
 
+    with pytest.raises(UserError, match="only classifiers are fine-tuned, this is a detection"):
+        quantize(card, card, card.parent / "out", method="lsq", bits=4, epochs=1)
     with pytest.raises(UserError, match="--augment: it moves pixels, and for detection"):
         tuned(card, "out", augment=("flip",))
     with pytest.raises(UserError, match="--columns: letterbox puts images elsewhere"):
         tuned(card, "out", mix=str(card.parent / "boxed.yaml"), columns=("fit",))
     with pytest.raises(UserError, match="--module: only classifiers are modules"):
         tuned(card, "out", module="own_net:Net")
-
-
-def test_quantize_takes_classifiers_only(card, capsys):
-    words = ["quantize", "--model", card, "--data", card.parent / "data.yaml", "--epochs", "1"]
-    words += ["--method", "lsq", "--bits", "4", "--out", card.parent / "out"]
-
-    assert cli.main(list(map(str, words))) == 2
-    assert "only classifiers are fine-tuned, this is a detection" in capsys.readouterr().err

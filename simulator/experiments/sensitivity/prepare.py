@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from simulator.contract.recipe import generator
 from simulator.data.address import root_of
@@ -19,9 +19,9 @@ from simulator.model.passes.rewrite import wanted
 from simulator.model.store import digest
 from simulator.pipeline.stack import Chosen
 from simulator.places import read
-from simulator.profile.implementations import choose
-from simulator.profile.precision import Precision, Quantizer
+from simulator.profile.precision import Calibration
 from simulator.profile.profile import Profile
+from simulator.profile.text import flow
 
 CALIBRATION = "calibration"
 
@@ -34,16 +34,17 @@ class Parts(NamedTuple):
     confirm: Sequence[Item]
 
 
-def quantizer_of(profile: Profile) -> Quantizer:
-    """Return the quantizer of a profile.
+def calibration_of(profile: Profile) -> Calibration:
+    """Return what the quantizer of a profile calibrates on.
 
     Raises:
-        UserError: it has none that calibrates on its own pixels.
+        UserError: it has no quantizer that calibrates on its own pixels.
     """
-    found = profile.spec.precision.quantizer
-    if found is None or found.calibration is None:
+    quantizer = profile.spec.precision.quantizer
+    if quantizer is None or quantizer.calibration is None:
         raise UserError(f"{profile.name}: keep lists are found for a quantizer that calibrates")
-    if found.calibration.through != "deploy":
+    found: Calibration = quantizer.calibration
+    if found.through != "deploy":
         raise UserError(f"{profile.name}: there is no other stack here: write through: deploy")
     return found
 
@@ -68,9 +69,8 @@ def refuse_fitted(profile: Profile) -> None:
 
 def work_of(session: Session, asked: SensitivityOptions, base: Chosen) -> dict[str, object]:
     """Return all that the search depends on."""
-    given = quantizer_of(base[0]).calibration
-    assert given is not None
-    sources = [given.source, *(one.source for one in wanted(base[0].spec.graph).values())]
+    sources = [calibration_of(base[0]).source]
+    sources += [one.source for one in wanted(base[0].spec.graph).values()]
     files = Files.of(session.card.modality)
     folders = {
         source: [sha256(item.path) for item in samples_of(root_of(source), files).items]
@@ -88,15 +88,14 @@ def work_of(session: Session, asked: SensitivityOptions, base: Chosen) -> dict[s
     }
 
 
-def divided(items: Sequence[Item], quantizer: Quantizer, seed: int) -> Parts:
+def divided(items: Sequence[Item], given: Calibration, seed: int) -> Parts:
     """Divide samples at random.
 
     Raises:
         DataError: there are too few.
     """
-    assert quantizer.calibration is not None
+    count = 0
     order = [items[at] for at in generator("sensitivity", seed).permutation(len(items))]
-    given, count = quantizer.calibration, 0
     if given.source == "data":
         count = min(given.samples, len(items) // 3)
     else:
@@ -112,31 +111,15 @@ def divided(items: Sequence[Item], quantizer: Quantizer, seed: int) -> Parts:
     return Parts(tuple(order[:count]), tuple(rest[:half]), tuple(rest[half:]))
 
 
-def calibrated(home: Path, base: Chosen, items: Sequence[Item]) -> Chosen:
-    """Return the stack with these samples to calibrate on, copied to a folder."""
+def calibrated(home: Path, items: Sequence[Item]) -> list[str]:
+    """Copy samples to a folder; return the overrides by which a stack calibrates on them."""
     if not items:
-        return base
+        return []
     folder = home / CALIBRATION
+    folder.mkdir(exist_ok=True)
     for number, item in enumerate(items):
         place = folder / f"{number:05}{item.path.suffix.lower() or '.bin'}"
         if not place.exists():
-            place.parent.mkdir(exist_ok=True)
             write_whole(place, read(item.path, LARGE))
-    given = quantizer_of(base[0]).calibration
-    assert given is not None
-    samples = {"samples": len(items), "source": str(folder.resolve())}
-    return with_quantizer(base[0], calibration=given.model_copy(update=samples))
-
-
-def with_quantizer(profile: Profile, **fields: Any) -> Chosen:
-    """Return a stack with other fields of its quantizer."""
-    quantizer = quantizer_of(profile).model_copy(update=fields)
-    precision = profile.spec.precision.model_copy(update={"quantizer": quantizer})
-    return in_precision(profile, precision)
-
-
-def in_precision(profile: Profile, precision: Precision) -> Chosen:
-    """Return a stack in another precision."""
-    spec = profile.spec.model_copy(update={"precision": precision}).settled()
-    made = Profile(profile.name, spec, {})
-    return made, choose(made)
+    here = "precision.quantizer.calibration"
+    return [f"{here}.samples={len(items)}", f"{here}.source={flow(str(folder.resolve()))}"]

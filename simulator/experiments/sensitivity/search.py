@@ -31,11 +31,9 @@ from simulator.experiments.sensitivity.noise import noise, quantized_layers
 from simulator.experiments.sensitivity.prepare import (
     Parts,
     calibrated,
+    calibration_of,
     divided,
-    in_precision,
-    quantizer_of,
     refuse_fitted,
-    with_quantizer,
     work_of,
 )
 from simulator.experiments.session import Session, Variant, answers
@@ -44,7 +42,6 @@ from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.float_runtime import in_fp32, running
 from simulator.pipeline.stack import Chosen, Stack
 from simulator.profile.load import find, name_of
-from simulator.profile.precision import Keep, Precision
 from simulator.profile.text import flow
 from simulator.results.json_text import parse_json, write_json
 
@@ -52,6 +49,8 @@ MEASURED, SUMMARY = "measured.json", "summary.json"
 SEARCH, CONFIRM = 1, 2
 """Parts of the samples."""
 FLOAT = "fp32"
+IN_FP32 = ("precision.quantizer=null", "precision.storage=fp32", "precision.compute=fp32")
+"""Overrides of the same stack in FP32."""
 SAMPLES = 16
 """Calibration samples by which layers are put in order."""
 Names = tuple[str, ...]
@@ -67,7 +66,7 @@ def sensitivity(
     """
     goal, home = Goal.parse(asked.goal), Path(asked.out)
     base = chosen(asked.profile, [])
-    quantizer = quantizer_of(base[0])
+    given = calibration_of(base[0])
     refuse_fitted(base[0])
     refuse_missing([base])
     show = asked.progress or Progress()
@@ -75,12 +74,12 @@ def sensitivity(
         asked.model, asked.data, asked.limit, asked.seed, asked.workers, None, show
     ) as session:
         claim(home, work_of(session, asked, base), "search")
-        parts = divided(session.dataset.items, quantizer, asked.seed)
-        base = calibrated(home, base, parts.calibrate)
+        parts = divided(session.dataset.items, given, asked.seed)
+        changes = calibrated(home, parts.calibrate)
         items = (*parts.search, *parts.confirm)
         session.dataset = replace(session.dataset, items=items, film=False)
         session.builder.dataset = session.dataset
-        return _Search(home, session, asked, goal, base, parts).run()
+        return _Search(home, session, asked, goal, changes, parts).run()
 
 
 @dataclass
@@ -89,15 +88,12 @@ class _Search:
     session: Session
     asked: SensitivityOptions
     goal: Goal
-    base: Chosen
+    changes: Sequence[str]
     parts: Parts
 
     def run(self) -> SensitivitySummary:
-        plain = in_precision(self.base[0], Precision(storage="fp32", compute="fp32"))
-        self.plain = self._stack(FLOAT, plain)
-        given = quantizer_of(self.base[0]).keep
-        self.kept = tuple(given.nodes) if given else ()
-        self.types = list(given.op_types) if given else []
+        self.base = chosen(self.asked.profile, self.changes)
+        self.plain = self._stack(FLOAT, chosen(self.asked.profile, IN_FP32))
         rounded = self._stack("int8", self.base)
         order, noises = self._order(quantized_layers(rounded), rounded)
         bare = self._measured(SEARCH, [()])[()]
@@ -134,15 +130,21 @@ class _Search:
     def _kept(self, names: Names) -> Chosen:
         if not names:
             return self.base
-        reason = f"{len(names)} layers found by simulate sensitivity for {self.asked.goal}"
-        keep = Keep(nodes=[*self.kept, *names], op_types=self.types, reason=reason)
-        return with_quantizer(self.base[0], keep=keep)
+        keep = f"precision.quantizer.keep={flow(self._keep(names))}"
+        return chosen(self.asked.profile, [*self.changes, keep])
+
+    def _keep(self, names: Names) -> dict[str, object]:
+        given = self.base[0].spec.precision.quantizer.keep
+        return {
+            "nodes": [*(given.nodes if given else ()), *names],
+            "op_types": list(given.op_types if given else ()),
+            "reason": f"{len(names)} layers found by simulate sensitivity for {self.asked.goal}",
+        }
 
     def _order(self, layers: Sequence[str], rounded: Stack) -> tuple[list[str], dict[str, float]]:
         """The layers, those that add the most noise first."""
         self.session.show.say("comparing the layers with FP32")
-        session, given = self.session, quantizer_of(self.base[0]).calibration
-        assert given is not None
+        session, given = self.session, calibration_of(self.base[0])
         calibrator = Calibrator(
             session.card.modality,
             next(iter(session.source.inputs)),
@@ -220,10 +222,9 @@ class _Search:
     def _document(self, keep: Names) -> str:
         above = find(self.asked.profile)
         extends = name_of(above) or os.path.relpath(above.resolve(), self.home.resolve())
-        quantizer = quantizer_of(self._kept(keep)[0])
-        fields = {"keep": quantizer.keep and quantizer.keep.model_dump()}
-        if self.parts[0] and quantizer.calibration:
-            fields["calibration"] = quantizer.calibration.model_dump()
+        fields = {"keep": self._keep(keep)}
+        if self.parts.calibrate:
+            fields["calibration"] = calibration_of(self.base[0]).model_dump()
         name = f"{self.base[0].name}_kept"
         words = (
             f"{self.base[0].name} with {len(keep)} layers of {self.session.card.spec.name} in FP32"

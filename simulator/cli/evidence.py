@@ -12,7 +12,8 @@ from simulator import cli
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.evidence.compare import Bundle, Match, Row, Section
+    from simulator.evidence.compare import Bundle, Row, Section
+    from simulator.evidence.match import Match
     from simulator.profile.profile import Profile
 
 _STRONGER = ("native", "vendor_simulator")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import re
 import tempfile
@@ -11,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,11 +24,12 @@ from simulator.errors import RunError, SimulatorError
 from simulator.evidence import inputs
 from simulator.evidence.document import MANIFEST, Evidence, Recorded, read
 from simulator.evidence.inputs import Attempt
+from simulator.evidence.match import Match, matched
 from simulator.evidence.record import ARRAYS
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.modality import at
 from simulator.profile.profile import Profile
-from simulator.results.json_text import json_text
+from simulator.results.json_text import finite
 from simulator.testing import Workshop, models, registered
 from simulator.testing.subject import Subject, first, words
 from simulator.testing.values import CannotMake
@@ -43,52 +42,6 @@ MOST_TOTAL = 2**30
 _SHA = re.compile(r"[0-9a-f]{64}")
 _OWN = ("device", "threads", "idct")
 """Options that say where or by what arithmetic something runs, not what a profile asks of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """How near the results of an implementation here are to the recorded ones.
-
-    Attributes:
-        name: of the implementation, with its options.
-        equal: on how many inputs all bits are equal.
-        compared: on how many inputs one of the two gave a result.
-        unlike: on how many inputs the shapes differ, or one of the two refused.
-        mean: mean absolute difference over the inputs whose shapes are equal.
-        largest: largest absolute difference, likewise.
-        unknown: recorded inputs that this simulator does not have, or has otherwise.
-    """
-
-    name: str
-    equal: int
-    compared: int
-    unlike: int
-    mean: float
-    largest: float
-    unknown: int
-
-    @property
-    def exact(self) -> bool:
-        """Whether there is something to compare, and all of it is equal."""
-        return 0 < self.compared == self.equal
-
-    def __str__(self) -> str:
-        """Return the figures in words."""
-        if not self.compared:
-            return "nothing to compare"
-        parts = [f"{self.equal} of {self.compared} inputs bit-equal"]
-        if not self.exact:
-            parts.append(f"mean {self.mean:.3g}, largest {self.largest:.3g}")
-        if self.unlike:
-            parts.append(f"{self.unlike} of another shape or refused")
-        if self.unknown:
-            parts.append(f"{self.unknown} inputs unknown here")
-        return ", ".join(parts)
-
-    @property
-    def order(self) -> tuple[float, ...]:
-        """The smaller, the nearer."""
-        return (-self.equal, self.unlike, self.mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +123,7 @@ class Bundle(Closing):
             own = [
                 subject
                 for subject in self._subjects(recorded.stage, name)
-                if _plain(subject.options) == recorded.options
+                if finite(dict(subject.options)) == recorded.options
             ]
             same = next(self._matches(recorded, own), None)
             if recorded.stage == Stage.RUNTIME:
@@ -258,7 +211,7 @@ class Bundle(Closing):
                 except (SimulatorError, CannotMake):
                     self._tried[key] = None
             if (found := self._tried[key]) is not None:
-                yield self._match(name, recorded, found)
+                yield matched(name, recorded, found, self._arrays)
 
     def _reference(self, recorded: Recorded) -> Match:
         if self._references is None:
@@ -268,51 +221,14 @@ class Bundle(Closing):
                 for name, (sha, x) in given.items()
             ]
         asked = [one for one in self._references if one.name in recorded.inputs]
-        return self._match(REFERENCE, recorded, asked)
-
-    def _match(self, name: str, recorded: Recorded, attempts: Sequence[Attempt]) -> Match:
-        equal = compared = unlike = 0
-        means, largest = [], 0.0
-        known = {one.name for one in attempts if recorded.inputs.get(one.name) == one.digest}
-        for one in attempts:
-            theirs = [self._arrays[sha] for sha in recorded.arrays.get(one.name, ())]
-            ours = [] if isinstance(one.outcome, str) else list(one.outcome)
-            if one.name not in known or not (theirs or ours):
-                continue
-            compared += 1
-            if [a.shape for a in theirs] != [a.shape for a in ours]:
-                unlike += 1
-                continue
-            pairs = list(zip(ours, theirs, strict=True))
-            if all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs):
-                equal += 1
-                means.append(0.0)
-                continue
-            gaps = [_gaps(a, b) for a, b in pairs]
-            worst = max((float(gap.max(initial=0)) for gap in gaps), default=0.0)
-            largest = max(largest, worst if math.isfinite(worst) else math.inf)
-            means.append(sum(float(gap.sum()) for gap in gaps) / max(sum(g.size for g in gaps), 1))
-        mean = float(np.mean(means)) if means else math.inf
-        return Match(
-            name, equal, compared, unlike, mean if math.isfinite(mean) else math.inf,
-            largest if means else math.inf, len(recorded.inputs) - len(known),
-        )  # fmt: skip
-
-
-def _gaps(ours: Array, theirs: Array) -> Array:
-    """Return the absolute differences of two arrays of one shape."""
-    pixels = ours.dtype == theirs.dtype == np.uint8
-    wide = np.int16 if pixels else np.float64
-    with np.errstate(invalid="ignore", over="ignore"):
-        gaps: Array = np.abs(ours.astype(wide) - theirs.astype(wide))
-    return gaps
+        return matched(REFERENCE, recorded, asked, self._arrays)
 
 
 def _agree(recorded: Recorded, choice: Choice) -> bool:
     """Whether a recording does what a profile asks: equal options, but a library's own switches."""
     return all(
         recorded.options[name] == value
-        for name, value in _plain(choice.options).items()
+        for name, value in finite(dict(choice.options)).items()
         if name in recorded.options and name not in _OWN and not isinstance(value, list)
     )
 
@@ -320,7 +236,7 @@ def _agree(recorded: Recorded, choice: Choice) -> bool:
 def _unlike(recorded: Recorded, backend: Backend, offer: Offer) -> tuple[int, bool, str]:
     """How many options of a recording an offer does not have, and whether it needs an import."""
     lacking = sum(
-        isinstance(admits, tuple) and recorded.options[name] not in _plain({"": list(admits)})[""]
+        isinstance(admits, tuple) and recorded.options[name] not in finite(list(admits))
         for name, admits in offer.options.items()
         if name in recorded.options and name not in _OWN
     )
@@ -330,17 +246,12 @@ def _unlike(recorded: Recorded, backend: Backend, offer: Offer) -> tuple[int, bo
 
 def _contradicted(recorded: Recorded, subject: Subject) -> int:
     """How many options of a recording a subject has otherwise."""
-    options = _plain(subject.options)
+    options = finite(dict(subject.options))
     return sum(
         options[name] != value
         for name, value in recorded.options.items()
         if name in options and name not in _OWN
     )
-
-
-def _plain(options: Mapping[str, object]) -> Any:
-    """Options as they come back from a bundle."""
-    return json.loads(json_text(dict(options)))
 
 
 def where(recorded: Recorded) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import platform
 import tempfile
@@ -21,7 +20,7 @@ from simulator.errors import MissingLibrary, UserError
 from simulator.evidence import inputs
 from simulator.evidence.document import MANIFEST, SCHEMA, Conformance, Evidence, Recorded
 from simulator.files import make_durable
-from simulator.results.json_text import json_text
+from simulator.results.json_text import finite, json_text
 from simulator.testing import Finding, Workshop, prove, registered
 from simulator.testing.subject import first
 from simulator.testing.values import CannotMake
@@ -80,7 +79,7 @@ def gather(backend: Backend, path: Path, tell: Callable[[Finding], None]) -> Evi
             "libraries": versions,
             "device": device,
             "drivers": drivers(),
-            "machine": json.loads(json_text(machine.describe(versions))),
+            "machine": finite(machine.describe(versions)),
             "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "seconds": round(time.monotonic() - began, 1),
             "findings": findings,
@@ -130,7 +129,7 @@ def _recordings(
                     continue
                 yield Recorded(
                     stage=str(offer.stage),
-                    options=json.loads(json_text(dict(variant.options))),
+                    options=finite(dict(variant.options)),
                     what=what,
                     inputs={one.name: one.digest for one in found},
                     arrays={

@@ -27,372 +27,235 @@ from simulator.results.timed import LoadSummary
 from simulator.results.timed import TailSummary
 from simulator.robustness.corrupted import Written
 
+class _Under(typing.TypedDict, total=False):
+    under: str | None
+    trial: int
+
+class _Options(typing.TypedDict, total=False):
+    out: str | pathlib.Path | None
+    overwrite: bool
+    resume: bool
+    report: collections.abc.Callable[[pathlib.Path], object] | None
+    workers: int | None
+    memory: int | None
+    progress: simulator.command.options.Progress | None
+    executor: str
+    isolate: typing.Literal['auto', 'always', 'never']
+
+class _AuditOptions(_Under, _Options, total=False): ...
+
+class _Pair(_Options, total=False):
+    pixels: typing.Literal['own', 'train']
+    overrides: collections.abc.Sequence[str]
+
+class _Subset(typing.TypedDict, total=False):
+    limit: int | None
+    seed: int
+
+class _Samples(_Subset, total=False):
+    data: str | pathlib.Path | None
+
+class _OneModel(_Samples, total=False):
+    model: str | pathlib.Path | None
+
+class _Allowed(typing.TypedDict, total=False):
+    undecided: typing.Literal['pass', 'fail']
+    allow_failed: str | None
+
+class _Gate(_Allowed, total=False):
+    fail_on: collections.abc.Sequence[str]
+
+class _CompareOptions(_Pair, _OneModel, _Under, _Gate, total=False):
+    strict: bool
+    quick: bool
+    until_decided: bool
+
+class _OwnFolder(typing.TypedDict, total=False):
+    progress: simulator.command.options.Progress | None
+
+class _CorruptOptions(_OneModel, _OwnFolder, total=False):
+    under: collections.abc.Sequence[str]
+    suite: str | None
+    trial: int
+    workers: int | None
+
+class _ExplainOptions(_Pair, _OneModel, _Under, total=False): ...
+
+class _Stacks(_Options, total=False):
+    train: str | None
+    deploy: str | None
+    overrides: collections.abc.Sequence[str]
+
+class _FaultsOptions(_Stacks, _OneModel, _Gate, total=False):
+    number: int | None
+    until: float | None
+    protect: typing.Optional[typing.Literal['clip', 'min_max']]
+
+class _TuningOptions(_Subset, _OwnFolder, total=False):
+    epochs: typing.Required[int]
+    learning_rate: float
+    batch: int
+    held_out: float
+    profile: str | None
+    threads: int | None
+
+class _FinetuneOptions(_TuningOptions, total=False):
+    mix: str | None
+    columns: collections.abc.Sequence[str] | None
+    option: collections.abc.Sequence[str]
+    augment: collections.abc.Sequence[str]
+    statistics: str
+    module: str | None
+    weights: str | None
+    name: str | None
+
+class _IdentifyOptions(_OneModel, _Options, total=False):
+    base: str
+    space: str | pathlib.Path | None
+    minutes: float | None
+
+class _TimedOptions(_Stacks, _OneModel, _Under, _Gate, total=False): ...
+
+class _LatencyOptions(_TimedOptions, total=False):
+    scenario: str
+    queries: int
+    seconds: float
+    qps: float | None
+    deadline_ms: float | None
+    batch: collections.abc.Sequence[int]
+
+class _QuantizeOptions(_TuningOptions, total=False):
+    method: typing.Required[str]
+    bits: typing.Required[int]
+    weights: str
+
+class _RepairOptions(_OneModel, _Under, _Allowed, _Options, total=False):
+    repairs: str | None
+    gate: typing.Required[collections.abc.Sequence[str]]
+    overrides: collections.abc.Sequence[str]
+    until_decided: bool
+
+class _ReplayOptions(_Options, total=False):
+    models: collections.abc.Sequence[str]
+    images: collections.abc.Sequence[str]
+    overrides: collections.abc.Sequence[str]
+
+class _Models(_Samples, total=False):
+    models: collections.abc.Sequence[str | pathlib.Path | None]
+
+class _Question(typing.TypedDict, total=False):
+    until_decided: typing.Optional[typing.Literal['gate', 'worst-flips', 'worst-drop']]
+
+class _RobustnessOptions(_Stacks, _Models, _Gate, _Question, total=False):
+    reference: str | pathlib.Path | None
+
+class _SensitivityOptions(_OneModel, _OwnFolder, total=False):
+    top: int
+    workers: int | None
+
+class _Suite(_Options, total=False):
+    train: str | None
+
+class _SweepOptions(_Suite, _Models, _Under, _Gate, _Question, total=False):
+    overrides: collections.abc.Sequence[str]
+
+class _TailOptions(_TimedOptions, total=False):
+    deadlines_ms: collections.abc.Sequence[float]
+    rounds: typing.Union[int, typing.Literal['auto']]
+    max_rounds: int
+    max_minutes: float
+    times: collections.abc.Sequence[str]
+
+class _WorstOptions(_Suite, _OneModel, _Under, total=False):
+    until_decided: bool
+
 def audit(
     document: str | pathlib.Path,
-    *,
-    under: str | None = ...,
-    trial: int = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_AuditOptions],
 ) -> Result[AuditSummary]: ...
 
 def compare(
     train: str,
     deploy: str,
-    *,
-    strict: bool = ...,
-    quick: bool = ...,
-    until_decided: bool = ...,
-    pixels: typing.Literal['own', 'train'] = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    under: str | None = ...,
-    trial: int = ...,
-    fail_on: collections.abc.Sequence[str] = ...,
-    undecided: typing.Literal['pass', 'fail'] = ...,
-    allow_failed: str | None = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_CompareOptions],
 ) -> Result[PairSummary]: ...
 
 def corrupt(
     out: str | pathlib.Path,
-    *,
-    under: collections.abc.Sequence[str] = ...,
-    suite: str | None = ...,
-    trial: int = ...,
-    workers: int | None = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    progress: simulator.command.options.Progress | None = ...,
+    **options: typing.Unpack[_CorruptOptions],
 ) -> list[Written]: ...
 
 def explain(
     train: str,
     deploy: str,
-    *,
-    pixels: typing.Literal['own', 'train'] = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    under: str | None = ...,
-    trial: int = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_ExplainOptions],
 ) -> Result[ExplainSummary]: ...
 
 def faults(
     campaign: str,
     profiles: collections.abc.Sequence[str] = ...,
-    *,
-    number: int | None = ...,
-    until: float | None = ...,
-    protect: typing.Optional[typing.Literal['clip', 'min_max']] = ...,
-    train: str | None = ...,
-    deploy: str | None = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    fail_on: collections.abc.Sequence[str] = ...,
-    undecided: typing.Literal['pass', 'fail'] = ...,
-    allow_failed: str | None = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_FaultsOptions],
 ) -> Result[FaultsSummary]: ...
 
 def finetune(
     model: str | pathlib.Path,
     data: str | pathlib.Path,
     out: str | pathlib.Path,
-    *,
-    epochs: int,
-    mix: str | None = ...,
-    columns: collections.abc.Sequence[str] | None = ...,
-    option: collections.abc.Sequence[str] = ...,
-    profile: str | None = ...,
-    augment: collections.abc.Sequence[str] = ...,
-    statistics: str = ...,
-    module: str | None = ...,
-    weights: str | None = ...,
-    name: str | None = ...,
-    learning_rate: float = ...,
-    batch: int = ...,
-    held_out: float = ...,
-    threads: int | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    progress: simulator.command.options.Progress | None = ...,
+    **options: typing.Unpack[_FinetuneOptions],
 ) -> TuningSummary: ...
 
 def identify(
     recording: str | pathlib.Path,
-    *,
-    base: str = ...,
-    space: str | pathlib.Path | None = ...,
-    minutes: float | None = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_IdentifyOptions],
 ) -> Result[IdentifySummary]: ...
 
 def latency(
     profiles: collections.abc.Sequence[str] = ...,
-    *,
-    scenario: str = ...,
-    queries: int = ...,
-    seconds: float = ...,
-    qps: float | None = ...,
-    deadline_ms: float | None = ...,
-    batch: collections.abc.Sequence[int] = ...,
-    train: str | None = ...,
-    deploy: str | None = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    under: str | None = ...,
-    trial: int = ...,
-    fail_on: collections.abc.Sequence[str] = ...,
-    undecided: typing.Literal['pass', 'fail'] = ...,
-    allow_failed: str | None = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_LatencyOptions],
 ) -> Result[LatencySummary] | Result[LoadSummary]: ...
 
 def quantize(
     model: str | pathlib.Path,
     data: str | pathlib.Path,
     out: str | pathlib.Path,
-    *,
-    method: str,
-    bits: int,
-    epochs: int,
-    weights: str = ...,
-    learning_rate: float = ...,
-    batch: int = ...,
-    held_out: float = ...,
-    profile: str | None = ...,
-    threads: int | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    progress: simulator.command.options.Progress | None = ...,
+    **options: typing.Unpack[_QuantizeOptions],
 ) -> TuningSummary: ...
 
 def repair(
     train: str | None = ...,
     deploy: str | None = ...,
-    *,
-    gate: collections.abc.Sequence[str],
-    repairs: str | None = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    until_decided: bool = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    under: str | None = ...,
-    trial: int = ...,
-    undecided: typing.Literal['pass', 'fail'] = ...,
-    allow_failed: str | None = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_RepairOptions],
 ) -> Result[RepairSummary]: ...
 
 def replay(
     file: str | pathlib.Path,
-    *,
-    models: collections.abc.Sequence[str] = ...,
-    images: collections.abc.Sequence[str] = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_ReplayOptions],
 ) -> Result[ReplaySummary]: ...
 
 def robustness(
     suite: str,
     profiles: collections.abc.Sequence[str] = ...,
-    *,
-    reference: str | pathlib.Path | None = ...,
-    train: str | None = ...,
-    deploy: str | None = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    models: collections.abc.Sequence[str | pathlib.Path | None] = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    fail_on: collections.abc.Sequence[str] = ...,
-    undecided: typing.Literal['pass', 'fail'] = ...,
-    allow_failed: str | None = ...,
-    until_decided: typing.Optional[typing.Literal['gate', 'worst-flips', 'worst-drop']] = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_RobustnessOptions],
 ) -> list[Result[RobustnessSummary]]: ...
 
 def sensitivity(
     profile: str,
     goal: str,
     out: str | pathlib.Path,
-    *,
-    top: int = ...,
-    workers: int | None = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    progress: simulator.command.options.Progress | None = ...,
+    **options: typing.Unpack[_SensitivityOptions],
 ) -> SensitivitySummary: ...
 
 def sweep(
     suite: str,
-    *,
-    overrides: collections.abc.Sequence[str] = ...,
-    train: str | None = ...,
-    models: collections.abc.Sequence[str | pathlib.Path | None] = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    under: str | None = ...,
-    trial: int = ...,
-    fail_on: collections.abc.Sequence[str] = ...,
-    undecided: typing.Literal['pass', 'fail'] = ...,
-    allow_failed: str | None = ...,
-    until_decided: typing.Optional[typing.Literal['gate', 'worst-flips', 'worst-drop']] = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_SweepOptions],
 ) -> list[Result[SweepSummary]]: ...
 
 def tail(
     profiles: collections.abc.Sequence[str] = ...,
-    *,
-    deadlines_ms: collections.abc.Sequence[float] = ...,
-    rounds: typing.Union[int, typing.Literal['auto']] = ...,
-    max_rounds: int = ...,
-    max_minutes: float = ...,
-    times: collections.abc.Sequence[str] = ...,
-    train: str | None = ...,
-    deploy: str | None = ...,
-    overrides: collections.abc.Sequence[str] = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    under: str | None = ...,
-    trial: int = ...,
-    fail_on: collections.abc.Sequence[str] = ...,
-    undecided: typing.Literal['pass', 'fail'] = ...,
-    allow_failed: str | None = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_TailOptions],
 ) -> Result[TailSummary]: ...
 
 def worst(
     suite: str,
-    *,
-    until_decided: bool = ...,
-    train: str | None = ...,
-    model: str | pathlib.Path | None = ...,
-    data: str | pathlib.Path | None = ...,
-    limit: int | None = ...,
-    seed: int = ...,
-    under: str | None = ...,
-    trial: int = ...,
-    out: str | pathlib.Path | None = ...,
-    overwrite: bool = ...,
-    resume: bool = ...,
-    report: collections.abc.Callable[[pathlib.Path], object] | None = ...,
-    workers: int | None = ...,
-    memory: int | None = ...,
-    progress: simulator.command.options.Progress | None = ...,
-    executor: str = ...,
-    isolate: typing.Literal['auto', 'always', 'never'] = ...,
+    **options: typing.Unpack[_WorstOptions],
 ) -> Result[WorstSummary]: ...

@@ -16,7 +16,8 @@ from typing import Any
 import generated
 
 import simulator
-from simulator.command.experiment import EXPERIMENTS, Command, called_in_python, function, place
+from simulator.command.experiment import EXPERIMENTS, Command, called_in_python, place
+from simulator.command.options import Group, declared
 
 PLACE = Path(simulator.__file__).with_suffix(".pyi")
 HEAD = '''"""The functions of this package; made by tools/stubs.py from the experiments' options."""
@@ -32,28 +33,53 @@ import simulator.command.options
 def written() -> dict[Path, str]:
     """Return the text of the file."""
     imports: set[str] = set()
-    functions = [_function(name, imports) for name in simulator.experiment_of().values()]
+    groups: dict[type, str] = {}
+    functions = [_function(name, imports, groups) for name in simulator.experiment_of().values()]
     places = [
         f"from {module} import {attribute} as {name}"
         for name, (module, attribute) in simulator.PLACES.items()
     ]
-    text = "\n".join([HEAD + "\n".join(sorted({*imports, *places})), "", *functions])
-    return {PLACE: text}
+    text = "\n".join([HEAD + "\n".join(sorted({*imports, *places})), "", *groups.values()])
+    return {PLACE: "\n".join([text, *functions])}
 
 
-def _function(name: str, imports: set[str]) -> str:
-    experiment = EXPERIMENTS.of(name)
-    shown = inspect.signature(function(name))
-    lines, star = [], False
-    for one in shown.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not star:
-            lines.append("    *,")
-            star = True
-        default = "" if one.default is one.empty else " = ..."
-        lines.append(f"    {one.name}: {_type(one.annotation)}{default},")
-    returned = str(inspect.get_annotations(place(experiment.runs))["return"])
-    imports |= _imported(experiment, returned)
-    return "\n".join([f"def {called_in_python(name)}(", *lines, f") -> {returned}: ...", ""])
+def _function(name: str, imports: set[str], groups: dict[type, str]) -> str:
+    """Return a function: what it takes without a name, and its options, which groups have."""
+    command = EXPERIMENTS.of(name)
+    every = declared(command.Options)
+    given = [every[one] for one in command.positional()]
+    lines = [
+        f"    {one.name}: {_type(one.type)}{'' if one.required else ' = ...'}," for one in given
+    ]
+    _group(command.Options, groups)
+    returned = str(inspect.get_annotations(place(command.runs))["return"])
+    imports |= _imported(command, returned)
+    options = f"    **options: typing.Unpack[_{command.Options.__name__}],"
+    head = f"def {called_in_python(name)}("
+    return "\n".join([head, *lines, options, f") -> {returned}: ...", ""])
+
+
+def _group(shape: type[Any], groups: dict[type, str]) -> None:
+    """Add a group of options, behind those that it is made of."""
+    if shape in groups:
+        return
+    bases = [base for base in shape.__bases__ if base not in (object, Group)]
+    for base in bases:
+        _group(base, groups)
+    known = {name for base in bases for name in declared(base)}
+    own = [
+        one
+        for one in declared(shape).values()
+        if one.name not in known and not (one.about.in_python or one.about.positional)
+    ]
+    wrapped = ("typing.Required[{}]" if one.required else "{}" for one in own)
+    lines = [
+        f"    {one.name}: {kind.format(_type(one.type))}"
+        for one, kind in zip(own, wrapped, strict=True)
+    ]
+    named = ", ".join(f"_{base.__name__}" for base in bases) or "typing.TypedDict"
+    head = f"class _{shape.__name__}({named}, total=False):"
+    groups[shape] = "\n".join([f"{head}{'' if lines else ' ...'}", *lines, ""])
 
 
 def _type(kind: Any) -> str:

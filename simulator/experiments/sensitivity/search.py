@@ -134,7 +134,8 @@ class _Search:
         return chosen(self.asked.profile, [*self.changes, keep])
 
     def _keep(self, names: Names) -> dict[str, object]:
-        given = self.base[0].spec.precision.quantizer.keep
+        quantizer = self.base[0].spec.precision.quantizer
+        given = quantizer and quantizer.keep
         return {
             "nodes": [*(given.nodes if given else ()), *names],
             "op_types": list(given.op_types if given else ()),

@@ -165,7 +165,7 @@ def theirs(folder: Path, gguf: Path) -> None:
 def ours(folder: Path, gguf: Path, stacks: tuple[str, ...]) -> tuple[float, dict]:
     """Run stacks in one plan for each set; return the seconds and the first one's sums."""
     from simulator.experiments.common import chosen
-    from simulator.experiments.session import Session, Variant, answers
+    from simulator.experiments.session import Session, Variant
     from simulator.model import checkpoint
 
     model = folder / "model"
@@ -187,9 +187,9 @@ def ours(folder: Path, gguf: Path, stacks: tuple[str, ...]) -> tuple[float, dict
             )
             plan = session.plan(made)
             start = time.perf_counter()
-            done = session.run(plan, lambda _: None)
+            done = session.run(plan)
             seconds += time.perf_counter() - start
-            records = answers(session.card.task, stacks, done).of(stacks[0])
+            records = done.records(stacks[0])
             sums[name] = [list(record["loglikelihoods"]) for record in records]
     return seconds, sums
 

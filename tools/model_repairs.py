@@ -18,7 +18,7 @@ from pathlib import Path
 from simulator.cli.progress import Bar
 from simulator.contract.recipe import generator
 from simulator.experiments.common import chosen
-from simulator.experiments.session import Session, Variant, answers
+from simulator.experiments.session import Session, Variant
 from simulator.statistics.paired import clopper_pearson, mcnemar_midp
 
 QUANTIZER, GRAPH = "precision.quantizer", "graph.compensation"
@@ -100,8 +100,8 @@ def main() -> None:
             stacks.append(session.stack(Variant(name, one, {"train": base, "deploy": one})))
             for note in stacks[-1].artifact.notes:
                 bar.note(f"{name}: {note}")
-        done = session.run(session.plan(stacks), lambda _: None)
-        found = answers(session.card.task, [stack.side for stack in stacks], done)
+        done = session.run(session.plan(stacks))
+        found = done.answers(*(stack.side for stack in stacks))
     before = found.changed("as it is")
     metric = session.card.task.headline
     print(f"{len(before)} images; {metric} of {train}: {found.score('train').metrics[metric]}")

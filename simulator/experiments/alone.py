@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
@@ -19,7 +15,6 @@ from simulator.errors import SampleError, UserError, one_line
 from simulator.experiments.kept import Answered, Kept
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
-from simulator.pipeline.executor import Done, Outcome
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.axes import swap
@@ -31,51 +26,6 @@ AloneRecords = Mapping[str, Record]
 """The records of a sample by axis."""
 TOGETHER = ("precision", "runtime")
 """Axes that are swapped together where a stack cannot run with one of them alone."""
-
-
-class AloneSeen:
-    """What :meth:`AxesAlone.see` returned of samples; the records are in a file.
-
-    Args:
-        task: makes the records.
-        index: the samples' numbers, by name.
-        folder: see :class:`simulator.experiments.kept.Kept`.
-    """
-
-    def __init__(self, task: Task, index: Mapping[str, int], folder: Path | None) -> None:
-        self._kept, self._index = Kept(task, folder), index
-        self._axes: list[tuple[str, ...]] = []
-        self._at = array("q", [-1]) * len(index)
-
-    def add(self, item: Item, records: AloneRecords) -> None:
-        """Keep the records of a sample.
-
-        Raises:
-            RunError: the file cannot be written.
-        """
-        self._at[self._index[item.name]] = len(self._axes)
-        self._axes.append(_shared(tuple(records)))
-        outcomes = tuple(Outcome(record, "", {}) for record in records.values())
-        self._kept.append(Done(item, outcomes))
-
-    def __contains__(self, name: str) -> bool:
-        """Whether the records of a sample are here."""
-        return self._at[self._index[name]] >= 0
-
-    def of(self, axis: str, items: Sequence[Item]) -> tuple[NDArray[np.intp], Answered]:
-        """Return which of some samples have a record with one axis alone, and these records."""
-        at = [self._at[self._index[item.name]] for item in items]
-        own = [one >= 0 and axis in self._axes[one] for one in at]
-        arms = [one.index(axis) if axis in one else None for one in self._axes]
-        rows = self._kept.every_row(arms)
-        which = np.flatnonzero(own)
-        return which, Answered(self._kept, rows[np.array(at, np.int64)[which]])
-
-
-@cache
-def _shared(axes: tuple[str, ...]) -> tuple[str, ...]:
-    """The same tuple for equal ones."""
-    return axes
 
 
 @dataclass(slots=True)
@@ -119,7 +69,7 @@ class AxesAlone:
         self,
         items: Sequence[Item],
         train: Answered,
-        seen: AloneSeen,
+        seen: Kept,
         seed: int,
     ) -> list[dict[str, Any]]:
         """Return the entries of the summary's ``alone``, the axis that changes most first.
@@ -127,7 +77,7 @@ class AxesAlone:
         Args:
             items: the samples that went through both stacks.
             train: records of the training stack, of the same samples.
-            seen: what :meth:`see` returned.
+            seen: what :meth:`see` returned, as records of the axes.
             seed: of the bootstrap.
         """
         found = [self._figures(axis, items, train, seen, seed) for axis in self.chains]
@@ -142,10 +92,12 @@ class AxesAlone:
         axis: str,
         items: Sequence[Item],
         train: Answered,
-        seen: AloneSeen,
+        seen: Kept,
         seed: int,
     ) -> dict[str, Any]:
-        which, swapped = seen.of(axis, items)
+        places = {seen.items[at].name: at for at in seen.ran_on(axis)}
+        which = np.array([at for at, one in enumerate(items) if one.name in places], np.intp)
+        swapped = seen.of(axis, [places[items[at].name] for at in which])
         ran = [items[at] for at in which]
         entry: dict[str, Any] = {"axes": axis.split("+"), "samples": len(ran), "why": None}
         if not ran:

@@ -8,7 +8,7 @@ from simulator.command.options import Progress
 from simulator.errors import UserError
 from simulator.experiments.common import TRAIN
 from simulator.experiments.guessing import Guessing, guessing
-from simulator.experiments.session import Session, Variant, answers
+from simulator.experiments.session import Session, Variant
 from simulator.model.card import Card
 from simulator.pipeline.stack import Chosen
 
@@ -30,8 +30,7 @@ def accuracy(
     """
     with Session(card, data, limit, 0, None, None, progress) as session:
         stack = session.stack(Variant(TRAIN, chosen, {"train": chosen, "deploy": chosen}))
-        done = session.run(session.plan([stack]), lambda one: None)
-        score = answers(card.task, [TRAIN], done).score(TRAIN)
+        score = session.run(session.plan([stack])).answers(TRAIN).score(TRAIN)
         found = guessing(card.task, session.source.outputs, score, session.seed)
     if found is None:
         raise UserError(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from simulator.experiments.kept import Kept
 from simulator.statistics.paired import clopper_pearson
 
 LISTED = 10
@@ -31,31 +30,6 @@ class Tried:
     sample: str
     stacks: Sequence[str]
     failed: Mapping[str, str]
-
-
-def failures(done: Kept, stacks: Sequence[str], reference: str | None) -> dict[str, Any]:
-    """Return ``failed`` and ``failures`` of a summary.
-
-    Args:
-        done: every sample, with one outcome for each stack.
-        stacks: their names, in the order of the outcomes.
-        reference: the one that the others are compared with; None: there is none.
-    """
-    whole = dict.fromkeys(stacks, len(done.ran))
-    return tallied(partly(done, [stacks] * len(done)), stacks, reference, whole)
-
-
-def partly(done: Kept, stacks: Sequence[Sequence[str]]) -> list[Tried]:
-    """Return the samples that some stacks have answered, and others not.
-
-    Args:
-        done: every sample.
-        stacks: the names of those that were run on each.
-    """
-    return [
-        Tried(done.items[at].name, stacks[at], {stacks[at][arm]: why for arm, why in own.items()})
-        for at, own in done.failed.items()
-    ]
 
 
 def tried_in(records: pa.Table, stacks: Collection[str]) -> list[Tried]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import tempfile
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, overload
@@ -20,9 +22,10 @@ from numpy.typing import NDArray
 
 from simulator.data.folder import Item
 from simulator.errors import RunError
+from simulator.experiments.failures import Tried, tallied
 from simulator.pipeline.executor import Done, Outcome
 from simulator.results.times import MAP, Ints, from_map
-from simulator.tasks.score import Columns, Record
+from simulator.tasks.score import Columns, Record, Score, each, numbers
 from simulator.tasks.task import Task
 
 BLOCK = 256
@@ -37,7 +40,7 @@ class Kept(Sequence[Done]):
     """The results of samples, in the order in which they were appended.
 
     Read one after the other they are made again, a block at a time; :meth:`records` gives a stack's
-    without making more of them than are looked at.
+    without making more of them than are looked at. A sample need not have run on every stack.
 
     Args:
         task: what the records are of.
@@ -50,13 +53,15 @@ class Kept(Sequence[Done]):
     """
 
     def __init__(self, task: Task, folder: Path | None = None) -> None:
-        self._fields = task.columns
+        self.task, self._fields = task, task.columns
         self.names = tuple(field.name for field in task.columns)
         own = (pa.field("digest", pa.string()), pa.field("ns", MAP))
         self.schema = pa.schema([*task.columns, *own])
         self.items: list[Item] = []
         self.why: dict[int, str] = {}
         self.failed: dict[int, Mapping[int, str]] = {}
+        self._groups: dict[tuple[str, ...], int] = {}
+        self._of = array("q")
         self._folder = folder
         place = None if folder is None else str(folder)
         self._file = tempfile.SpooledTemporaryFile(IN_MEMORY, dir=place)  # noqa: SIM115
@@ -64,12 +69,17 @@ class Kept(Sequence[Done]):
         self._waiting: list[Outcome] = []
         self._made: tuple[int, list[dict[str, Any]]] = (-1, [])
 
-    def append(self, done: Done) -> None:
+    def append(self, done: Done, stacks: tuple[str, ...]) -> None:
         """Keep one more; not what a watch function returned.
+
+        Args:
+            done: the sample.
+            stacks: what it ran on, in the order of its outcomes.
 
         Raises:
             RunError: the file cannot be written.
         """
+        self._of.append(self._groups.setdefault(stacks, len(self._groups)))
         if done.skipped is not None:
             self.why[len(self.items)] = done.skipped
         if done.failed:
@@ -90,27 +100,89 @@ class Kept(Sequence[Done]):
         """The samples that no stack has answered, each with the reason."""
         return [(self.items[at], why) for at, why in self.why.items() if at not in self.failed]
 
-    def rows(self, arms: Sequence[int | None]) -> NDArray[np.int64]:
-        """Return the rows of one outcome of each sample, but for skipped ones.
+    @property
+    def stacks(self) -> list[tuple[str, ...]]:
+        """For each sample the stacks that it ran on."""
+        known = [*self._groups]
+        return [known[group] for group in self._of]
 
-        Args:
-            arms: which outcome, for each sample; None leaves it out.
-        """
-        taken = [at for at, arm in enumerate(arms) if arm is not None and at not in self.why]
-        return self.every_row(arms)[taken]
+    def ran_on(self, *stacks: str) -> list[int]:
+        """Return the samples, skipped ones too, that all of some stacks were run on."""
+        known = [{*stacks} <= {*own} for own in self._groups]
+        return [at for at, group in enumerate(self._of) if known[group]]
 
-    def every_row(self, arms: Sequence[int | None]) -> NDArray[np.int64]:
-        """Return (samples,) the rows of one outcome of each sample.
+    def of(self, stack: str, samples: Sequence[int]) -> Answered:
+        """Return the records of one stack for some samples that went through it."""
+        arms = np.array([own.index(stack) if stack in own else 0 for own in self._groups], np.int64)
+        which = np.array(samples, np.int64)
+        groups = np.array(self._of, np.int64)[which]
+        return Answered(self, np.array(self._ends, np.int64)[which] + arms[groups])
 
-        Args:
-            arms: which outcome, for each sample; where it is None, or the sample was skipped, the
-                row is not one of it.
-        """
-        return np.array(self._ends, np.int64)[:-1] + np.array([arm or 0 for arm in arms], np.int64)
-
-    def records(self, arm: int) -> Answered:
+    def records(self, stack: str) -> Answered:
         """Return the records of one stack, of the samples that were not skipped."""
-        return Answered(self, self.rows([arm] * len(self.items)))
+        return self.of(stack, [at for at in self.ran_on(stack) if at not in self.why])
+
+    def answers(self, *stacks: str) -> Answers:
+        """Return the records of stacks, on the samples that all of them were run on."""
+        taken = self.ran_on(*stacks)
+        ran = [at for at in taken if at not in self.why]
+        broken = [one for one in self.partly(*stacks) if len(one.failed) < len(stacks)]
+        records = tuple(self.of(name, ran) for name in stacks)
+        return Answers(
+            self.task,
+            stacks,
+            tuple(self.items[at] for at in ran),
+            records,
+            np.array([list(each(one, "digest")) for one in records], np.bytes_),
+            len(taken) - len(ran) - len(broken),
+            tuple(broken),
+        )
+
+    def partly(self, *stacks: str) -> list[Tried]:
+        """Return the samples that some of the stacks that ran have answered, and others not.
+
+        Args:
+            stacks: those that are told of, of samples that all of them were run on; by default all
+                that a sample was run on.
+        """
+        every, wanted = self.stacks, {*stacks}
+        return [
+            Tried(
+                self.items[at].name,
+                stacks or own,
+                {own[arm]: why for arm, why in failed.items() if not stacks or own[arm] in wanted},
+            )
+            for at, failed in self.failed.items()
+            for own in (every[at],)
+            if wanted <= {*own}
+        ]
+
+    def failures(
+        self, stacks: Sequence[str], reference: str | None, of: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return ``failed`` and ``failures`` of a summary.
+
+        Args:
+            stacks: their names.
+            reference: the one that the others are compared with; None: there is none.
+            of: the stack of each name that samples ran on, where that is not the name itself.
+        """
+        called = of or {name: name for name in stacks}
+        whole = Counter(
+            name
+            for at, own in enumerate(self.stacks)
+            if at not in self.why
+            for name in {called[one] for one in own}
+        )
+        broken = [
+            Tried(
+                one.sample,
+                list(dict.fromkeys(called[name] for name in one.stacks)),
+                {called[name]: why for name, why in one.failed.items()},
+            )
+            for one in self.partly()
+        ]
+        return tallied(broken, stacks, reference, whole)
 
     def column(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
         """Return (rows,) of one column: of a record, ``digest`` or ``ns``."""
@@ -237,3 +309,57 @@ class Answered(Columns):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The records of every stack for every sample that was not skipped.
+
+    Attributes:
+        task: that the records belong to.
+        names: of the stacks.
+        items: the samples.
+        records: for each stack a record per sample.
+        digests: (stacks, samples) digests of the network's output bytes, in ASCII.
+        skipped: how many samples none of the stacks has answered.
+        broken: the samples that some of the stacks have answered, and others not.
+    """
+
+    task: Task
+    names: tuple[str, ...]
+    items: tuple[Item, ...]
+    records: tuple[Sequence[Record], ...]
+    digests: NDArray[np.bytes_]
+    skipped: int
+    broken: tuple[Tried, ...] = ()
+
+    def failures(self) -> dict[str, Any]:
+        """Return ``failed`` and ``failures`` of a summary; the first stack is the reference."""
+        whole = dict.fromkeys(self.names, len(self.items))
+        return tallied(self.broken, self.names, self.names[0], whole)
+
+    def of_pair(self, name: str) -> Answers:
+        """Return what the first stack and another one have answered."""
+        pair = (self.names[0], name)
+        broken = tuple(
+            Tried(one.sample, pair, {who: why for who, why in one.failed.items() if who in pair})
+            for one in self.broken
+        )
+        records, digests = (tuple(self.of(who) for who in pair), self.digests[:0])
+        return replace(self, names=pair, records=records, digests=digests, broken=broken)
+
+    def of(self, name: str) -> Sequence[Record]:
+        """Return a stack's records."""
+        return self.records[self.row(name)]
+
+    def row(self, name: str) -> int:
+        """Return the index of a stack."""
+        return self.names.index(name)
+
+    def changed(self, name: str) -> NDArray[np.bool_]:
+        """Return (samples,) whether a stack's prediction differs from the first stack's."""
+        return numbers(self.of(name), "changed")[0] > 0
+
+    def score(self, name: str) -> Score:
+        """Return a stack's metrics."""
+        return self.task.score(self.of(name), [item.truth for item in self.items])

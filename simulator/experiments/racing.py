@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,10 @@ from simulator.analysis.outcomes import NOT_JUDGED, at_chance, holds_at_chance
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN
-from simulator.experiments.failures import Tried, partly, tallied
-from simulator.experiments.kept import Answered, Kept
+from simulator.experiments.kept import Kept
 from simulator.experiments.race import Race, rounds
 from simulator.experiments.running import done_of, rows_of
-from simulator.experiments.session import Answers, Session, answers
+from simulator.experiments.session import Session
 from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done
 from simulator.pipeline.judge import TaskJudge
@@ -24,8 +23,6 @@ from simulator.pipeline.stack import Stack
 from simulator.results.parts import Rows
 from simulator.results.shared import Gate
 from simulator.results.store import RunWriter
-from simulator.results.times import Ints
-from simulator.tasks.task import Task
 
 STOPPED = (
     "options were dropped as soon as they could no longer matter: each has figures of its own "
@@ -66,62 +63,13 @@ def lanes_of(session: Session, stacks: Sequence[Stack]) -> Lanes:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Raced:
-    """The samples of a race, in the order in which they were run.
-
-    Attributes:
-        done: with the outcomes of the stacks that were left: the training stack, then options.
-        names: these stacks, for each sample.
-    """
-
-    done: Kept
-    names: Sequence[tuple[str, ...]]
-
-    def answers(self, task: Task, *stacks: str) -> Answers:
-        """Return the records of stacks, on the samples that all of them were run on."""
-        known = {
-            names: tuple(map(names.index, stacks)) if {*stacks} <= {*names} else None
-            for names in {*self.names}
-        }
-        return answers(task, stacks, self.done, [known[names] for names in self.names])
-
-    def failures(self, lanes: Lanes) -> dict[str, Any]:
-        """Return ``failed`` and ``failures`` of a summary.
-
-        Args:
-            lanes: see :func:`run_race`; a stack of several lanes fails where one of them does.
-        """
-        stack = {name: lane.arm.stack for name, lane in lanes.items()}
-        names = list(dict.fromkeys(stack.values()))
-        ran = (own for at, own in enumerate(self.names) if at not in self.done.why)
-        whole = Counter(one for own in ran for one in {stack[name] for name in own})
-        broken = [
-            Tried(
-                one.sample,
-                list(dict.fromkeys(stack[name] for name in one.stacks)),
-                {stack[name]: why for name, why in one.failed.items()},
-            )
-            for one in partly(self.done, self.names)
-        ]
-        return tallied(broken, names, names[0], whole)
-
-    def ns(self, stack: str) -> dict[str, Ints]:
-        """Return (samples,) nanoseconds of each stage of a stack, on the samples it went through.
-
-        There are some where the race was told what to do after its first round.
-        """
-        at = [names.index(stack) if stack in names else None for names in self.names]
-        return Answered(self.done, self.done.rows(at)).ns()
-
-
 def run_race(
     session: Session,
     run: RunWriter,
     lanes: Lanes,
     race: Race,
-    first: Callable[[Raced], None] | None = None,
-) -> Raced:
+    first: Callable[[Kept], None] | None = None,
+) -> Kept:
     """Run rounds of samples until the question is answered, or there are no more samples.
 
     Args:
@@ -138,7 +86,6 @@ def run_race(
     """
     items, before = session.sealed(), run.kept()
     done = Kept(session.card.task, run.folder)
-    names: list[tuple[str, ...]] = []
     merged = None
     for start, stop in rounds(len(items)):
         if race.done or not race.alive:
@@ -146,24 +93,21 @@ def run_race(
         now = _together(lanes, race.alive)
         for item, rows in zip(items[start:stop], before, strict=False):
             _refuse_other(run, rows, [lanes[name].arm for name in now])
-            done.append(done_of(session.card.task, item, rows))
+            done.append(done_of(session.card.task, item, rows), now)
         if len(done) < stop:
             if merged is None or len(merged.arms) != len(now):
                 merged = _plan(session, lanes, now)
-            arms = merged.arms
-
-            def keep(one: Done, arms: Sequence[Arm] = arms) -> None:
-                run.add(rows_of(one, arms, timed=first is not None))
-
-            done = session.run(merged, keep, done, stop=stop)
+            with closing(session.stream(merged, len(done), stop=stop)) as results:
+                for one in results:
+                    run.add(rows_of(one, merged.arms, timed=first is not None))
+                    done.append(one, now)
         session.require_some(done)
-        names += [now] * (len(done) - len(names))
         for at in range(start, len(done)):
             _tell(race, done[at], now, lanes)
         if first and not start:
-            first(Raced(done, names))
+            first(done)
         race.judge()
-    return Raced(done, names)
+    return done
 
 
 def _together(lanes: Lanes, options: Sequence[str]) -> tuple[str, ...]:
@@ -200,17 +144,6 @@ def _refuse_other(run: RunWriter, rows: Rows, arms: Sequence[Arm]) -> None:
     found = [(row["side"], row["condition"] or "") for row in rows]
     if found != [(arm.stack, arm.condition) for arm in arms]:
         raise RunError(f"{run.folder}: its records are of other options; start a new run")
-
-
-def per_option(raced: Raced, task: Task, options: Mapping[str, str]) -> Mapping[str, Answers]:
-    """Return for each option its records and those of what it is held against, on one set.
-
-    Args:
-        raced: the samples.
-        task: that the records belong to.
-        options: by name what each is held against.
-    """
-    return {option: raced.answers(task, to, option) for option, to in options.items()}
 
 
 def ended(race: Race, samples: int, undecided: str, notices: Iterable[Notice]) -> dict[str, Any]:

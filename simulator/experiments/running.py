@@ -59,9 +59,11 @@ class Recorder:
     decision: Decision | None = None
     done: Kept = field(init=False)
     finished: int = 0
+    _stacks: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.done = Kept(self.task, self.run.folder)
+        self._stacks = tuple(arm.stack for arm in self.names)
 
     def take(self, one: Done, seen: Any = None) -> None:
         """Take a sample, and what was observed of it; it is written if it was not finished."""
@@ -71,7 +73,7 @@ class Recorder:
             self.decision.tell(one.part((0, 1)))
         if len(self.done) >= self.finished:
             self.run.add(rows_of(one, self.names, self.timed))
-        self.done.append(one)
+        self.done.append(one, self._stacks)
 
 
 def run_recorded(session: Session, merged: Plan, recorders: Sequence[Recorder]) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from simulator import registry
 from simulator.closing import Closing
@@ -24,8 +21,7 @@ from simulator.data.address import root_of
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
 from simulator.errors import DataError, SampleError, UserError
-from simulator.experiments.failures import Tried, tallied
-from simulator.experiments.kept import Answered, Kept
+from simulator.experiments.kept import Kept
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.notices import Kind, Notice
@@ -41,8 +37,6 @@ from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.results.shared import ConditionDescription
 from simulator.spent import Work, spending
-from simulator.tasks.score import Record, Score, each, numbers
-from simulator.tasks.task import Task
 
 NC = "the model card says converged: false (NC); what it answers says nothing of the stacks"
 
@@ -60,60 +54,6 @@ class Variant:
     name: str
     chosen: Chosen
     pair: Pair
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The records of every stack for every sample that was not skipped.
-
-    Attributes:
-        task: that the records belong to.
-        names: of the stacks.
-        items: the samples.
-        records: for each stack a record per sample.
-        digests: (stacks, samples) digests of the network's output bytes, in ASCII.
-        skipped: how many samples none of the stacks has answered.
-        broken: the samples that some of the stacks have answered, and others not.
-    """
-
-    task: Task
-    names: tuple[str, ...]
-    items: tuple[Item, ...]
-    records: tuple[Sequence[Record], ...]
-    digests: NDArray[np.bytes_]
-    skipped: int
-    broken: tuple[Tried, ...] = ()
-
-    def failures(self) -> dict[str, Any]:
-        """Return ``failed`` and ``failures`` of a summary; the first stack is the reference."""
-        whole = dict.fromkeys(self.names, len(self.items))
-        return tallied(self.broken, self.names, self.names[0], whole)
-
-    def of_pair(self, name: str) -> Answers:
-        """Return what the first stack and another one have answered."""
-        pair = (self.names[0], name)
-        broken = tuple(
-            Tried(one.sample, pair, {who: why for who, why in one.failed.items() if who in pair})
-            for one in self.broken
-        )
-        records, digests = (tuple(self.of(who) for who in pair), self.digests[:0])
-        return replace(self, names=pair, records=records, digests=digests, broken=broken)
-
-    def of(self, name: str) -> Sequence[Record]:
-        """Return a stack's records."""
-        return self.records[self.row(name)]
-
-    def row(self, name: str) -> int:
-        """Return the index of a stack."""
-        return self.names.index(name)
-
-    def changed(self, name: str) -> NDArray[np.bool_]:
-        """Return (samples,) whether a stack's prediction differs from the first stack's."""
-        return numbers(self.of(name), "changed")[0] > 0
-
-    def score(self, name: str) -> Score:
-        """Return a stack's metrics."""
-        return self.task.score(self.of(name), [item.truth for item in self.items])
 
 
 class Session(Closing):
@@ -315,33 +255,24 @@ class Session(Closing):
         """Return a chain with the session's condition inserted, if it acts between two steps."""
         return self.under.disturbed(chain) if self.under else chain
 
-    def run(
-        self,
-        merged: Plan,
-        keep: Callable[[Done], None],
-        before: Kept | None = None,
-        stop: int | None = None,
-    ) -> Kept:
+    def run(self, merged: Plan, keep: Callable[[Done], None] = lambda _: None) -> Kept:
         """Run every sample through a plan, and keep all results; see :meth:`stream`.
 
         Args:
             merged: the plan of all stacks.
-            keep: called with every new result, in order.
-            before: the results of the first samples, from an earlier attempt; the new ones are
-                appended.
-            stop: run no sample from this one on; None: all.
+            keep: called with every result, in order.
 
         Returns:
-            The results of the samples that were run, in order.
+            The results, in order.
 
         Raises:
             DataError: every sample was skipped.
         """
-        done = Kept(self.card.task) if before is None else before
-        with closing(self.stream(merged, len(done), stop=stop)) as results:
+        done, names = Kept(self.card.task), tuple(arm.stack for arm in merged.arms)
+        with closing(self.stream(merged, 0)) as results:
             for result in results:
                 keep(result)
-                done.append(result)
+                done.append(result, names)
         self.require_some(done)
         return done
 
@@ -425,48 +356,3 @@ class Session(Closing):
 def arm_of(stack: str, under: Under | None) -> Arm:
     """Return the arm of a stack under a condition."""
     return Arm(stack, under.condition.text, under.trial) if under else Arm(stack)
-
-
-def answers(
-    task: Task,
-    names: Sequence[str],
-    done: Kept,
-    arms: Sequence[Sequence[int] | None] | None = None,
-) -> Answers:
-    """Collect the records of several stacks.
-
-    Args:
-        task: that the records belong to.
-        names: of the stacks, in the order of the outcomes.
-        done: all samples.
-        arms: for each sample the outcomes of the stacks, where they are not the first ones in this
-            order; None for a sample that is left out.
-    """
-    picks = [range(len(names))] * len(done) if arms is None else arms
-    taken = [at for at, pick in enumerate(picks) if pick is not None]
-    ran = [at for at in taken if at not in done.why]
-    broken = tuple(_broken(done, names, picks))
-    records = tuple(
-        Answered(done, done.rows([None if pick is None else pick[which] for pick in picks]))
-        for which in range(len(names))
-    )
-    return Answers(
-        task,
-        tuple(names),
-        tuple(done.items[at] for at in ran),
-        records,
-        np.array([list(each(one, "digest")) for one in records], np.bytes_),
-        len(taken) - len(ran) - len(broken),
-        broken,
-    )
-
-
-def _broken(
-    done: Kept, names: Sequence[str], picks: Sequence[Sequence[int] | None]
-) -> Iterator[Tried]:
-    """Yield the samples that some of these stacks have answered, but not every stack that ran."""
-    for at, why in done.failed.items():
-        pick = picks[at] or ()
-        own = {name: why[arm] for name, arm in zip(names, pick, strict=False) if arm in why}
-        if pick and len(own) < len(names):
-            yield Tried(done.items[at].name, tuple(names), own)

@@ -11,7 +11,6 @@ import numpy as np
 
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
-from simulator.experiments.failures import failures
 from simulator.experiments.kept import Answered, Kept
 from simulator.model.card import Card
 from simulator.model.said import described
@@ -66,7 +65,7 @@ def summarize(
     """
     ran, skipped = done.ran, done.skipped
     task = card.task
-    train, deploy = (done.records(arm) for arm in range(len(SIDES)))
+    train, deploy = map(done.records, SIDES)
     truths = [item.truth for item in ran]
     trained = task.score(train, truths)
     compared = task.compare(
@@ -86,7 +85,7 @@ def summarize(
         "skipped_samples": [
             {"sample": item.name, "why": why} for item, why in skipped[:SKIPPED_LISTED]
         ],
-        **failures(done, SIDES, SIDES[0]),
+        **done.failures(SIDES, SIDES[0]),
         **compared,
         "axes": [_axis(axis, stacks, card, effects.get(axis)) for axis in differing],
         "worst_flips": worst_flips(ran, train, deploy, task),

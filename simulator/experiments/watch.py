@@ -20,7 +20,7 @@ from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
-from simulator.experiments.alone import AloneSeen, AxesAlone, axes_alone
+from simulator.experiments.alone import AxesAlone, axes_alone
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.flip_pictures import FlipPictures, draw, flip_pictures, writer
 from simulator.experiments.gallery import (
@@ -32,6 +32,7 @@ from simulator.experiments.gallery import (
     gallery,
     write_gallery,
 )
+from simulator.experiments.kept import Kept
 from simulator.experiments.observers import Observer, Observers, Seen
 from simulator.experiments.ranking import Ranking
 from simulator.experiments.session import Session
@@ -81,7 +82,7 @@ class PairWatch:
     opened: ExitStack
     folder: Path | None
     seen: dict[str, Seen] = field(default_factory=dict)
-    records: AloneSeen = field(init=False)
+    records: Kept = field(init=False)
     _index: dict[str, int] = field(init=False)
     _observers: Observers = field(init=False)
     _ranking: Ranking = field(default_factory=Ranking)
@@ -89,7 +90,7 @@ class PairWatch:
     def __post_init__(self) -> None:
         task, items = self.session.card.task, self.session.dataset.items
         self._index = {item.name: at for at, item in enumerate(items)}
-        self.records = AloneSeen(task, self._index, self.folder)
+        self.records = Kept(task, self.folder)
         found = {
             REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
@@ -178,7 +179,9 @@ class PairWatch:
     def _add(self, item: Item, seen: Seen) -> None:
         """Store what was observed; the records with each axis alone go to a file."""
         if ALONE in seen:
-            self.records.add(item, seen.pop(ALONE))
+            alone = seen.pop(ALONE)
+            outcomes = tuple(Outcome(record, "", {}) for record in alone.values())
+            self.records.append(Done(item, outcomes), tuple(alone))
         if seen:
             self.seen[item.name] = seen | self.seen.get(item.name, {})
 
@@ -191,7 +194,7 @@ class PairWatch:
 
         The first samples fill up what the worst flips leave of an observer's samples.
         """
-        tops = self._tops()
+        tops, alone = self._tops(), {item.name for item in self.records.items}
         left = {name: one.first - len(tops[name]) for name, one in self._observers.by_name.items()}
         for item in ran:
             known = self.seen.get(item.name, {})
@@ -200,7 +203,7 @@ class PairWatch:
                 is_worst = self._index[item.name] in top
                 fills_up = not is_worst and left[name] > 0
                 left[name] -= fills_up
-                there = item.name in self.records if name == ALONE else name in known
+                there = item.name in alone if name == ALONE else name in known
                 if (is_worst or fills_up) and not there:
                     lacking.append(name)
             if lacking:

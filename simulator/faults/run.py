@@ -12,7 +12,6 @@ from simulator.analysis import gate
 from simulator.command.experiment import Experiment
 from simulator.errors import UserError, unknown
 from simulator.experiments.common import load_stacks, manifest, refuse_missing, variants
-from simulator.experiments.failures import failures
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.running import run_and_keep
@@ -106,7 +105,7 @@ class _Faults:
             with self.job.writer(folder, start, session) as run:
                 done = run_and_keep(session, session.plan(stacks), run, timed=False)
                 items = done.ran
-                clean = [list(done.records(at)) for at in range(len(stacks))]
+                clean = [list(done.records(stack.side)) for stack in stacks]
                 table = FaultTable(run, session.card.task)
                 shared = Run(self.campaign, session, items, table, asked.memory)
                 every: list[OnStack] = []
@@ -117,7 +116,7 @@ class _Faults:
                 session.show.say("computing the figures")
                 table.finish([one.rows for one in every])
                 names = [stack.side for stack in stacks]
-                left_out = failures(done, names, reference_of(names))
+                left_out = done.failures(names, reference_of(names))
                 left_out["skipped"] = len(done.skipped)
                 truths = [item.truth for item in items]
                 session.notes += doubt(session, session.card.task.score(clean[0], truths))

@@ -15,8 +15,9 @@ from simulator.contract import Scenario, Stage
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, SampleError
+from simulator.experiments.kept import Answers
 from simulator.experiments.running import run_and_keep
-from simulator.experiments.session import Answers, Session, answers
+from simulator.experiments.session import Session
 from simulator.latency import rounds
 from simulator.latency.inputs import Inputs
 from simulator.latency.job import Measurement
@@ -78,7 +79,7 @@ class InRounds(Measurement[R]):
         """
         names = [stack.side for stack in stacks]
         done = run_and_keep(session, session.plan(stacks), run, timed=False)
-        found = answers(session.card.task, names, done)
+        found = done.answers(*names)
         inputs = _inputs(session, found.items)
         run.write_table(SAMPLES, pa.table({"sample": list(inputs.names), **inputs.sizes}))
         times = self._recorded(stacks, found.items)

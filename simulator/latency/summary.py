@@ -11,9 +11,8 @@ from simulator import machine
 from simulator.contract import Stage
 from simulator.data.folder import Item
 from simulator.errors import SampleError
-from simulator.experiments.failures import failures
-from simulator.experiments.kept import Kept
-from simulator.experiments.session import Answers, Session
+from simulator.experiments.kept import Answers, Kept
+from simulator.experiments.session import Session
 from simulator.experiments.summary import SKIPPED_LISTED, reference_of
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
@@ -92,7 +91,7 @@ def head(session: Session, stacks: Sequence[Stack], done: Kept) -> dict[str, Any
         "metric": session.card.task.headline,
         "model": session.card.spec.name,
         "samples": len(done.ran),
-        **failures(done, names, reference_of(names)),
+        **done.failures(names, reference_of(names)),
         "sample_unit": session.card.modality.unit,
         "skipped": len(skipped),
         "skipped_samples": [

@@ -13,7 +13,7 @@ from simulator.contract import Load, LoadGenerator, Scenario, Stage
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.experiments.running import run_and_keep
-from simulator.experiments.session import Session, answers
+from simulator.experiments.session import Session
 from simulator.latency.batcher import Batcher
 from simulator.latency.job import Measurement, is_recorded
 from simulator.latency.single_stream import SingleStream
@@ -72,9 +72,8 @@ class UnderLoad(Measurement[LoadSummary]):
 
     def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> LoadSummary:
         """Run every sample once untimed, then put each stack under load."""
-        names = [stack.side for stack in stacks]
         done = run_and_keep(session, session.plan(stacks), run, timed=False)
-        items = answers(session.card.task, names, done).items
+        items = done.ran
         served = {stack.side: self._served(session, stack, items, run.folder) for stack in stacks}
         known = {side: self._latency(one) for side, one in served.items()}
         return LoadSummary.model_validate(

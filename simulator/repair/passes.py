@@ -16,9 +16,9 @@ from simulator.errors import ModelError
 from simulator.experiments.common import TRAIN, manifest
 from simulator.experiments.failures import Tried
 from simulator.experiments.job import Job
-from simulator.experiments.kept import Kept
+from simulator.experiments.kept import Answers, Kept
 from simulator.experiments.running import run_and_keep
-from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.model.artifact import digest
 from simulator.notices import Kind, Notice
@@ -98,7 +98,7 @@ class Passes:
             merged = session.plan(stacks)
             with self.writer(name, stacks) as run:
                 done = run_and_keep(session, merged, run, timed=True)
-                found = answers(session.card.task, names, done)
+                found = done.answers(*names)
                 self.tell_failing(name, found.broken)
                 finish(run, {one: flips(found, one) for one in names})
         return Part(found, times(names, done), made(stacks))
@@ -183,8 +183,8 @@ def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
 def times(names: Sequence[str], done: Kept) -> dict[str, dict[str, Ns]]:
     """Return of every stack by stage the nanoseconds of each sample that was not skipped."""
     return {
-        name: {stage: np.where(ns == ABSENT, 0, ns) for stage, ns in done.records(at).ns().items()}
-        for at, name in enumerate(names)
+        name: {s: np.where(ns == ABSENT, 0, ns) for s, ns in done.records(name).ns().items()}
+        for name in names
     }
 
 

@@ -15,11 +15,10 @@ import numpy as np
 from simulator.data.folder import Item
 from simulator.experiments.common import TRAIN
 from simulator.experiments.decision import ALPHA, Decision
-from simulator.experiments.failures import partly
 from simulator.experiments.guessing import doubt
+from simulator.experiments.kept import Answers, Kept
 from simulator.experiments.race import Cheapest
-from simulator.experiments.racing import Raced, lanes_of, run_race
-from simulator.experiments.session import Answers
+from simulator.experiments.racing import lanes_of, run_race
 from simulator.notices import Kind, Notice
 from simulator.repair import confirm
 from simulator.repair.confirm import FINALISTS, Gate
@@ -66,19 +65,19 @@ def race(
         judge = Cheapest([*by], rules.rules, task)
         ms: dict[Pick, float] = {}
 
-        def price(first: Raced) -> None:
-            names = first.names[0]
-            ns = times(names, first.done)
-            ms.update(measured(space, Part(first.answers(task, *names), ns, made(stacks))))
+        def price(first: Kept) -> None:
+            names = first.stacks[0]
+            part = Part(first.answers(*names), times(names, first), made(stacks))
+            ms.update(measured(space, part))
             judge.order = sorted(by, key=lambda name: space.rank(by[name].picks, ms))
 
         session.show.stage(1, 1, f"{len(by)} stacks, until they are decided")
         with passes.writer(RACE, stacks) as run:
             ran = run_race(session, run, lanes_of(session, stacks), judge, price)
-            own = {name: ran.answers(task, TRAIN, name) for name in judge.order}
+            own = {name: ran.answers(TRAIN, name) for name in judge.order}
             finish(run, {name: flips(found, name) for name, found in own.items()})
-        passes.tell_failing(RACE, partly(ran.done, ran.names))
-    session.notes += doubt(session, ran.answers(task, TRAIN).score(TRAIN))
+        passes.tell_failing(RACE, ran.partly())
+    session.notes += doubt(session, ran.answers(TRAIN).score(TRAIN))
     if judge.dropped:
         unit = session.card.modality.unit
         told = OWN_SAMPLES.format(unit=unit, family=len(by))
@@ -95,14 +94,15 @@ def race(
     order = [by[name] for name in judge.order]
     how = {
         "early": judge.early(len(items)),
-        "skipped": len(ran.done.skipped),
+        "skipped": len(ran.skipped),
         "skipped_in_search": 0,
         "exact": False,
         "rungs": [],
         "searched": 0,
         "family": len(judge.order),
         "latency_ms": {
-            name: float(np.median(total(ran.ns(name)))) / 1e6 for name in (TRAIN, *confirmed)
+            name: float(np.median(total(ran.records(name).ns()))) / 1e6
+            for name in (TRAIN, *confirmed)
         },
     }
     passed = {name: judge.passes(name) for name in shown}

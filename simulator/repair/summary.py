@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.experiments.session import Answers, Session
+from simulator.experiments.kept import Answers
+from simulator.experiments.session import Session
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen
 from simulator.profile import axes

@@ -13,8 +13,9 @@ from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.errors import UserError
 from simulator.experiments.guessing import doubt
-from simulator.experiments.racing import Lane, Lanes, Raced, per_option
-from simulator.experiments.session import Answers, Session, arm_of
+from simulator.experiments.kept import Answers, Kept
+from simulator.experiments.racing import Lane, Lanes
+from simulator.experiments.session import Session, arm_of
 from simulator.experiments.sweep.run import option_figures
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import Stack
@@ -81,7 +82,7 @@ def lanes(
     return found
 
 
-def measured(session: Session, raced: Raced, lanes: Lanes, stacks: Sequence[str]) -> Measured:
+def measured(session: Session, done: Kept, lanes: Lanes, stacks: Sequence[str]) -> Measured:
     """Return the metric of each stack without a condition, and which samples were skipped.
 
     Raises:
@@ -91,32 +92,34 @@ def measured(session: Session, raced: Raced, lanes: Lanes, stacks: Sequence[str]
     first, metrics = f"{stacks[0]}/{WITHOUT}", {}
     for side in stacks:
         name = f"{side}/{WITHOUT}"
-        found = raced.answers(task, first, name)
+        found = done.answers(first, name)
         metrics[side, CLEAN] = _metric(session, found, name)
         if side == stacks[0]:
             session.notes += doubt(session, found.score(name))
-    skipped = {item.name: why for item, why in raced.done.skipped}
-    failed = raced.failures(lanes)
-    return Measured(metrics, {}, len(raced.done.ran), task.resamples, skipped, failed)
+    skipped = {item.name: why for item, why in done.skipped}
+    of = {name: lane.arm.stack for name, lane in lanes.items()}
+    failed = done.failures(stacks, stacks[0], of)
+    return Measured(metrics, {}, len(done.ran), task.resamples, skipped, failed)
 
 
 def figures(
-    session: Session, raced: Raced, against: dict[str, str], nc: Sequence[str]
+    session: Session, done: Kept, against: dict[str, str], nc: Sequence[str]
 ) -> dict[str, OptionFigures]:
     """Return the figures of every cell, on the samples that it was run on.
 
     Args:
         session: the model.
-        raced: the samples.
+        done: the samples.
         against: see :func:`cells`.
         nc: stacks that did not converge; their cells have no figures.
     """
     task, found = session.card.task, {}
-    for name, own in per_option(raced, task, against).items():
+    for name, first in against.items():
         if name.partition("/")[0] in nc:
             continue
+        own = done.answers(first, name)
         draws = Resamples(len(own.items), session.seed, task.resamples)
-        compared = task.compare(own.score(against[name]), own.score(name), draws)
+        compared = task.compare(own.score(first), own.score(name), draws)
         one = option_figures(compared, task.headline)
         found[name] = one.model_copy(update={"samples": len(own.items)})
     return found

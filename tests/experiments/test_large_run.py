@@ -26,9 +26,11 @@ from simulator.files import hash_file
 from simulator.model.card import Card
 from simulator.pipeline import executor
 from simulator.pipeline.executor import Done, LocalExecutor, Outcome
+from simulator.results import store
 from simulator.tasks.score import each
 
 COUNT, FIRST = 320, 12
+SIDES = ("train", "deploy")
 
 
 @pytest.fixture
@@ -103,6 +105,7 @@ def test_a_sample_that_is_through_costs_next_to_no_memory(card, cache, tmp_path,
     """It cost 1,754 bytes with --quick, and a further record for each axis without it."""
     monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Looping)
     monkeypatch.setattr(kept, "IN_MEMORY", 1)
+    monkeypatch.setattr(store, "PAUSE", 0)
     (tmp_path / "one.jpg").write_bytes(tiny.encoded(tiny.picture(tiny.COLORS["red"])))
     (tmp_path / "data" / "red").mkdir(parents=True)
     for number in range(3 * BLOCK):
@@ -134,13 +137,13 @@ def test_results_come_back_as_they_were_kept(card, data, cache, tmp_path):
     ]
     found = Kept(task, tmp_path)
     for one in few * 100:
-        found.append(one)
+        found.append(one, SIDES)
 
     assert list(found) == few * 100 and found[-1] == few[-1] and found[3:5] == few[3:5]
     ran = [one for one in few if one.skipped is None] * 100
     assert (found.ran, len(found.skipped)) == ([one.item for one in ran], 100)
-    for arm in range(2):
-        records = found.records(arm)
+    for arm, side in enumerate(SIDES):
+        records = found.records(side)
         expected = [one.outcomes[arm].record for one in ran]
         assert list(records) == expected and records[7] == expected[7]
         order = np.random.default_rng(arm).permutation(len(ran))[:300]
@@ -177,10 +180,10 @@ def test_a_full_disk_is_told_in_one_line_with_what_to_do(empty, full, tmp_path, 
     found, more = make(), []
     monkeypatch.setattr(sys, "unraisablehook", more.append)
     monkeypatch.setattr(kept, "BLOCK", 2)
-    found.append(done(2))
+    found.append(done(2), SIDES)
 
     with pytest.raises(RunError) as refused:
-        found.append(done(2))
+        found.append(done(2), SIDES)
 
     assert str(refused.value) == (
         f"{tmp_path}: the records cannot be kept there: File too large; make room, then: "
@@ -196,8 +199,8 @@ def test_the_file_is_gone_with_the_results(empty):
     done, make = empty
     found = make()
     for _ in range(BLOCK):
-        found.append(done(1))
-    assert found[7] == done(1) and found.records(0)[7]
+        found.append(done(1), ("0",))
+    assert found[7] == done(1) and found.records("0")[7]
     gone = weakref.ref(found)
     gc.disable()
     try:
@@ -213,7 +216,7 @@ def test_many_stacks_do_not_wait_for_many_samples(empty, monkeypatch):
     done, make = empty
     found, waiting = make(), []
     for _ in range(10):
-        found.append(done(40))
+        found.append(done(40), tuple(map(str, range(40))))
         waiting.append(len(found._waiting))
 
     assert waiting == [40, 80, 0, 40, 80, 0, 40, 80, 0, 40]

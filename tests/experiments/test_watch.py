@@ -209,8 +209,8 @@ def test_records_of_an_image_that_is_gone_by_then_stay(card, data, cache):
     shown = [one["look"] for one in watch.seen.values() if "look" in one]
     assert len(shown) == IMAGES and all(look.notes for look in shown)
     items = watch.session.dataset.items
-    which, swapped = watch.records.of("color", items)
-    assert which.tolist() == [*range(len(items))]
+    swapped = watch.records.records("color")
+    assert [one.name for one in watch.records.items] == [item.name for item in items]
     assert list(each(swapped, "changed")) == [int("green" not in item.name) for item in items]
 
 

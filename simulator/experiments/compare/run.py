@@ -24,7 +24,7 @@ from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.kept import Kept
 from simulator.experiments.running import Recorder, run_recorded
 from simulator.experiments.session import Session
-from simulator.experiments.summary import summarize, vocabulary
+from simulator.experiments.summary import SIDES, summarize, vocabulary
 from simulator.experiments.watch import AXES, REPEAT, PairWatch, pair_watch
 from simulator.notices import Kind, Notice
 from simulator.notices import merged as merged_notices
@@ -127,9 +127,9 @@ def conclude(
             partial(doubt, session),
             session.seed,
         )
-        train = done.records(0)
+        train, deploy = map(done.records, SIDES)
         if decision:
-            ends = decision.bounded(train, done.records(1), session.card.task)
+            ends = decision.bounded(train, deploy, session.card.task)
             summary["flips"]["ci95"] = ends["flips.rate"]
             for metric, delta in summary["delta"].items():
                 if delta and f"delta.{metric}.value" in ends:

@@ -19,8 +19,9 @@ from simulator.experiments.common import manifest, pair_of, refuse_missing, unas
 from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
+from simulator.experiments.kept import Answers
 from simulator.experiments.running import run_and_keep
-from simulator.experiments.session import Answers, Variant, answers
+from simulator.experiments.session import Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen, Pair
@@ -73,7 +74,7 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
             labels = [variant.name for variant in variants]
             done = run_and_keep(session, whole, run, timed=False)
             session.show.say("attribution")
-            found = answers(session.card.task, labels, done)
+            found = done.answers(*labels)
             blame = _blamed(names, found, session.seed)
             notices = [*session.notes, *doubt(session, found.score("train"))]
             sides = [s for s in stacks if s.side in SIDES]

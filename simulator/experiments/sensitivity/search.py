@@ -36,7 +36,7 @@ from simulator.experiments.sensitivity.prepare import (
     refuse_fitted,
     work_of,
 )
-from simulator.experiments.session import Session, Variant, answers
+from simulator.experiments.session import Session, Variant
 from simulator.files import TEXT, read_file, write_whole
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.float_runtime import in_fp32, running
@@ -177,8 +177,8 @@ class _Search:
             stacks = [self.plain]
             for number, names in enumerate(new):
                 stacks.append(self._stack(f"keep {number}", self._kept(names)))
-            done = session.run(session.plan(stacks), lambda done: None)
-            found = answers(session.card.task, [stack.side for stack in stacks], done)
+            done = session.run(session.plan(stacks))
+            found = done.answers(*(stack.side for stack in stacks))
             for number, names in enumerate(new):
                 lost = {
                     one.sample: True

@@ -24,10 +24,11 @@ from simulator.experiments.common import (
 from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result, safe_name
+from simulator.experiments.kept import Answers, Kept
 from simulator.experiments.race import QUESTIONS, Race, race, rules_of
-from simulator.experiments.racing import Raced, ended, lanes_of, per_option, run_race
+from simulator.experiments.racing import ended, lanes_of, run_race
 from simulator.experiments.running import run_and_keep
-from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.experiments.session import Session, Variant
 from simulator.experiments.several import checked
 from simulator.experiments.sweep.experiment import SweepOptions
 from simulator.notices import merged
@@ -41,7 +42,6 @@ from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.spent import Work, spending
 from simulator.statistics.bootstrap import Resamples
-from simulator.tasks.task import Task
 
 Key = tuple[str, str]
 """Column and option of a suite."""
@@ -150,14 +150,17 @@ class _Sweep:
                 left_out[key] = str(error)
             else:
                 kept.append(key)
-        task, show = self.session.card.task, self.session.show
+        show = self.session.show
         one_race = self._race(stacks[1:])
         whole = self.session.plan(stacks)
         start = manifest(stacks, self.session, []) | {"request": self.request}
         with self.job.writer(folder, start, self.session) as run:
             lanes = lanes_of(self.session, stacks)
-            raced = run_race(self.session, run, lanes, one_race) if one_race else None
-            done = raced.done if raced else run_and_keep(self.session, whole, run, timed=False)
+            done = (
+                run_race(self.session, run, lanes, one_race)
+                if one_race
+                else run_and_keep(self.session, whole, run, timed=False)
+            )
             show.say("computing the figures")
             card = self.session.card.spec.name
             notices = [
@@ -165,12 +168,13 @@ class _Sweep:
                 *self.session.notes,
             ]
             with spending(Work.STATISTICS):
-                if raced:
-                    found = raced.answers(task, TRAIN)
-                    figures = raced_table(raced, task, kept, self.session.seed)
-                    figures |= raced.failures(lanes)
+                names = [stack.side for stack in stacks]
+                if one_race:
+                    found = done.answers(TRAIN)
+                    figures = raced_table(done, kept, self.session.seed)
+                    figures |= done.failures(names, TRAIN)
                 else:
-                    found = answers(task, [stack.side for stack in stacks], done)
+                    found = done.answers(*names)
                     figures = table(found, kept, self.session.seed)
                 notices += doubt(self.session, found.score(TRAIN))
             figures |= {"unit": self.session.card.unit}
@@ -207,14 +211,14 @@ class _Sweep:
         return {"train": self.base, "deploy": option}
 
 
-def raced_table(raced: Raced, task: Task, keys: Sequence[Key], seed: int = 0) -> dict[str, Any]:
+def raced_table(done: Kept, keys: Sequence[Key], seed: int = 0) -> dict[str, Any]:
     """Compute the figures of a sweep that dropped options; see :func:`table`.
 
     Each option is held against the training stack on the samples that it was run on; what follows
     from several options, which would be of different samples, is left out.
     """
-    of = per_option(raced, task, {"/".join(key): TRAIN for key in keys})
-    found = table(raced.answers(task, TRAIN), keys, seed, of)
+    of = {name: done.answers(TRAIN, name) for name in map("/".join, keys)}
+    found = table(done.answers(TRAIN), keys, seed, of)
     return found | {"systematic": Systematic(mean_SR=None, SNI=None, std=None, ACC_of=TRAIN)}
 
 

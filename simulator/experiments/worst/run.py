@@ -18,10 +18,11 @@ from simulator.experiments.failures import LISTED
 from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result
+from simulator.experiments.kept import Answers
 from simulator.experiments.race import Worst
 from simulator.experiments.racing import STOPPED, lanes_of, run_race
 from simulator.experiments.running import run_and_keep
-from simulator.experiments.session import Answers, Session, Variant, answers
+from simulator.experiments.session import Session, Variant
 from simulator.experiments.sweep.run import option_figures
 from simulator.experiments.worst.experiment import WorstOptions
 from simulator.notices import Kind, Notice, merged
@@ -243,7 +244,7 @@ class _Search:
                 left = race.answer()
             else:
                 done = run_and_keep(self.session, self.session.plan(stacks), run, timed=False)
-                of = dict.fromkeys(names, answers(task, names, done))
+                of = dict.fromkeys(names, done.answers(*names))
                 self._tell_failing(of[TRAIN].failures())
                 left = names[1:]
             values = {name: self._headline(of[name], name) for name in names}
@@ -261,10 +262,9 @@ class _Search:
         """Run the candidates while they may be the worst; return the records of each."""
         lanes = lanes_of(self.session, stacks)
         ran = run_race(self.session, run, lanes, race)
-        self._tell_failing(ran.failures(lanes))
+        self._tell_failing(ran.failures([*lanes], TRAIN))
         self.early.append(race.early(len(self.session.dataset.items)))
-        task = self.session.card.task
-        return {stack.side: ran.answers(task, TRAIN, stack.side) for stack in stacks}
+        return {name: ran.answers(TRAIN, name) for name in lanes}
 
     def _tell_failing(self, step: Mapping[str, Any]) -> None:
         """Keep which combinations of a step fail on samples; a later step has others."""

@@ -41,7 +41,6 @@ def run(experiment: Experiment[Any], asked: AgreeOptions) -> Any:
     """Run every stack over the same samples, and count those with one answer."""
     from simulator.analysis import gate
     from simulator.experiments import common, running
-    from simulator.experiments.failures import failures
     from simulator.experiments.job import Job, Result, judged
     from simulator.statistics.paired import wilson
 
@@ -57,7 +56,7 @@ def run(experiment: Experiment[Any], asked: AgreeOptions) -> Any:
         start = common.manifest(stacks, session, asked.overrides) | {"request": job.request()}
         with job.writer(folder, start, session) as writer:
             done = running.run_and_keep(session, session.plan(stacks), writer, timed=False)
-            first, *others = (done.records(at) for at in range(len(names)))
+            first, *others = map(done.records, names)
             agreed = sum(
                 not any(card.task.flipped(one, other) for other in rest)
                 for one, *rest in zip(first, *others, strict=True)
@@ -66,7 +65,7 @@ def run(experiment: Experiment[Any], asked: AgreeOptions) -> Any:
             summary = AgreeSummary(
                 model=card.spec.name, task=card.task.name, metric=card.task.headline,
                 samples=count, sample_unit=card.modality.unit, skipped=len(done.skipped),
-                **failures(done, names, None), warnings=session.notes, stacks=names,
+                **done.failures(names, None), warnings=session.notes, stacks=names,
                 agreement=Agreement(
                     count=agreed, rate=agreed / count, ci95=[*wilson(agreed, count)]
                 ),

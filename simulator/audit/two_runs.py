@@ -97,54 +97,47 @@ def _sides(run: Run) -> list[str]:
 
 
 class _Answers(Columns):
-    """Records of one stack of a run; columns are read as they are asked for.
+    """Records of one stack of a run."""
 
-    Args:
-        run: the run.
-        rows: which of its records.
-    """
-
-    def __init__(self, run: Run, rows: pa.Array) -> None:
-        assert run.records is not None
-        self._records, self._rows = run.records, rows
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return (records,) of one column."""
-        return self._records[name].take(self._rows)
+        return self._table[name]
 
     def has(self, name: str) -> bool:
         """Whether there is such a column."""
-        return name in self._records.column_names
+        return name in self._table.column_names
 
     def at(self, which: NDArray[np.intp]) -> _Answers:
         """Return some of them, in an order of their own."""
-        found = _Answers.__new__(_Answers)
-        found._records, found._rows = self._records, self._rows.take(pa.array(which))
-        return found
+        return _Answers(self._table.take(pa.array(which)))
 
     def __getitem__(self, at: Any) -> Any:
         """Return one record."""
-        rows = self._rows[at : at + 1]
-        return self._records.select(self._records.column_names).take(rows).to_pylist()[0]
+        return self._table.slice(at, 1).to_pylist()[0]
 
     def __iter__(self) -> Iterator[Record]:
-        for at in range(0, len(self), _SLICE):
-            rows = self._rows.slice(at, _SLICE)
-            yield from self._records.select(self._records.column_names).take(rows).to_pylist()
+        for batch in self._table.to_batches(_SLICE):
+            yield from batch.to_pylist()
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return int(self._table.num_rows)
 
 
-def _of(run: Run, side: str) -> _Answers:
-    """A stack's records of the samples that went through.
+def _of(run: Run, side: str, task: Task) -> _Answers:
+    """A stack's records of the samples that went through: the columns that are compared.
 
     Raises:
         RunError: it answers a sample more than once.
     """
     assert run.records is not None
-    taken = pc.and_(pc.equal(run.records["side"], side), pc.is_null(run.records["skipped"]))
-    found = _Answers(run, pa.array(np.flatnonzero(taken.to_numpy())))
+    names = run.records.column_names
+    if type(task).flipped is Task.flipped:
+        compared = {"sample", "digest", "ns", *task.answer, *task.means().values()}
+        names = [name for name in names if name in compared]
+    found = _Answers(run.side(side, names))
     if pc.count_distinct(found.column("sample")).as_py() < len(found):
         raise RunError(
             f"{run.folder}: compare-runs takes runs in which each stack answers each sample once"
@@ -154,7 +147,7 @@ def _of(run: Run, side: str) -> _Answers:
 
 def _stack(task: Task, side: str, before: Run, after: Run, seed: int) -> StackAgain | None:
     """One stack on the samples that went through both runs; None where there is none."""
-    one, other = (_of(run, side) for run in (before, after))
+    one, other = (_of(run, side, task) for run in (before, after))
     place = pc.index_in(one.column("sample"), value_set=other.column("sample").combine_chunks())
     there = place.is_valid().to_numpy().astype(np.bool_)
     if not there.any():

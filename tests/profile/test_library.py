@@ -138,7 +138,9 @@ def test_it_answers_on_the_built_in_images(tmp_path, name):
     The runtimes' own profiles are run in test_shipped_runtimes.py. Four bits after training lose
     more.
     """
-    run = simulator.compare("pillow_fp32", name, limit=2, quick=True, out=tmp_path / "run", report=False)
+    run = simulator.compare(
+        "pillow_fp32", name, limit=2, quick=True, out=tmp_path / "run", report=False
+    )
     summary = run.summary
 
     assert summary["samples"] == 2

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import zipfile
 
+import pyarrow.parquet as pq
 import yaml
 
 BGR = {"profile": "pillow_fp32", "set": {"color.order": "bgr"}}
@@ -45,10 +48,33 @@ def changed(bundle, place, change):
     return place
 
 
+def forged(bundle, place, **changes):
+    """Write a bundle with changed JSON: *changes* are functions, by the member's place.
+
+    ``summary`` is the audit's own, ``pairs__tiny__bgr__summary`` that of a pair.
+    """
+
+    def forge(members):
+        for name, change in changes.items():
+            member = f"{name.replace('__', '/')}.json"
+            content = json.loads(members[member])
+            change(content)
+            members[member] = json.dumps(content).encode()
+        signed(members)
+
+    return changed(bundle, place, forge)
+
+
+def rewritten(members, name, change):
+    """Change a table of a bundle."""
+    buffer = io.BytesIO()
+    pq.write_table(change(pq.read_table(io.BytesIO(members[name]))), buffer)
+    members[name] = buffer.getvalue()
+    signed(members)
+
+
 def signed(members):
     """Make the digests fit the members, as a forger would."""
-    import hashlib
-
     listed = json.loads(members["digests.json"])
     listed["digests"] = {
         name: hashlib.sha256(content).hexdigest()

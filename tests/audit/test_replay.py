@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 import shutil
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 import tiny
 import tiny_tasks
 import yaml
-from audits import changed, document, read, signed
+from audits import changed, document, forged, read, rewritten, signed
 from scipy.stats import binomtest
 
 from simulator import audit, cli, replay
@@ -126,23 +125,14 @@ def test_another_input_is_different_and_named(
     assert pair["sides"]["deploy"]["answers"] == answers
 
 
-def forged(bundle, place, change, name="pairs/tiny/bgr/summary.json"):
-    """A bundle with one changed member and digests that fit."""
-
-    def forge(members):
-        content = json.loads(members[name])
-        change(content)
-        members[name] = json.dumps(content).encode()
-        signed(members)
-
-    return changed(bundle, place, forge)
+PAIR = "pairs__tiny__bgr__summary"
 
 
 def test_a_figure_that_does_not_follow_from_the_records_is_different(again, bundle, tmp_path):
     def change(summary):
         summary["flips"]["rate"] = 0.01
 
-    place = forged(bundle, tmp_path / "forged.zip", change)
+    place = forged(bundle, tmp_path / "forged.zip", **{PAIR: change})
     assert cli.main(["verify", str(place)]) == cli.GATE_FAILED
 
     pair = of(again(place))
@@ -156,7 +146,7 @@ def test_a_version_that_changed_is_named_and_excuses_no_bit(again, bundle, tmp_p
         manifest["machine"]["versions"]["numpy"] = "1.0"
         manifest["machine"]["cpu"]["flags"].append("zz_of_no_processor")
 
-    place = forged(bundle, tmp_path / "old.zip", change, "pairs/tiny/bgr/manifest.json")
+    place = forged(bundle, tmp_path / "old.zip", pairs__tiny__bgr__manifest=change)
 
     pair = of(again(place))
 
@@ -222,14 +212,14 @@ def test_a_bundle_that_a_stranger_has_signed_is_one_line(
         again(changed(bundle, tmp_path / "x.zip", change))
 
 
-@pytest.mark.parametrize("part", ["manifest.json", "pairs/tiny/bgr/manifest.json"])
+@pytest.mark.parametrize("part", ["manifest", "pairs__tiny__bgr__manifest"])
 def test_a_manifest_of_odd_types_is_no_crash(again, bundle, tmp_path, part):
     def change(manifest):
         for key in ("machine", "stacks", "seed", "limit"):
             manifest[key] = [1, {"a": None}]
         manifest.get("model", {})["spec"] = "x"
 
-    result = again(forged(bundle, tmp_path / "x.zip", change, part))
+    result = again(forged(bundle, tmp_path / "x.zip", **{part: change}))
 
     assert of(result)["verdict"] == BIT_EQUAL
 
@@ -474,19 +464,15 @@ def test_a_detector_whose_boxes_are_elsewhere_is_different(cache, tmp_path):
     path = document(tmp_path, card, data, deploy={"same": "pillow_fp32"}, rules="none")
     made = audit(path, out=tmp_path / "out").folder / "bundle.zip"
 
-    def move(members):
-        name = "pairs/tiny/same/records.parquet"
-        table = pq.read_table(io.BytesIO(members[name]))
-        rows = table.to_pylist()
-        for row in rows:
-            row["boxes"] = [number + 300 for number in row["boxes"]]
-            row["digest"] = "0" * 16
-        buffer = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(rows, table.schema), buffer)
-        members[name] = buffer.getvalue()
-        signed(members)
+    def move(table):
+        rows = [
+            row | {"boxes": [number + 300 for number in row["boxes"]], "digest": "0" * 16}
+            for row in table.to_pylist()
+        ]
+        return pa.Table.from_pylist(rows, table.schema)
 
-    place = changed(made, tmp_path / "moved.zip", move)
+    name = "pairs/tiny/same/records.parquet"
+    place = changed(made, tmp_path / "moved.zip", lambda members: rewritten(members, name, move))
     options = ["--model", str(card), "--data", str(data)]
 
     assert cli.main(["replay", str(made), *options, "--out", str(tmp_path / "a")]) == cli.PASS
@@ -532,7 +518,7 @@ def _flips(summary):
     ],
 )
 def test_what_an_audit_states_of_a_pair_must_follow(again, bundle, tmp_path, change, field):
-    result = again(forged(bundle, tmp_path / "x.zip", change, "summary.json"))
+    result = again(forged(bundle, tmp_path / "x.zip", summary=change))
 
     assert of(result)["verdict"] == DIFFERENT
     assert of(result)["reason"].endswith(f"follow from its records, pairs and document: {field}")
@@ -558,7 +544,7 @@ def _evidence(summary):
     ],
 )
 def test_what_an_audit_states_of_all_must_follow(again, bundle, tmp_path, change, field):
-    result = again(forged(bundle, tmp_path / "x.zip", change, "summary.json"))
+    result = again(forged(bundle, tmp_path / "x.zip", summary=change))
 
     assert any(line.endswith(f": {field}") for line in result.summary["contradictions"])
     assert not result.passed
@@ -567,24 +553,23 @@ def test_what_an_audit_states_of_all_must_follow(again, bundle, tmp_path, change
 def test_a_rule_of_a_pair_is_judged_anew_by_the_figures_of_the_pair(again, bundle, tmp_path):
     """An outcome that is forged in both summaries still does not follow from the flips."""
 
-    def forge(members):
-        for name in ("pairs/tiny/bgr/summary.json", "summary.json"):
-            content = json.loads(members[name])
-            content["gate"]["passed"] = True
-            content["gate"]["rules"][-1] |= {"failed": False, "value": 0.0}
-            if "pairs" in content:
-                content["pairs"][-1]["passed"] = True
-            members[name] = json.dumps(content).encode()
-        signed(members)
+    def passes(content):
+        content["gate"]["passed"] = True
+        content["gate"]["rules"][-1] |= {"failed": False, "value": 0.0}
 
-    found = of(again(changed(bundle, tmp_path / "x.zip", forge)))
+    def and_its_pair(content):
+        passes(content)
+        content["pairs"][-1]["passed"] = True
+
+    place = forged(bundle, tmp_path / "x.zip", summary=and_its_pair, **{PAIR: passes})
+    found = of(again(place))
 
     assert found["verdict"] == DIFFERENT
     assert "pairs/tiny/bgr.gate.rules.0.failed" in found["reason"]
 
 
 def test_a_summary_of_a_pair_that_says_nothing_is_no_crash(again, bundle, tmp_path):
-    place = forged(bundle, tmp_path / "x.zip", lambda s: s.clear(), "pairs/tiny/bgr/summary.json")
+    place = forged(bundle, tmp_path / "x.zip", **{PAIR: lambda summary: summary.clear()})
 
     result = again(place)
 

@@ -66,27 +66,22 @@ def test_an_audit_that_failed_and_its_pairs_exit_as_they_did(finished):
         assert cli.main(["resume", str(folder)]) == code
 
 
-def test_a_run_is_complete_when_its_report_is_there(given, tmp_path, capsys):
-    folder = tmp_path / "run"
+@pytest.mark.parametrize("audited", [False, True])
+def test_a_run_is_complete_when_all_its_reports_are_there(
+    given, card, data, tmp_path, capsys, audited
+):
+    out = tmp_path / "run"
+    folders, asked = [out], [*given, *FAILS]
+    if audited:
+        asked = ["audit", document(tmp_path, card, data), "--out", out]
+        folders = [out / "pairs" / "tiny" / "same", out / "pairs" / "tiny" / "bgr", out]
 
-    assert killed(folder, *given, *FAILS).returncode == -signal.SIGKILL
-    assert (status(folder), (folder / "report.html").exists()) == ("reporting", False)
-
-    assert cli.main(["resume", str(folder)]) == cli.GATE_FAILED
-
-    assert (status(folder), (folder / "report.html").is_file()) == ("complete", True)
-    assert not (folder / "parts").exists()
-    assert f"report: {folder / 'report.html'}" in capsys.readouterr().out
-
-
-def test_an_audit_is_complete_when_all_its_reports_are_there(card, data, cache, tmp_path):
-    out, asked = tmp_path / "out", document(tmp_path, card, data)
-    pairs = [out / "pairs" / "tiny" / name for name in ("same", "bgr")]
-
-    assert killed(pairs[1], "audit", asked, "--out", out).returncode == -signal.SIGKILL
-    assert status(out) == "reporting"
+    assert killed(folders[-2] if audited else out, *asked).returncode == -signal.SIGKILL
+    assert (status(out), (out / "report.html").exists()) == ("reporting", False)
 
     assert cli.main(["resume", str(out)]) == cli.GATE_FAILED
 
     assert status(out) == "complete"
-    assert all((folder / "report.html").is_file() for folder in [out, *pairs])
+    assert all((folder / "report.html").is_file() for folder in folders)
+    assert not (out / "parts").exists()
+    assert f"report: {out / 'report.html'}" in capsys.readouterr().out

@@ -1,10 +1,9 @@
 """Strata that get different numbers of faults: the estimates, by simulation and by hand."""
 
+import campaigns
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import test_faults_hostile as hostile
-import test_faults_run as usual
 import tiny
 
 from simulator import cli, faults
@@ -23,14 +22,14 @@ BITS = [31, 30, 29, 4, 3, 2, 1, 0]
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("allocation")
-    tiny.card(folder, usual.network())
+    tiny.card(folder, campaigns.network())
     tiny.data(folder / "data", 3)
     return folder
 
 
 def document(folder, **fields):
     given = {"strata": "bit", "allocation": "neyman", "faults": 240, "bits": BITS}
-    return hostile.document(folder, **(given | fields))
+    return campaigns.document(folder, **(given | fields))
 
 
 def simulated(allocation, rng):
@@ -101,7 +100,7 @@ def by_hand(rows, **wanted):
 
 
 def test_a_campaign_weighs_every_figure(place, tmp_path):
-    result = hostile.run(place, document(tmp_path), tmp_path / "run")
+    result = campaigns.run(place, document(tmp_path), tmp_path / "run")
     rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
     stack = result.summary.stacks["deploy"]
     counts = np.bincount([row["stratum"] for row in rows])
@@ -126,7 +125,7 @@ def test_a_campaign_weighs_every_figure(place, tmp_path):
 
 
 def test_means_of_severities_are_weighed(place, tmp_path):
-    result = hostile.run(
+    result = campaigns.run(
         place, document(tmp_path, strata="layer", allocation="equal", faults=120), tmp_path / "run"
     )
     rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
@@ -164,10 +163,10 @@ def test_the_same_faults_in_two_stacks(place, tmp_path):
 
 def test_killed_in_the_main_part_and_continued_gives_equal_rows(place, tmp_path):
     campaign = document(tmp_path, targets=["neurons"], faults=1500)
-    usual.killed(campaign, place, tmp_path / "killed")
+    campaigns.killed(campaign, place, tmp_path / "killed")
 
     assert cli.main(["resume", str(tmp_path / "killed")]) == 0
-    hostile.run(place, campaign, tmp_path / "whole")
+    campaigns.run(place, campaign, tmp_path / "whole")
 
     tables = [pq.read_table(tmp_path / name / "faults.parquet") for name in ("killed", "whole")]
     assert repr(tables[0].to_pylist()) == repr(tables[1].to_pylist())
@@ -178,8 +177,8 @@ def test_killed_in_the_main_part_and_continued_gives_equal_rows(place, tmp_path)
 def test_it_goes_on_until_the_interval_is_narrow(place, tmp_path, rule):
     """The first 80 faults are those of a campaign of 80."""
     campaign = document(tmp_path, targets=["neurons"], faults=80, allocation=rule)
-    few = hostile.run(place, campaign, tmp_path / "few")
-    many = hostile.run(place, campaign, tmp_path / "many", until=0.06)
+    few = campaigns.run(place, campaign, tmp_path / "few")
+    many = campaigns.run(place, campaign, tmp_path / "many", until=0.06)
 
     low, high = many.summary.stacks["deploy"].sdc.ci95
     assert high - low <= 0.06 < np.diff(few.summary.stacks["deploy"].sdc.ci95)[0]
@@ -193,14 +192,14 @@ def test_a_long_campaign_is_drawn_in_pieces(place, tmp_path, monkeypatch):
     from simulator.faults import on_stack
 
     campaign = document(tmp_path, faults=100)
-    hostile.run(place, campaign, tmp_path / "whole")
+    campaigns.run(place, campaign, tmp_path / "whole")
     sizes, add = [], on_stack.FaultTable.add
     monkeypatch.setattr(on_stack, "DRAWN", 30)
     monkeypatch.setattr(
         on_stack.FaultTable, "add",
         lambda self, *given: (sizes.append(len(given[-1])), add(self, *given)),
     )  # fmt: skip
-    hostile.run(place, campaign, tmp_path / "pieces")
+    campaigns.run(place, campaign, tmp_path / "pieces")
     assert sizes == [20, 30, 30, 20]  # the pilot is a piece of its own
     tables = [pq.read_table(tmp_path / name / "faults.parquet") for name in ("whole", "pieces")]
     assert repr(tables[0].to_pylist()) == repr(tables[1].to_pylist())
@@ -216,4 +215,4 @@ def test_a_long_campaign_is_drawn_in_pieces(place, tmp_path, monkeypatch):
 )
 def test_what_it_is_not_for_is_refused(place, tmp_path, fields, message):
     with pytest.raises(ProfileError, match=message):
-        hostile.run(place, document(tmp_path, **fields), tmp_path / "run")
+        campaigns.run(place, document(tmp_path, **fields), tmp_path / "run")

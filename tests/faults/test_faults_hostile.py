@@ -6,14 +6,12 @@ import shutil
 import numpy as np
 import pytest
 import tiny
-import yaml
+from campaigns import NO_FUSION, document, run
 from onnx import helper
 
-from simulator import cli, faults
+from simulator import cli
 from simulator.errors import RunError, Unsupported, UserError
 from simulator.faults.replay import replay
-
-NO_FUSION = ["deploy.runtime.graph_optimization_level=disable_all"]
 
 
 @pytest.fixture(scope="module")
@@ -22,17 +20,6 @@ def place(tmp_path_factory):
     tiny.card(folder)
     tiny.data(folder / "data", 3)
     return folder
-
-
-def document(folder, **fields):
-    spec = {"schema": 1, "name": "mine", "summary": "", "targets": ["weights"], "faults": 20}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(spec | fields))
-    return str(folder / "mine.yaml")
-
-
-def run(place, campaign, out, **options):
-    given = {"profiles": ["pillow_fp32"], "model": place / "card.yaml", "data": place / "data"}
-    return faults(campaign, **(given | {"out": out} | options))
 
 
 def dead(channels):

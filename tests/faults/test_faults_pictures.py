@@ -2,10 +2,10 @@
 
 import json
 
+import campaigns
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import test_faults_hostile as hostile
 import tiny
 import tiny_tasks
 from PIL import Image
@@ -25,9 +25,9 @@ def campaign(folder, task, out, **fields):
     else:
         card = tiny_tasks.card(folder, task)
         data = tiny_tasks.data(folder / "data", task)
-    document = hostile.document(folder, **({"faults": 60, "bits": [31, 30, 29]} | fields))
-    given = {"model": card, "data": data, "overrides": hostile.NO_FUSION, "overwrite": True}
-    return hostile.run(folder, document, out, **given)
+    document = campaigns.document(folder, **({"faults": 60, "bits": [31, 30, 29]} | fields))
+    given = {"model": card, "data": data, "overrides": campaigns.NO_FUSION, "overwrite": True}
+    return campaigns.run(folder, document, out, **given)
 
 
 def rows(out):

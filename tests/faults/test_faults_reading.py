@@ -1,8 +1,8 @@
 """What a campaign asks of the task's verdicts: the assignment, and the threshold of boxes."""
 
+import campaigns
 import numpy as np
 import pytest
-import test_faults_hostile as hostile
 import tiny
 import tiny_tasks
 from PIL import Image
@@ -34,7 +34,7 @@ SQUARE = (wide(100, 100 + 37.96), wide(100 + 17.42, 100 - 20.54))
 
 
 def chosen(folder, **verdict):
-    return load_campaign(hostile.document(folder, verdict=verdict)).options(TASK)
+    return load_campaign(campaigns.document(folder, verdict=verdict)).options(TASK)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_a_campaign_with_it_is_run_and_says_so(tmp_path):
     picture = tiny_tasks.picture(("red", 16, 32, 16))
     Image.fromarray(picture).save(tmp_path / "data" / "red.png")
     usual, none = (
-        hostile.run(
+        campaigns.run(
             tmp_path,
-            hostile.document(tmp_path, targets=["biases"], bits=[31], faults=12, verdict=verdict),
+            campaigns.document(tmp_path, targets=["biases"], bits=[31], faults=12, verdict=verdict),
             tmp_path / name,
         ).summary
         for name, verdict in (
@@ -96,7 +96,7 @@ def test_what_the_task_does_not_know_gets_one_line(tmp_path, verdict, message):
 def test_a_task_without_options_says_so(tmp_path):
     tiny.card(tmp_path)
     tiny.data(tmp_path / "data", 1)
-    campaign = hostile.document(tmp_path, verdict={"assignment": "alficore"})
+    campaign = campaigns.document(tmp_path, verdict={"assignment": "alficore"})
     with pytest.raises(ProfileError, match="verdict: a verdict on classification has no options"):
-        hostile.run(tmp_path, campaign, tmp_path / "run")
+        campaigns.run(tmp_path, campaign, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -1,11 +1,7 @@
 """``simulate faults``: every row against a fault put into the file by hand, and what is kept."""
 
 import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import onnx
@@ -13,35 +9,14 @@ import onnxruntime
 import pyarrow.parquet as pq
 import pytest
 import tiny
-import yaml
+from campaigns import NO_FUSION, document, network, run
 from onnx import helper, numpy_helper
 from PIL import Image
 from scipy.stats import binomtest
 
-from simulator import cli, faults
+from simulator import cli
 from simulator.errors import MissingLibrary, UserError
 from simulator.faults.replay import replay
-
-OPTIONS = {"profiles": ["pillow_fp32"], "overrides": [
-    "deploy.runtime.graph_optimization_level=disable_all"
-]}  # fmt: skip
-
-
-def network():
-    """Two convolutions whose weights are far from symmetric, and a product."""
-    rng = np.random.default_rng(3)
-    nodes = [
-        helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], name="first", strides=[4, 4]),
-        helper.make_node("Relu", ["c1"], ["r1"]),
-        helper.make_node("Conv", ["r1", "w2", "b2"], ["c2"], name="second"),
-        helper.make_node("GlobalAveragePool", ["c2"], ["p"]),
-        helper.make_node("Flatten", ["p"], ["f"]),
-        helper.make_node("Gemm", ["f", "w3", "b3"], ["y"], name="third"),
-    ]
-    shapes = {"w1": (6, 3, 4, 4), "b1": (6,), "w2": (5, 6, 1, 1), "b2": (5,), "w3": (5, 3)}
-    shapes |= {"b3": (3,)}
-    held = {name: rng.normal(0, 0.4, shape).astype(np.float32) for name, shape in shapes.items()}
-    return tiny.model(nodes, constants=held)
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +38,6 @@ def right(tmp_path):
     ]
     card = tiny.card(tmp_path / "right", tiny.model(nodes, constants={"w": eye}))
     return {"model": card, "data": tiny.data(tmp_path / "right-data", 3)}
-
-
-def document(folder, **fields):
-    spec = {"schema": 1, "name": "mine", "summary": "", "targets": ["weights"], "faults": 60}
-    (folder / "mine.yaml").write_text(yaml.safe_dump(spec | fields))
-    return str(folder / "mine.yaml")
 
 
 def tensor(image):
@@ -110,10 +79,8 @@ def by_hand(place, row):
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_every_row_is_that_of_a_file_changed_by_hand(place, tmp_path, at_once):
     """Bits of weights and biases changed in the ONNX file with NumPy, run by ONNX Runtime."""
-    result = faults(
-        document(tmp_path, targets=["weights", "biases"], at_once=at_once), **OPTIONS,
-        model=place / "card.yaml", data=place / "data", out=tmp_path / "run", workers=2,
-    )  # fmt: skip
+    campaign = document(tmp_path, targets=["weights", "biases"], at_once=at_once, faults=60)
+    result = run(place, campaign, tmp_path / "run", overrides=NO_FUSION, workers=2)
     rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
     layers = [set(row["layer"]) for row in rows]
     assert len(rows) == 60
@@ -146,10 +113,7 @@ def test_every_row_is_that_of_a_file_changed_by_hand(place, tmp_path, at_once):
 @pytest.mark.parametrize("targets", [["neurons"], ["neurons", "weights", "input"]])
 def test_several_neurons_at_once_run_again_alike(place, tmp_path, targets):
     campaign = document(tmp_path, targets=targets, at_once=4, faults=12, lasts="permanent")
-    faults(
-        campaign, ["pillow_fp32"], model=place / "card.yaml", data=place / "data",
-        out=tmp_path / "run",
-    )  # fmt: skip
+    run(place, campaign, tmp_path / "run")
     rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
     assert len(rows) == 12 * 9
     assert {"neurons"} <= {name for row in rows for name in row["target"]} <= set(targets)
@@ -157,35 +121,9 @@ def test_several_neurons_at_once_run_again_alike(place, tmp_path, targets):
         assert all(one.equal for one in replay(tmp_path / "run", fault))
 
 
-KILLED = """
-import os, signal, sys
-from simulator.faults import table
-add, done = table.FaultTable.add, 0
-def once(self, *given):
-    global done
-    add(self, *given)
-    done += 1
-    if done == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-table.FaultTable.add = once
-from simulator import faults
-faults(sys.argv[1], ["pillow_fp32"], model=sys.argv[2], data=sys.argv[3], out=sys.argv[4])
-"""
-
-
-def killed(campaign, place, out):
-    """Run a campaign in a process of its own, which is killed behind its second part."""
-    arguments = [campaign, place / "card.yaml", place / "data", out]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-c", KILLED, *map(str, arguments)]
-    assert subprocess.run(command, env=env, check=False).returncode == -signal.SIGKILL
-
-
 def test_permanent_faults_hit_every_sample(place, tmp_path):
-    result = faults(
-        document(tmp_path, lasts="permanent", kind="stuck_at_1", bits="exponent", faults=20),
-        **OPTIONS, model=place / "card.yaml", data=place / "data", out=tmp_path / "run",
-    )  # fmt: skip
+    campaign = document(tmp_path, lasts="permanent", kind="stuck_at_1", bits="exponent", faults=20)
+    result = run(place, campaign, tmp_path / "run", overrides=NO_FUSION)
     rows = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()
 
     assert len(rows) == 20 * 9
@@ -198,10 +136,7 @@ def test_permanent_faults_hit_every_sample(place, tmp_path):
 
 
 def test_one_fault_is_run_again(place, tmp_path, capsys):
-    faults(
-        document(tmp_path, faults=30), **OPTIONS, model=place / "card.yaml",
-        data=place / "data", out=tmp_path / "run",
-    )  # fmt: skip
+    run(place, document(tmp_path, faults=30), tmp_path / "run")
     row = pq.read_table(tmp_path / "run" / "faults.parquet").to_pylist()[17]
 
     assert cli.main(["replay-fault", str(tmp_path / "run"), "--fault", "17"]) == 0
@@ -218,10 +153,9 @@ def test_one_fault_is_run_again(place, tmp_path, capsys):
 
 def test_a_gate_judges_the_rate_and_says_what_cannot_be_excluded(right, tmp_path):
     """0 of 40 sign bits of nothing: by SciPy, 0 of 368 is the first interval below 1 %."""
-    result = faults(
-        document(tmp_path, bits=[0], faults=40), **OPTIONS, **right, out=tmp_path / "run",
-        fail_on=["SDC > 1%", "deploy.SDC.high > 20%", "deploy.SDC.high > 1%"],
-    )  # fmt: skip
+    rules = ["SDC > 1%", "deploy.SDC.high > 20%", "deploy.SDC.high > 1%"]
+    campaign, more = document(tmp_path, bits=[0], faults=40), {"overrides": NO_FUSION, **right}
+    result = run(tmp_path, campaign, tmp_path / "run", fail_on=rules, **more)
     rules, (low, high) = result.summary.gate.rules, binomtest(0, 40).proportion_ci()
 
     assert [rule.failed for rule in rules] == [False, False, True]
@@ -235,7 +169,8 @@ def test_a_gate_judges_the_rate_and_says_what_cannot_be_excluded(right, tmp_path
 
 def test_the_next_step_replays_a_fault_as_printed(right, tmp_path, capsys):
     """Bit 30 of a 0 makes it 2, which turns answers."""
-    result = faults(document(tmp_path, bits=[30]), **OPTIONS, **right, out=tmp_path / "run")
+    campaign, more = document(tmp_path, bits=[30], faults=60), {"overrides": NO_FUSION, **right}
+    result = run(tmp_path, campaign, tmp_path / "run", **more)
     words = shlex.split(result.summary.verdict.next)
 
     assert words[:2] == ["simulate", "replay-fault"]
@@ -247,20 +182,19 @@ def test_other_runtimes_refuse(place, tmp_path):
     message = "deploy: mnn: no faults can be put into what it runs: weights"
     try:
         with pytest.raises(UserError, match=message):
-            faults(document(tmp_path), ["mnn_fp32"], model=place / "card.yaml", data=place / "data")
+            run(place, document(tmp_path), tmp_path / "run", profiles=["mnn_fp32"])
     except MissingLibrary as error:  # pragma: no cover
         pytest.skip(str(error))
 
 
 def test_permanent_faults_have_no_interval_to_wait_for(place, tmp_path):
     with pytest.raises(UserError, match="until: it is for transient faults"):
-        faults(document(tmp_path, lasts="permanent"), **OPTIONS, model=place / "card.yaml",
-               data=place / "data", until=0.04)  # fmt: skip
+        run(place, document(tmp_path, lasts="permanent"), tmp_path / "run", until=0.04)
 
 
 def test_a_condition_of_its_own(place, tmp_path):
     with pytest.raises(TypeError, match="unknown option 'under'"):
-        faults(document(tmp_path), ["pillow_fp32"], model=place / "card.yaml", under="jpeg:40")
+        run(place, document(tmp_path), tmp_path / "run", under="jpeg:40")
 
 
 def test_the_campaign_has_to_be_named(capsys):

@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
+import campaigns
 import pytest
-import test_faults_hostile as hostile
-import test_faults_run as own
 import tiny
 
 ROOT = Path(__file__).parents[2]
@@ -25,14 +24,14 @@ def tool(name, *arguments):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tools")
-    tiny.card(folder, own.network())
+    tiny.card(folder, campaigns.network())
     tiny.data(folder / "data", 2)
     return folder
 
 
 def test_a_plot_has_both_rates_of_every_bit(place, tmp_path):
-    campaign = hostile.document(tmp_path, faults=64, strata="bit", allocation="equal")
-    hostile.run(place, campaign, tmp_path / "run")
+    campaign = campaigns.document(tmp_path, faults=64, strata="bit", allocation="equal")
+    campaigns.run(place, campaign, tmp_path / "run")
     plot = tmp_path / "bits.svg"
 
     tool("fault_plots.py", plot, f"a & b={tmp_path / 'run'}:deploy")
@@ -56,9 +55,9 @@ def test_hooks_give_the_answers_of_the_rows(place, tmp_path):
         "runtime: {backend: pytorch, exporter: {backend: onnx2torch}, device: cpu, threads: 1, "
         "graph_optimization_level: null, mode: eager, memory_format: contiguous}\n"
     )
-    campaign = hostile.document(tmp_path, targets=["neurons"], faults=90, bits=[30, 29, 24, 8])
+    campaign = campaigns.document(tmp_path, targets=["neurons"], faults=90, bits=[30, 29, 24, 8])
     profiles = ["pillow_fp32", str(profile)]
-    hostile.run(place, campaign, tmp_path / "run", profiles=profiles)
+    campaigns.run(place, campaign, tmp_path / "run", profiles=profiles)
 
     said = tool("check_faults.py", tmp_path / "run").splitlines()
 

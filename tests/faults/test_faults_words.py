@@ -2,8 +2,8 @@
 
 import json
 
+import campaigns
 import pytest
-import test_faults_hostile as hostile
 import tiny
 
 from simulator import cli
@@ -38,8 +38,8 @@ def test_most_is_more_than_half(tmp_path, counts, cause):
     tiny.card(tmp_path)
     tiny.data(tmp_path / "data", 2)
     # The weights' signs: some of these faults corrupt an answer.
-    campaign = hostile.document(tmp_path, faults=60, bits=[31, 30])
-    summary = hostile.run(tmp_path, campaign, tmp_path / "run").summary
+    campaign = campaigns.document(tmp_path, faults=60, bits=[31, 30])
+    summary = campaigns.run(tmp_path, campaign, tmp_path / "run").summary
     stack = summary.stacks["deploy"]
     group = stack.by_bit["30"]
     groups = {
@@ -55,7 +55,7 @@ def test_most_is_more_than_half(tmp_path, counts, cause):
 def test_the_screen_says_them_and_the_summary_keeps_the_names(tmp_path, capsys):
     tiny.card(tmp_path)
     tiny.data(tmp_path / "data", 2)
-    campaign = hostile.document(tmp_path, faults=60)
+    campaign = campaigns.document(tmp_path, faults=60)
     given = [
         "faults", "--campaign", campaign, "--profile", "pillow_fp32", "--model",
         str(tmp_path / "card.yaml"), "--data", str(tmp_path / "data"), "--out",

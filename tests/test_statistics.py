@@ -120,13 +120,11 @@ def test_samples_where_every_discordant_pair_points_one_way():
     [
         (lambda: wilson(3, 2), "k must be 0 to n"),
         (lambda: clopper_pearson(0, 0), "n at least 1"),
-        (lambda: wilson(1, 2, confidence=1.0), "confidence must be above 0 and below 1"),
-        (lambda: clopper_pearson(1, 2, confidence=95), "confidence must be"),
+        (lambda: clopper_pearson(1, 2, confidence=95), "confidence must be above 0 and below 1"),
         (lambda: bonett_price(2, 2, 3), "b \\+ c must be at most n"),
         (lambda: mcnemar_exact(-1, 2), "cannot be negative"),
         (lambda: samples_needed(0.0005, 0.001), "cannot occur where only 0.0005"),
         (lambda: samples_needed(0.005, 0.0), "d must be above 0"),
-        (lambda: samples_needed(0.005, 0.001, power=1.0), "power must be"),
     ],
 )
 def test_refuses(call, says):

@@ -42,14 +42,6 @@ def test_what_was_seen_nowhere_is_bounded_by_the_thinnest_sample():
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 60))
 
 
-def test_a_part_that_is_assumed_free_lowers_the_rate():
-    """Eight exponent bits of 32, one of them with events in half of its faults: 1 / 64."""
-    strata = [Stratum(1 / 32, 0, 100)] * 7 + [Stratum(1 / 32, 50, 100)]
-    found = stratified(strata, assumed_free=24 / 32)
-    assert found.value == pytest.approx(1 / 64)
-    assert found.low < 1 / 64 < found.high < 0.25
-
-
 SCENES = {
     "one hot bit": ([1 / BITS] * BITS, [0.0] * 31 + [0.5], [100] * BITS),
     "every bit a little": ([1 / BITS] * BITS, [0.01] * BITS, [30] * BITS),

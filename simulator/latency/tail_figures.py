@@ -304,6 +304,6 @@ def convergence(times: Mapping[str, Times], rule: Rule) -> dict[str, Convergence
             settled=np.count_nonzero(stopping.settled),
             done_after=int(stopping.settled.max()) if done else None,
             inferences=one.total.size,
-            mlperf=mlperf_queries(0.99).rounded,
+            mlperf=mlperf_queries(0.99),
         )
     return found

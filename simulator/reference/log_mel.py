@@ -8,19 +8,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 _STEP, _BREAK, _RATIO = 200 / 3, 1000.0, np.log(6.4) / 27
 """Slaney's scale: linear steps in Hz up to the break, then 27 steps for a factor of 6.4."""
-HOP, N_MELS = 256, 80
-"""Samples from one frame to the next, and bands, of a spectrogram that is made for a picture."""
+N_FFT, HOP, N_MELS = 1024, 256, 80
+"""Samples of a window, samples from one frame to the next, and bands of a spectrogram."""
+_FLOOR = 1e-5
+"""Magnitudes below it become it."""
 
 
-def log_mel(
-    samples: NDArray[np.floating],
-    rate: int,
-    n_fft: int = 1024,
-    hop: int = HOP,
-    n_mels: int = N_MELS,
-    floor: float = 1e-5,
-) -> Floats:
-    """Return (n_mels, frames), the natural logarithm of the mel magnitudes.
+def log_mel(samples: NDArray[np.floating], rate: int) -> Floats:
+    """Return (:data:`N_MELS`, frames), the natural logarithm of the mel magnitudes.
 
     Centred frames with reflected edges under a periodic Hann window; Slaney's scale and norm from
     0 Hz to half the rate. A sound too short to be reflected is padded with zeros first.
@@ -28,18 +23,14 @@ def log_mel(
     Args:
         samples: (N,), N at least 1.
         rate: samples a second.
-        n_fft: length of the window and of the transform.
-        hop: samples from one frame to the next.
-        n_mels: bands.
-        floor: magnitudes below it become it.
     """
     signal = np.asarray(samples, np.float64)
-    signal = np.pad(signal, (0, max(0, n_fft // 2 + 1 - signal.size)))
-    signal = np.pad(signal, n_fft // 2, mode="reflect")
-    frames = np.lib.stride_tricks.sliding_window_view(signal, n_fft)[::hop]
-    window = np.hanning(n_fft + 1)[:-1]
+    signal = np.pad(signal, (0, max(0, N_FFT // 2 + 1 - signal.size)))
+    signal = np.pad(signal, N_FFT // 2, mode="reflect")
+    frames = np.lib.stride_tricks.sliding_window_view(signal, N_FFT)[::HOP]
+    window = np.hanning(N_FFT + 1)[:-1]
     magnitudes = np.abs(np.fft.rfft(frames * window, axis=1)).T
-    found: Floats = np.log(np.maximum(slaney(rate, n_fft, n_mels) @ magnitudes, floor))
+    found: Floats = np.log(np.maximum(slaney(rate, N_FFT, N_MELS) @ magnitudes, _FLOOR))
     return found
 
 

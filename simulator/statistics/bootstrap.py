@@ -204,8 +204,8 @@ def _defined(figure: Floats, number: int) -> Floats:
     return drawn[~np.isnan(drawn)]
 
 
-def resampled_mean(values: Floats, seed: int, number: int = RESAMPLES) -> Floats:
-    """Return the mean of values as a resampled figure, (1 + number + n,).
+def resampled_mean(values: Floats, seed: int) -> Floats:
+    """Return the mean of values as a resampled figure, (1 + :data:`RESAMPLES` + n,).
 
     How often each value is drawn is multinomial, and so is how often all equal ones are together:
     what can be drawn is what :class:`Resamples` draws, in less time where few values differ.
@@ -213,15 +213,14 @@ def resampled_mean(values: Floats, seed: int, number: int = RESAMPLES) -> Floats
     Args:
         values: (n,), one per image.
         seed: of the draws.
-        number: of resamples.
     """
     rng, n = np.random.default_rng(seed), len(values)
     different, counts = np.unique(values, return_counts=True)
     parts = [np.array([values.mean()])]
     batch = max(1, _BATCH // len(different))
     with spending(Work.STATISTICS):
-        for start in range(0, number, batch):
-            size = min(batch, number - start)
+        for start in range(0, RESAMPLES, batch):
+            size = min(batch, RESAMPLES - start)
             parts.append(rng.multinomial(n, counts / n, size=size) @ different / n)
     return np.concatenate([*parts, values])
 

@@ -62,14 +62,6 @@ class Fit:
         rounds = len(self.times)
         return _mixture(self.times, np.full(rounds, 1 / rounds), self.bandwidth, points)
 
-    def late(self, deadline_ns: float) -> Floats:
-        """Return (n,) the probabilities of taking longer than *deadline_ns*."""
-        late = np.empty(len(self.bandwidth))
-        for block in _blocks(len(late), len(self.times)):
-            over = (self.times[:, block] - deadline_ns) / self.bandwidth[block]
-            late[block] = special.ndtr(over).mean(axis=0)
-        return late
-
     def grid(self) -> Floats:
         """Return (G, n) ascending points that resolve every instance's density.
 

@@ -16,13 +16,12 @@ MIN_DISCORDANT = 6
 """With fewer discordant pairs McNemar's exact test cannot reach 0.05: 2 * 0.5**5 = 0.0625."""
 
 
-def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Score interval of a proportion: short, with the nominal coverage on average; for plots.
+def wilson(k: int, n: int) -> tuple[float, float]:
+    """Score interval of a proportion, 95 %: short, with the nominal coverage on average; for plots.
 
     Args:
         k: successes, 0 to n.
         n: trials, at least 1.
-        confidence: two-sided, above 0 and below 1.
 
     Returns:
         Lower and upper end, within [0, 1].
@@ -34,7 +33,7 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
         E. B. Wilson, JASA 22 (1927) 209-212.
     """
     _check_rate(k, n)
-    z = _z(confidence)
+    z = _z(0.95)
     shrink = 1 + z * z / n
     middle = (k / n + z * z / (2 * n)) / shrink
     half = z / shrink * math.sqrt(k / n * (1 - k / n) / n + z * z / (4 * n * n))
@@ -62,7 +61,7 @@ def clopper_pearson(k: float, n: float, confidence: float = 0.95) -> tuple[float
         C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404-413.
     """
     _check_rate(k, n)
-    _check_open("confidence", confidence)
+    _check_confidence(confidence)
     tail = (1 - confidence) / 2
     if k in (0, n):  # the inverse of the beta distribution has a closed form there
         power = math.log(tail) / n
@@ -154,14 +153,12 @@ def mcnemar_midp(b: int, c: int) -> float:
     return min(1.0, below + (0.5 if b == c else _tail(fewer, b + c)))
 
 
-def samples_needed(psi: float, d: float, alpha: float = 0.05, power: float = 0.8) -> int:
-    """Return how many pairs a two-sided McNemar test needs to detect a delta.
+def samples_needed(psi: float, d: float) -> int:
+    """Return how many pairs McNemar's test at 5 % needs to detect a delta with a power of 80 %.
 
     Args:
         psi: rate of discordant pairs, (b + c) / n, at most 1.
         d: the delta to detect, as a fraction (0.001 is 0.1 points), above 0 and at most psi.
-        alpha: significance level, above 0 and below 1.
-        power: power of the test, above 0 and below 1.
 
     Returns:
         The number of pairs.
@@ -174,21 +171,19 @@ def samples_needed(psi: float, d: float, alpha: float = 0.05, power: float = 0.8
         R. J. Connor, Biometrics 43 (1987) 207-211:
         n = (z_{1-alpha/2} sqrt(psi) + z_power sqrt(psi - d**2))**2 / d**2.
     """
-    _check_open("alpha", alpha)
-    _check_open("power", power)
     if not 0 < d <= 1 or not psi <= 1:
         raise ValueError(f"d must be above 0 and psi at most 1; got d={d}, psi={psi}")
     if psi < d:
         raise ValueError(
             f"a delta of {d} cannot occur where only {psi} of the pairs are discordant"
         )
-    z_alpha, z_power = map(NormalDist().inv_cdf, (1 - alpha / 2, power))
+    z_alpha, z_power = map(NormalDist().inv_cdf, (0.975, 0.8))
     root = z_alpha * math.sqrt(psi) + z_power * math.sqrt(psi - d * d)
     return math.ceil(root * root / (d * d))
 
 
 def _z(confidence: float) -> float:
-    _check_open("confidence", confidence)
+    _check_confidence(confidence)
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
@@ -209,6 +204,6 @@ def _check_pairs(b: float, c: float) -> None:
         raise ValueError(f"counts cannot be negative; got b={b}, c={c}")
 
 
-def _check_open(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must be above 0 and below 1; got {value}")
+def _check_confidence(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be above 0 and below 1; got {confidence}")

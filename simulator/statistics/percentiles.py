@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +24,6 @@ MS = 1e6
 
 Values = Sequence[int] | NDArray[np.integer[Any]]
 """Latencies as integers, all in the same unit, in any order."""
-
-
-class Queries(NamedTuple):
-    """How many queries MLPerf asks for.
-
-    Attributes:
-        computed: from the margin of error.
-        rounded: that number, rounded up to a multiple of 2**13.
-    """
-
-    computed: int
-    rounded: int
 
 
 def name(p: float) -> str:
@@ -142,15 +130,15 @@ def interval(values: Values, p: float, confidence: float = 0.95) -> tuple[int, i
     return found.low.item(), found.high.item()
 
 
-def mlperf_queries(p: float) -> Queries:
+def mlperf_queries(p: float) -> int:
     """Return how many queries MLPerf asks for to report a percentile of latency.
 
     Args:
         p: the percentile as a fraction, 0 < p < 1.
 
     Returns:
-        z**2 p (1 - p) / m**2 with z of 99 % confidence and the margin m = (1 - p) / 20; and the
-        next multiple of 2**13: 24,576 for 0.9, 270,336 for 0.99.
+        The next multiple of 2**13 from z**2 p (1 - p) / m**2 on, with z of 99 % confidence and the
+        margin m = (1 - p) / 20: 24,576 for 0.9, 270,336 for 0.99.
 
     Source:
         https://github.com/mlcommons/inference_policies/blob/master/inference_rules.adoc,
@@ -159,7 +147,7 @@ def mlperf_queries(p: float) -> Queries:
     margin = (1 - p) / 20
     z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     exact = z**2 * p * (1 - p) / margin**2
-    return Queries(round(exact), math.ceil(exact / 2**13) * 2**13)
+    return math.ceil(exact / 2**13) * 2**13
 
 
 def _enough(h: int, t: int, p: float) -> bool:

@@ -46,10 +46,8 @@ class Estimate:
     variance: float | None
 
 
-def stratified(
-    strata: Sequence[Stratum], assumed_free: float = 0.0, confidence: float = 0.95
-) -> Estimate:
-    """Estimate a rate from samples of each stratum.
+def stratified(strata: Sequence[Stratum]) -> Estimate:
+    """Estimate a rate from samples of each stratum, with a 95 % interval.
 
     The interval combines Clopper and Pearson's intervals of the strata by the distances of their
     ends from the rates, as variances are combined (Zou and Donner). Strata without an event are
@@ -61,9 +59,6 @@ def stratified(
 
     Args:
         strata: that together are the population.
-        assumed_free: the share of the population that is assumed to have no event, and was not
-            sampled; say so wherever the rate is shown.
-        confidence: two-sided, above 0 and below 1.
 
     Raises:
         ValueError: the shares do not sum to 1, or a stratum's numbers are impossible.
@@ -74,7 +69,7 @@ def stratified(
         Graubard, Survey Methodology 24 (1998) 193-201; W. Hoeffding, Ann. Math. Stat. 27 (1956)
         713-721 (equal rates are the worst case).
     """
-    _check(strata, assumed_free, confidence)
+    _check(strata)
     value = sum(one.share * one.events / one.trials for one in strata)
     parts = [(one.share, one.events, float(one.trials)) for one in strata if one.events]
     silent = [one for one in strata if not one.events]
@@ -83,16 +78,16 @@ def stratified(
         parts.append((share, 0, share * min(one.trials / one.share for one in silent)))
     below = above = spread = 0.0
     for share, events, trials in parts:
-        rate, (low, high) = events / trials, clopper_pearson(events, trials, confidence)
+        rate, (low, high) = events / trials, clopper_pearson(events, trials)
         below += (share * (rate - low)) ** 2
         above += (share * (high - rate)) ** 2
         spread += share**2 * rate * (1 - rate) / trials
     lower = value - math.sqrt(below)
     if spread:
         effective = value * (1 - value) / spread
-        lower = min(lower, clopper_pearson(value * effective, effective, confidence)[0])
+        lower = min(lower, clopper_pearson(value * effective, effective)[0])
     upper = value + math.sqrt(above)
-    return Estimate(value, max(0.0, lower), min(1 - assumed_free, upper), _variance(strata))
+    return Estimate(value, max(0.0, lower), min(1.0, upper), _variance(strata))
 
 
 def neyman(pilots: Sequence[Stratum]) -> list[float]:
@@ -121,12 +116,10 @@ def _variance(strata: Sequence[Stratum]) -> float | None:
     )
 
 
-def _check(strata: Sequence[Stratum], assumed_free: float, confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1; got {confidence}")
+def _check(strata: Sequence[Stratum]) -> None:
     for one in strata:
         if not 0 < one.share <= 1 or one.trials < 1 or not 0 <= one.events <= one.trials:
             raise ValueError(f"no such stratum is possible: {one}")
-    total = sum(one.share for one in strata) + assumed_free
-    if assumed_free < 0 or not math.isclose(total, 1, abs_tol=1e-9):
+    total = sum(one.share for one in strata)
+    if not math.isclose(total, 1, abs_tol=1e-9):
         raise ValueError(f"the shares must sum to 1, got {total}")

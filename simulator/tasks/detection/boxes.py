@@ -48,13 +48,12 @@ def areas(boxes: NDArray[np.float64], offset: float = 0) -> NDArray[np.float64]:
     return product
 
 
-def iou(a: NDArray[np.float64], b: NDArray[np.float64], offset: float = 0) -> NDArray[np.float64]:
+def iou(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """Intersection over union of every box of *a* with every box of *b*.
 
     Args:
         a: (n, 4) x1, y1, x2, y2.
         b: (m, 4) likewise.
-        offset: 1 where a box from 2 to 5 is four pixels wide, else 0.
 
     Returns:
         (n, m) float64 in [0, 1]; 0 with a box that has no area.
@@ -62,9 +61,9 @@ def iou(a: NDArray[np.float64], b: NDArray[np.float64], offset: float = 0) -> ND
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    sides = np.maximum(high - low + offset, 0)
+    sides = np.maximum(high - low, 0)
     common = sides[..., 0] * sides[..., 1]
-    union = areas(a, offset)[:, None] + areas(b, offset)[None, :] - common
+    union = areas(a)[:, None] + areas(b)[None, :] - common
     share: NDArray[np.float64] = np.divide(
         common, union, out=np.zeros_like(common), where=union > 0
     )

@@ -59,7 +59,7 @@ class Change(TypedDict):
     wrong_to_wrong: int | None
 
 
-def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Change:
+def change(before: U8, after: U8, truth: U8 | None) -> Change:
     """Count what changed.
 
     Masks of different sizes (one stack turned the image as its EXIF says, the other did not) do not
@@ -68,9 +68,8 @@ def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Cha
     Args:
         before: (H, W) uint8 classes, and 255 where there is no answer.
         after: (H, W) likewise.
-        truth: (H, W) uint8 classes and *ignore*; pixels are judged as for the metric, except that
-            a missing answer in one mask only is a wrong one.
-        ignore: the value of *truth* where nothing is judged.
+        truth: (H, W) uint8 classes, and 255 where nothing is judged; pixels are judged as for the
+            metric, except that a missing answer in one mask only is a wrong one.
 
     Raises:
         SampleError: the truth and a mask differ in size.
@@ -87,7 +86,7 @@ def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Cha
     classes = np.flatnonzero(everything)
     lost = won = wrong = None
     if truth is not None and other is not None:
-        judged = changed & (truth != ignore)
+        judged = changed & (truth != IGNORE)
         lost = int(np.count_nonzero(judged & (before == truth)))
         won = int(np.count_nonzero(judged & (other == truth)))
         wrong = int(np.count_nonzero(judged)) - lost - won
@@ -105,21 +104,17 @@ def change(before: U8, after: U8, truth: U8 | None, ignore: int = IGNORE) -> Cha
     }
 
 
-def at_boundary(mask: U8, band: int = BAND) -> NDArray[np.bool_]:
-    """Whether a pixel of another class is within *band* pixels of each, straight or diagonally.
-
-    Args:
-        mask: (H, W) classes.
-        band: Chebyshev's distance in pixels.
-    """
-    padded = np.pad(mask, band, "edge")
-    highest, lowest = (_of_windows(padded, 2 * band + 1, of) for of in (np.maximum, np.minimum))
+def at_boundary(mask: U8) -> NDArray[np.bool_]:
+    """Whether a pixel of another class is within :data:`BAND` pixels of each of (H, W) classes."""
+    padded = np.pad(mask, BAND, "edge")
+    highest, lowest = (_of_windows(padded, of) for of in (np.maximum, np.minimum))
     found: NDArray[np.bool_] = highest != lowest
     return found
 
 
-def _of_windows(values: U8, window: int, of: np.ufunc) -> U8:
-    """Reduce every *window* x *window* square by doubling: 7 rows from windows of 1, 2 and 4."""
+def _of_windows(values: U8, of: np.ufunc) -> U8:
+    """Reduce every square window by doubling: 7 rows from windows of 1, 2 and 4."""
+    window = 2 * BAND + 1
     for _ in range(2):
         have = 1
         while have < window:

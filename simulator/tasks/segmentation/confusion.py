@@ -27,18 +27,17 @@ class Sparse(NamedTuple):
     pixels: list[int]
 
 
-def confusion(truth: U8, predicted: U8, classes: int, ignore: int = IGNORE) -> Sparse:
+def confusion(truth: U8, predicted: U8, classes: int) -> Sparse:
     """Count pixels by their true and their predicted class.
 
-    A pixel is judged where the truth is not *ignore* and the prediction is not 255 (the image was
-    cropped, so there is none). A prediction that is none of the classes goes to the last column:
+    A pixel is judged where neither the truth nor the prediction is 255 (the image was cropped, so
+    there is none). A prediction that is none of the classes goes to the last column:
     its pixel is missed, and counts against no other class.
 
     Args:
-        truth: (H, W) uint8 classes, and *ignore*.
+        truth: (H, W) uint8 classes, and 255.
         predicted: (H, W) uint8 classes, and 255.
         classes: how many there are, at most 255.
-        ignore: of *truth*.
 
     Raises:
         SampleError: the sizes differ, or the truth has a class that the model does not know.
@@ -46,7 +45,7 @@ def confusion(truth: U8, predicted: U8, classes: int, ignore: int = IGNORE) -> S
     check_size(truth, predicted)
     joint = (truth.astype(np.uint16) << 8) | predicted
     counts = np.bincount(joint.ravel(), minlength=1 << 16).reshape(256, 256)
-    counts[ignore] = counts[:, IGNORE] = 0
+    counts[IGNORE] = counts[:, IGNORE] = 0
     if counts[classes:].any():
         strange = classes + int(np.flatnonzero(counts[classes:].any(axis=1))[0])
         raise SampleError(f"the mask has class {strange}, but the model knows 0 to {classes - 1}")

@@ -105,12 +105,6 @@ def test_two_pixels_by_hand(truth, guess, iou, accuracies):
     assert (got["pixel_accuracy"], got["mean_accuracy"], got["pixels"]) == accuracies
 
 
-def test_another_label_may_be_ignored():
-    rows = [confusion(np.array([[0, 2]], np.uint8), np.array([[0, 1]], np.uint8), 3, ignore=2)]
-
-    assert score(rows, 3)["pixels"] == 1
-
-
 def test_where_nothing_is_judged_nothing_is_known():
     nothing = np.full((2, 2), 255, np.uint8)
     rows = [confusion(nothing, np.zeros_like(nothing), 2)]

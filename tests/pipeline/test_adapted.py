@@ -216,16 +216,6 @@ def test_a_replaced_file_is_read_again(tmp_path):
     assert contents([file]) == [hashlib.sha256(b"other").hexdigest()] != before
 
 
-def test_a_replaced_file_is_another_input(card, data, cache, tmp_path):
-    first = run(card, data, tmp_path / "first")
-    Image.new("RGB", (40, 40), (90, 30, 200)).save(data / "green" / "a.jpg")
-
-    second = run(card, data, tmp_path / "second")
-
-    assert second.summary["skipped"] == 0
-    assert scores(second) != scores(first)
-
-
 def test_a_file_that_cannot_be_read_is_in_no_batch(card, data, cache, tmp_path, answered):
     plain = run(card, data, tmp_path / "plain", LISTED)
     (data / "green" / "a.jpg").write_bytes(b"\xff\xd8 no more")

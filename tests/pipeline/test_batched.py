@@ -1,7 +1,7 @@
 """A network that answers several samples at once, in a run."""
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,23 +9,12 @@ import tiny
 from onnx import helper
 
 import simulator
-from backends.ort.runtime import OrtRuntime
 from simulator import explain, faults, latency
 from simulator.errors import ModelError, ProfileError, SampleError, UserError
 from simulator.pipeline import batched
 from simulator.pipeline.batched import _Batch, _Batches
 from simulator.pipeline.batches import Given, Kept
 from simulator.profile.load import load
-
-DYNAMIC = {
-    "storage": "int8", "compute": "int8", "cast": None,
-    "quantizer": {"backend": "onnxruntime", "method": "dynamic"},
-}  # fmt: skip
-
-
-@pytest.fixture
-def card(tmp_path):
-    return tiny.card(tmp_path / "model")
 
 
 @pytest.fixture
@@ -34,37 +23,27 @@ def data(tmp_path):
     return tiny.data(tmp_path / "data", each=6)
 
 
-@pytest.fixture
-def fed(monkeypatch):
-    """The inputs of every inference with more than one sample."""
-    found, run = [], OrtRuntime._run
-
-    def counted(self, feeds):
-        (value,) = feeds.values()
-        if len(value) > 1:
-            found.append(value)
-        return run(self, feeds)
-
-    monkeypatch.setattr(OrtRuntime, "_run", counted)
-    return found
-
-
 def run(card, data, out, *changes, **options):
     own = {"model": card, "data": data, "out": out, "overrides": list(changes)}
     return simulator.compare("pillow_fp32", "pillow_fp32", quick=True, **own, **options)
 
 
-def digests(result, side="deploy"):
+def column(result, name, side="deploy"):
+    """What a stack's records have of every sample."""
     rows = result.records().to_pylist()
-    return {row["sample"]: row["digest"] for row in rows if row["side"] == side}
+    return {row["sample"]: row[name] for row in rows if row["side"] == side}
+
+
+def both(result, name="digest"):
+    return column(result, name), column(result, name, "train")
 
 
 @pytest.mark.parametrize("batch", ["batch=4", "batch.dynamic=4", "batch=64"])
 def test_each_sample_gets_its_own_answer(card, data, cache, tmp_path, batch):
     result = run(card, data, tmp_path / "run", f"deploy.runtime.{batch}", workers=3)
 
-    assert len(digests(result)) == 18
-    assert digests(result) == digests(result, "train")
+    deploy, train = both(result)
+    assert deploy == train and len(train) == 18
 
 
 def test_batches_follow_the_order_of_the_run_and_the_last_is_filled_up(
@@ -81,49 +60,16 @@ def test_batches_follow_the_order_of_the_run_and_the_last_is_filled_up(
     assert [bool(row[0].mean() > 1) for row in mine[0]] == [name in reds for name in names[:4]]
 
 
-def test_a_dynamic_batch_has_what_is_left(card, data, cache, tmp_path, fed):
-    run(card, data, tmp_path / "run", "deploy.runtime.batch.dynamic=4", workers=1)
-
-    assert [len(one) for one in fed[-5:]] == [4, 4, 4, 4, 2]
-
-
 def test_a_file_that_cannot_be_read_moves_no_other_sample(card, data, cache, tmp_path, fed):
+    """A dynamic batch has what is left."""
     (data / "green" / "green0.jpg").write_bytes(b"\xff\xd8 no more")
 
     result = run(card, data, tmp_path / "run", "deploy.runtime.batch.dynamic=4", workers=1)
 
     assert result.summary["skipped"] == 1
     assert sorted(len(one) for one in fed[-5:]) == [2, 3, 4, 4, 4]
-    assert digests(result) == digests(result, "train")
-
-
-def test_a_condition_is_in_the_batches(card, data, cache, tmp_path):
-    result = run(card, data, tmp_path / "a", "deploy.runtime.batch=4", under="brightness:3")
-    plain = run(card, data, tmp_path / "b", "deploy.runtime.batch=4")
-
-    assert digests(result) == digests(result, "train") != digests(plain)
-
-
-def test_what_was_killed_in_a_batch_goes_on_with_equal_records(
-    card, data, cache, tmp_path, monkeypatch
-):
-    whole = run(card, data, tmp_path / "whole", "deploy.runtime.batch=4", workers=1)
-    taken, of = [], _Batches.of
-
-    def stopped(self, at):
-        taken.append(at)
-        if len(taken) == 7:
-            raise KeyboardInterrupt
-        return of(self, at)
-
-    monkeypatch.setattr(_Batches, "of", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        run(card, data, tmp_path / "run", "deploy.runtime.batch=4", workers=1)
-    monkeypatch.setattr(_Batches, "of", of)
-
-    again = run(card, data, tmp_path / "run", "deploy.runtime.batch=4", workers=1, resume=True)
-
-    assert digests(again) == digests(whole)
+    deploy, train = both(result)
+    assert deploy == train
 
 
 def test_the_axis_is_batch_and_explain_has_it(card, data, cache, tmp_path):
@@ -195,6 +141,12 @@ def prepared(at):
     return Given(str(at), np.full((1, 2), at, np.float32), at + 1)
 
 
+def together(count, take):
+    """Call a function with each of some numbers, in a thread for each."""
+    with ThreadPoolExecutor(count) as threads:
+        return [threads.submit(take, at) for at in range(count)]
+
+
 def test_threads_that_share_a_batch_run_it_once():
     ran = []
 
@@ -203,18 +155,10 @@ def test_threads_that_share_a_batch_run_it_once():
         return kept(batch)
 
     batches = _Batches(lambda number: _Batch(range(8), prepared, answer), 8)
-    found = {}
 
-    def take(at):
-        found[at] = float(batches.of(at)[0].outputs["y"][0, 0])
+    found = together(8, batches.of)
 
-    threads = [threading.Thread(target=take, args=(at,)) for at in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(30)
-
-    assert found == {at: float(at) for at in range(8)}
+    assert [one.result()[0].outputs["y"][0, 0] for one in found] == list(range(8))
     assert ran == [8]
 
 
@@ -246,21 +190,10 @@ def test_an_error_of_one_thread_is_that_of_all(kind):
         raise kind("no")
 
     batches = _Batches(lambda number: _Batch(range(4), prepared, fails), 4)
-    said = []
 
-    def take(at):
-        try:
-            batches.of(at)
-        except kind as error:
-            said.append(str(error))
+    errors = [one.exception() for one in together(4, batches.of)]
 
-    threads = [threading.Thread(target=take, args=(at,)) for at in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(30)
-
-    assert said == ["no"] * 4
+    assert [(type(error), str(error)) for error in errors] == [(kind, "no")] * 4
 
 
 def test_offline_measures_each_batch(card, data, cache, tmp_path, fed):
@@ -306,10 +239,5 @@ def test_other_runtimes_answer_batches(card, data, cache, tmp_path, stack, batch
 
     result = run(card, data, tmp_path / "run", f"deploy.runtime={json.dumps(section)}")
 
-    own = scores(result)
-    assert own == pytest.approx(scores(result, "train"), abs=1e-5)
-
-
-def scores(result, side="deploy"):
-    rows = result.records().to_pylist()
-    return {row["sample"]: row["score"] for row in rows if row["side"] == side}
+    deploy, train = both(result, "score")
+    assert deploy == pytest.approx(train, abs=1e-5)

@@ -24,32 +24,6 @@ BATCH = "deploy.runtime.batch=4"
 
 
 @pytest.fixture
-def card(tmp_path):
-    return tiny.card(tmp_path / "model")
-
-
-@pytest.fixture
-def many(tmp_path):
-    """90 images, 30 of each color."""
-    return tiny.data(tmp_path / "many", each=30)
-
-
-@pytest.fixture
-def counts(monkeypatch):
-    """How many samples every inference of several had."""
-    found, run = [], OrtRuntime._run
-
-    def counted(self, feeds):
-        (value,) = feeds.values()
-        if len(value) > 1:
-            found.append(len(value))
-        return run(self, feeds)
-
-    monkeypatch.setattr(OrtRuntime, "_run", counted)
-    return found
-
-
-@pytest.fixture
 def prepared(monkeypatch):
     """The samples that were prepared for batches, in order."""
     found, given = [], batched.given
@@ -66,18 +40,13 @@ def order(folder):
     return list(json.loads((folder / "manifest.json").read_text())["data"]["images"])
 
 
-def digests(result, side):
-    rows = result.records().to_pylist()
-    return {row["sample"]: row["digest"] for row in rows if row["side"] == side}
-
-
 def test_a_pair_that_ends_early_has_batches_in_its_random_order(
-    card, many, cache, tmp_path, prepared
+    card, ninety, cache, tmp_path, prepared
 ):
     """BGR is decided after 30 images, which are in eight batches of 4."""
     result = simulator.compare(
         "pillow_fp32", "pillow_fp32", overrides=[BATCH, "deploy.color.order=bgr"], model=card,
-        data=many, out=tmp_path / "run", quick=True, workers=1, until_decided=True,
+        data=ninety, out=tmp_path / "run", quick=True, workers=1, until_decided=True,
         fail_on=["flip_rate > 10%"],
     )  # fmt: skip
 
@@ -87,14 +56,14 @@ def test_a_pair_that_ends_early_has_batches_in_its_random_order(
     assert 30 <= len(each) < len(order(result.folder))  # a thread is given several at once
 
 
-def test_a_race_has_batches_in_its_random_order(card, many, cache, tmp_path, prepared):
+def test_a_race_has_batches_in_its_random_order(card, ninety, cache, tmp_path, prepared):
     columns = {"order": {"bgr": {"color.order": "bgr", "runtime.batch": 4}}}
     path = tmp_path / "mine.yaml"
     written = {"schema": 1, "name": "mine", "summary": "one", "train": "pillow_fp32"}
     path.write_text(yaml.safe_dump({**written, "columns": columns}))
 
     (result,) = sweep(
-        str(path), models=[card], data=many, out=tmp_path / "run", workers=1,
+        str(path), models=[card], data=ninety, out=tmp_path / "run", workers=1,
         until_decided="gate", fail_on=["flip_rate > 10%"],
     )  # fmt: skip
 
@@ -104,7 +73,7 @@ def test_a_race_has_batches_in_its_random_order(card, many, cache, tmp_path, pre
 
 
 def test_a_repair_has_batches_of_the_samples_of_each_of_its_passes(
-    card, many, cache, tmp_path, prepared
+    card, ninety, cache, tmp_path, prepared
 ):
     document = {
         "schema": 1, "name": "mine", "summary": "order", "train": "pillow_fp32",
@@ -115,7 +84,7 @@ def test_a_repair_has_batches_of_the_samples_of_each_of_its_passes(
     path.write_text(yaml.safe_dump(document))
 
     summary = repair(
-        gate=["flip_rate < 2%"], repairs=str(path), model=card, data=many, workers=1,
+        gate=["flip_rate < 2%"], repairs=str(path), model=card, data=ninety, workers=1,
         overrides=[BATCH, "deploy.color.order=bgr"], out=tmp_path / "run",
     ).summary  # fmt: skip
 
@@ -125,39 +94,46 @@ def test_a_repair_has_batches_of_the_samples_of_each_of_its_passes(
     assert max(each.values()) <= 4
 
 
-def test_robustness_has_batches_under_every_condition(card, cache, tmp_path, counts):
+def test_robustness_has_batches_under_every_condition(card, cache, tmp_path, fed):
     suite = {"schema": 1, "name": "mine", "summary": "one", "conditions": {"d": {"j": ["jpeg:5"]}}}
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(suite))
-    own = {"models": [card], "data": tiny.data(tmp_path / "data", each=6)}
     pair = {"train": "pillow_fp32", "deploy": "pillow_fp32"}
 
-    (result,) = robustness(str(path), **pair, **own, overrides=[BATCH], out=tmp_path / "run")
+    (result,) = robustness(
+        str(path), **pair, models=[card], data=tiny.data(tmp_path / "data", each=6),
+        overrides=[BATCH], out=tmp_path / "run",
+    )  # fmt: skip
 
+    train, deploy = (of(result, side, "condition", "sample", "digest") for side in pair)
+    assert train == deploy
+    assert len({condition for condition, _, _ in deploy}) == 2
+    assert len(fed) >= 10
+
+
+def of(result, side, *names):
+    """Some columns of a stack's records."""
     rows = result.records().to_pylist()
-    of = {side: [(row["condition"], row["sample"], row["digest"])
-                 for row in rows if row["side"] == side] for side in pair}  # fmt: skip
-    assert of["train"] == of["deploy"]
-    assert len({condition for condition, _, _ in of["deploy"]}) == 2
-    assert len(counts) >= 10
+    return [tuple(row[name] for name in names) for row in rows if row["side"] == side]
 
 
-def test_a_detector_finds_the_same_boxes_in_batches(cache, tmp_path, counts):
+def test_a_detector_finds_the_same_boxes_in_batches(cache, tmp_path, fed):
     result = simulator.compare(
         "pillow_fp32", "pillow_fp32", overrides=[BATCH], model=tiny_tasks.card(tmp_path / "model"),
         data=tiny_tasks.data(tmp_path / "data"), out=tmp_path / "run", quick=True,
     )  # fmt: skip
 
-    assert digests(result, "deploy") == digests(result, "train")
-    assert len(counts) >= len(digests(result, "train")) / 4
+    train, deploy = (of(result, side, "sample", "digest") for side in ("train", "deploy"))
+    assert train == deploy
+    assert len(fed) >= len(train) / 4
 
 
 def test_a_run_that_is_killed_within_a_batch_goes_on_with_equal_records(
-    card, many, cache, tmp_path
+    card, ninety, cache, tmp_path
 ):
     command = [
         "--train", "pillow_fp32", "--deploy", "pillow_fp32", "--set", "deploy.runtime.batch=7",
-        "--model", card, "--data", many, "--quick", "--workers", "1", "--out",
+        "--model", card, "--data", ninety, "--quick", "--workers", "1", "--out",
     ]  # fmt: skip
     whole, folder = tmp_path / "whole", tmp_path / "run"
     assert warm.command(*command, whole).returncode == 0

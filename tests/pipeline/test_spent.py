@@ -28,8 +28,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The clock that the ledger reads; the process's own time goes on."""
+    """The clock that a ledger of its own reads; the process's own time goes on."""
     found = Clock()
+    monkeypatch.setattr(spent, "_ledger", spent._Ledger())
     monkeypatch.setattr(spent.time, "perf_counter_ns", lambda: found.ns)
     monkeypatch.setattr(spent.time, "perf_counter", lambda: found.ns / 1e9)
     return found

@@ -6,9 +6,7 @@ once, in order, when a plan that has the step is opened; the step then looks ans
 
 from __future__ import annotations
 
-import hashlib
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,19 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.contract import Adapter, Array, Stage, clock
-from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
+from simulator.contract import Adapter, Array, Stage
+from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.data.folder import Item
 from simulator.digests import sha256
 from simulator.errors import UserError
 from simulator.modalities.modality import Modality
 from simulator.model.artifact import Artifact, digest
 from simulator.model.store import makers
-from simulator.pipeline.batched import given
-from simulator.pipeline.batches import Given, answers
-from simulator.pipeline.inference import Inferred, inferred
-from simulator.pipeline.plan import Arm, plan
-from simulator.pipeline.walk import Opened
+from simulator.pipeline.batched import looking_up, order_of, preparing
+from simulator.pipeline.batches import Given, Kept, answers
 from simulator.places import Where, state_of
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
@@ -77,10 +72,8 @@ class Adapted(Recipe):
 
     def identity(self) -> Any:
         """Return the file, the options, and the samples in their order."""
-        names = "\0".join(item.name for item in self.items).encode("utf-8", "surrogatepass")
-        order = hashlib.sha256(names).hexdigest()
         made = [self.entropy.scores, self.entropy.probabilities, dict(self.outputs)]
-        return ["adapt", self.artifact.key, self.choice.identity(), made, order]
+        return ["adapt", self.artifact.key, self.choice.identity(), made, order_of(self.items)]
 
     def behind(self, before: tuple[Recipe, ...]) -> Adapted:
         """Return the step with what makes its inputs."""
@@ -109,15 +102,13 @@ class Adapted(Recipe):
                 lambda start: self._inputs(runtimes, start),
             )
 
-        def apply(value: Any, context: Context) -> Inferred:
-            start, excluded = time.perf_counter_ns(), clock.excluded()
-            found = known.of(context.sample, value)
-            made = inferred({name: found.outputs[own] for name, own in self.outputs.items()})
-            spent = time.perf_counter_ns() - start - (clock.excluded() - excluded)
-            clock.exclude(spent - found.ns)
-            return made
+        def find(value: Any, sample: str) -> Kept:
+            found = known.of(sample, value)
+            return replace(
+                found, outputs={name: found.outputs[own] for name, own in self.outputs.items()}
+            )
 
-        return apply
+        return looking_up(find)
 
     def _key(self) -> str:
         """The digest of everything that the answers depend on."""
@@ -126,12 +117,9 @@ class Adapted(Recipe):
         return digest([self.identity(), steps, files, makers()])
 
     def _inputs(self, runtimes: Runtimes, start: int) -> Iterator[Given]:
-        """Yield the inputs of the samples from one on; samples that fail are left out."""
-        opened = Opened(plan({Arm("adapt"): Chain(self.before)}), runtimes)
-        for at, item in enumerate(self.items[start:], start):
-            one = given(opened, self.modality, item, at + 1)
-            if one is not None:
-                yield one
+        """The inputs of the samples from one on; samples that fail are left out."""
+        prepare = preparing(self.before, self.modality, self.items, runtimes)
+        return filter(None, map(prepare, range(start, len(self.items))))
 
 
 def contents(paths: Sequence[Where]) -> list[str | None]:

@@ -11,7 +11,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -66,8 +66,7 @@ class Batched(Recipe):
 
     def identity(self) -> Any:
         """Return the network, the batch, and the samples in their order."""
-        names = "\0".join(item.name for item in self.items).encode("utf-8", "surrogatepass")
-        order = hashlib.sha256(names).hexdigest()
+        order = order_of(self.items)
         return ["batch", self.infer.identity(), self.size, self.dynamic, order]
 
     def behind(self, before: tuple[Recipe, ...]) -> Batched:
@@ -81,11 +80,8 @@ class Batched(Recipe):
     def open(self, runtimes: Runtimes) -> Apply:
         """Open the runtime, and the steps before it."""
         run = self.runner(runtimes)
-        opened = Opened(plan({Arm("batch"): Chain(self.before)}), runtimes)
         places = {item.name: at for at, item in enumerate(self.items)}
-
-        def prepare(at: int) -> Given | None:
-            return given(opened, self.modality, self.items[at], at + 1)
+        prepare = preparing(self.before, self.modality, self.items, runtimes)
 
         def batch(number: int) -> _Batch:
             begin = number * self.size
@@ -93,22 +89,18 @@ class Batched(Recipe):
 
         batches = _Batches(batch, self.size)
 
-        def apply(value: Any, context: Context) -> Inferred:
-            start, excluded = time.perf_counter_ns(), clock.excluded()
-            if context.sample not in places:
-                raise ModelError(f"{context.sample} is in no batch: it is no sample of this run")
-            found, was = batches.of(places[context.sample])
+        def find(value: Any, sample: str) -> Kept:
+            if sample not in places:
+                raise ModelError(f"{sample} is in no batch: it is no sample of this run")
+            found, was = batches.of(places[sample])
             if not isinstance(value, np.ndarray) or stamp(value) != was:
                 raise ModelError(
-                    f"{context.sample}: its input is not the one in its batch; a step before the "
-                    "network gives other values each time"
+                    f"{sample}: its input is not the one in its batch; a step before the network "
+                    "gives other values each time"
                 )
-            made = inferred(found.outputs)
-            spent = time.perf_counter_ns() - start - (clock.excluded() - excluded)
-            clock.exclude(spent - found.ns)
-            return made
+            return found
 
-        return apply
+        return looking_up(find)
 
     def runner(self, runtimes: Runtimes) -> Callable[[list[Given]], list[Kept]]:
         """Return a function that answers the samples of one batch."""
@@ -130,25 +122,56 @@ class Batched(Recipe):
         return run
 
 
-def given(opened: Opened, modality: Modality, item: Item, following: int) -> Given | None:
-    """Return the network's input for a sample; None where a step before it fails.
+def order_of(items: Sequence[Item]) -> str:
+    """Return a digest of the names of samples in their order."""
+    names = "\0".join(item.name for item in items)
+    return hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def looking_up(find: Callable[[Any, str], Kept]) -> Apply:
+    """Return the function of a step that finds answers: its time is that of the answer.
 
     Args:
-        opened: the steps before the network.
-        modality: reads the sample.
-        item: the sample.
-        following: the index of the sample after it.
-
-    Raises:
-        ModelError: the network takes more than one array.
+        find: takes the network's input and the name of the sample.
     """
-    try:
-        (value,) = opened.walk(context_of(modality, item)).answers()
-    except SampleError:
-        return None
-    if not isinstance(value, np.ndarray):
-        raise ModelError("batches are for networks with one input, one for each sample")
-    return Given(item.name, value, following)
+
+    def apply(value: Any, context: Context) -> Inferred:
+        start, excluded = time.perf_counter_ns(), clock.excluded()
+        found = find(value, context.sample)
+        made = inferred(found.outputs)
+        spent = time.perf_counter_ns() - start - (clock.excluded() - excluded)
+        clock.exclude(spent - found.ns)
+        return made
+
+    return apply
+
+
+def preparing(
+    before: tuple[Recipe, ...], modality: Modality, items: Sequence[Item], runtimes: Runtimes
+) -> Callable[[int], Given | None]:
+    """Return a function that makes the network's input for the sample with an index.
+
+    It returns None where a step before the network fails, and raises ModelError where the network
+    takes more than one array.
+
+    Args:
+        before: the steps before the network.
+        modality: reads the samples.
+        items: all of them.
+        runtimes: of this process.
+    """
+    opened = Opened(plan({Arm("batch"): Chain(before)}), runtimes)
+
+    def prepare(at: int) -> Given | None:
+        try:
+            (value,) = opened.walk(context_of(modality, items[at])).answers()
+        except SampleError:
+            return None
+        if not isinstance(value, np.ndarray):
+            raise ModelError("batches are for networks with one input, one for each sample")
+        return Given(items[at].name, value, at + 1)
+
+    return prepare
 
 
 def rows(outputs: Mapping[str, Array], count: int) -> list[dict[str, Array]]:

@@ -1,8 +1,8 @@
-"""Backends in a separate Python environment: a process, pipes, and arrays in shared memory.
+"""Backends in a separate Python environment: a process, a socket, and arrays in shared memory.
 
-The protocol: The worker is ``python -m simulator.worker.serve MODULE:BACKEND`` with four inherited
-file descriptors in ``--fds``: requests, replies, and two shared memory files, one written by each
-side. A message is one line of JSON:
+The protocol: The worker is ``python -m simulator.worker.serve MODULE:BACKEND`` with three inherited
+file descriptors in ``--fds``: a socket, and two shared memory files, one written by each side. A
+message is one line of JSON:
 
 - request ``{"call": "make", "args": [stage, number of the offer, arguments...]}``: build an
   implementation; the reply's ``value`` is its number.
@@ -13,5 +13,5 @@ side. A message is one line of JSON:
 
 In a message, an array or bytes object is its location in the sender's shared memory; see
 :mod:`simulator.worker.codec`. If a message does not fit, its sender enlarges its file
-first and sends the new ``"size"``. The worker exits when the request pipe is closed.
+first and sends the new ``"size"``. The worker exits when the socket is closed.
 """

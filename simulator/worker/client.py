@@ -6,13 +6,14 @@ import contextlib
 import os
 import select
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 from collections import deque
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from simulator import errors
 from simulator.contract import clock
@@ -191,17 +192,9 @@ class Worker:
         Raises:
             TimeoutError: the worker does not read it.
         """
-        left, pipe = memoryview(line), self._requests.fileno()
-        while left:
-            died, ready, _ = select.select([self._alive], [pipe], [], _until(deadline))
-            if died:
-                return
-            if not ready:
-                raise TimeoutError
-            try:
-                left = left[os.write(pipe, left) :]
-            except BrokenPipeError:
-                return
+        self._link.settimeout(max(_until(deadline), 1e-3))
+        with contextlib.suppress(ConnectionError):
+            self._link.sendall(line)
 
     def _line(self, deadline: float) -> bytes:
         """Read an answer.
@@ -211,14 +204,15 @@ class Worker:
             TimeoutError: it did not come, or not to its end.
             ValueError: it has no end.
         """
-        pipe, found = self._replies.fileno(), bytearray()
+        link, found = self._link.fileno(), bytearray()
         while not found.endswith(b"\n"):
-            ready = select.select([pipe, self._alive], [], [], _until(deadline))[0]
+            ready = select.select([link, self._alive], [], [], _until(deadline))[0]
             if not ready:
                 raise TimeoutError
-            if pipe not in ready and not select.select([pipe], [], [], 0)[0]:
-                raise Crashed(self._death())
-            more = os.read(pipe, 2**16)
+            more = b""
+            if link in ready or select.select([link], [], [], 0)[0]:
+                with contextlib.suppress(ConnectionError):
+                    more = self._link.recv(2**16)
             if not more:
                 raise Crashed(self._death())
             found += more
@@ -231,14 +225,12 @@ class Worker:
         with contextlib.ExitStack() as kept:
             folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="simulate-")))
             self._log = kept.enter_context(tempfile.TemporaryFile())
-            (read, requests), (replies, write) = os.pipe(), os.pipe()
-            os.set_blocking(requests, False)
-            self._requests: IO[bytes] = kept.enter_context(open(requests, "wb", buffering=0))
-            self._replies: IO[bytes] = kept.enter_context(open(replies, "rb", buffering=0))
+            link, end = socket.socketpair()
+            self._link = kept.enter_context(link)
             self._ours, self._theirs = memory(), memory()
             for one in (self._ours, self._theirs):
                 kept.callback(os.close, one.file)
-            fds = (read, write, self._ours.file, self._theirs.file)
+            fds = (end.fileno(), self._ours.file, self._theirs.file)
             try:
                 self._process = subprocess.Popen(
                     [*command(self.home, folder), "--fds", ",".join(map(str, fds))],
@@ -256,8 +248,7 @@ class Worker:
                     f"try: simulate backends install {self.home.name}"
                 ) from error
             finally:
-                os.close(read)
-                os.close(write)
+                end.close()
             self._alive = os.pidfd_open(self._process.pid)
             kept.callback(os.close, self._alive)
             self._kept = kept.pop_all()

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import itertools
 import os
+import socket
 import sys
 import threading
 import time
@@ -20,10 +21,10 @@ from simulator.worker.home import IN_FORCE, Checked
 
 
 def main() -> None:
-    """Serve requests until the pipe is closed."""
+    """Serve requests until the socket is closed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("backend", help="MODULE:NAME of a Backend")
-    parser.add_argument("--fds", required=True, help="four file descriptors, see simulator.worker")
+    parser.add_argument("--fds", required=True, help="three file descriptors, see simulator.worker")
     options = parser.parse_args()
     module, _, name = options.backend.partition(":")
     backend: Backend = getattr(importlib.import_module(module), name)
@@ -51,13 +52,13 @@ def check(backend: Backend) -> Checked:
     return Checked(versions, device)
 
 
-def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int) -> None:
+def serve(backend: Backend, link: int, theirs: int, ours: int) -> None:
     """Answer requests, one line each."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     incoming, outgoing = Memory(theirs), Memory(ours)
     made: dict[int, Any] = {}
     numbers = itertools.count()
-    with open(requests, "rb") as lines, open(replies, "wb", buffering=0) as out:
+    with socket.socket(fileno=link) as out, out.makefile("rb") as lines:
         for line in lines:
             request = decode(line, incoming)
             start = time.perf_counter_ns()
@@ -66,9 +67,9 @@ def serve(backend: Backend, requests: int, replies: int, theirs: int, ours: int)
                     _close(made.pop(number, None))
                 value = _answer(backend, made, numbers, request)
                 reply = {"value": value, "ns": time.perf_counter_ns() - start}
-                out.write(encode(reply, outgoing))
+                out.sendall(encode(reply, outgoing))
             except Exception as error:  # the client reports whatever the library raises
-                out.write(encode({"error": _kind(error), "message": one_line(error)}, outgoing))
+                out.sendall(encode({"error": _kind(error), "message": one_line(error)}, outgoing))
     sys.stdout.flush()
     os._exit(0)  # do not wait for a library's own threads or destructors
 

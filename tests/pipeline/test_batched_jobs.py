@@ -26,13 +26,13 @@ BATCH = "deploy.runtime.batch=4"
 @pytest.fixture
 def prepared(monkeypatch):
     """The samples that were prepared for batches, in order."""
-    found, given = [], batched.given
+    found, context_of = [], batched.context_of
 
-    def noted(opened, modality, item, following):
+    def noted(modality, item):
         found.append(item.name)
-        return given(opened, modality, item, following)
+        return context_of(modality, item)
 
-    monkeypatch.setattr(batched, "given", noted)
+    monkeypatch.setattr(batched, "context_of", noted)
     return found
 
 

@@ -45,26 +45,26 @@ class FragileDecoder(Decoder):
             case "profile":
                 raise ProfileError(["one problem", "another"])
             case "half":
-                os.write(pipes()[1], b'{"value": ')
+                os.write(fds()[0], b'{"value": ')
                 time.sleep(600)
             case "endless":
                 while True:
-                    os.write(pipes()[1], b" " * 2**20)
+                    os.write(fds()[0], b" " * 2**20)
             case "objects":
-                os.write(pipes()[1], b'{"value": {"$array": ["|O", [1], 0]}, "size": 0}\n')
+                os.write(fds()[0], b'{"value": {"$array": ["|O", [1], 0]}, "size": 0}\n')
                 time.sleep(600)
             case "nonsense":
-                os.write(pipes()[1], b'{"size": 0}\n')
+                os.write(fds()[0], b'{"size": 0}\n')
                 time.sleep(600)
             case "beyond":
-                os.write(pipes()[1], b'{"value": {"$array": ["|u1", [9], 0]}, "size": 1000000}\n')
+                os.write(fds()[0], b'{"value": {"$array": ["|u1", [9], 0]}, "size": 1000000}\n')
                 time.sleep(600)
             case "cut":
                 with contextlib.suppress(PermissionError):
-                    os.ftruncate(pipes()[3], 0)
+                    os.ftruncate(fds()[2], 0)
 
 
-def pipes():
+def fds():
     """The file descriptors that this worker was given."""
     return [int(one) for one in sys.argv[sys.argv.index("--fds") + 1].split(",")]
 

@@ -112,7 +112,7 @@ worker.stop()
 
 
 def test_a_worker_whose_child_lives_on_is_seen_to_have_died(fragile, monkeypatch):
-    """A forked child holds the pipes open; the death of the worker itself is what counts."""
+    """A forked child holds the socket open; the death of the worker itself is what counts."""
     monkeypatch.setenv(TIMEOUT, "300")
     made = decoder("fork")
 

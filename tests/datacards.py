@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import yaml
 from PIL import Image
 
@@ -16,6 +19,7 @@ from simulator.data.card import read_card
 from simulator.data.folder import Dataset
 from simulator.data.format import DataCard
 from simulator.data.labels import Labels
+from simulator.errors import DataError
 from simulator.places import read
 
 
@@ -71,6 +75,14 @@ def tar(path: Path, *members: Any, format: int = tarfile.PAX_FORMAT) -> Path:
 def content(found: Dataset) -> list[tuple[str, bytes, Any]]:
     """The name, the bytes and the truth of each sample."""
     return [(item.name, read(item.path, 2**23), item.truth) for item in found.items]
+
+
+@contextmanager
+def refused(why: str, error: type[Exception] = DataError) -> Iterator[None]:
+    """What is done here is refused, in one line that says why (a regular expression)."""
+    with pytest.raises(error, match=why) as raised:
+        yield
+    assert "\n" not in str(raised.value)
 
 
 def load(path: Path, *labels: str):

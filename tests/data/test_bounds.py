@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from datacards import card_of
+from datacards import card_of, refused
 from web_server import serving
 
 from simulator import places
@@ -50,9 +50,8 @@ def test_labels_are_the_groups():
     "name", ["{0..9}" * 8, "{0..99999}{0..1}", "{5..4}", "{000000000..999999999}"]
 )
 def test_ranges_that_stand_for_too_many_names(tmp_path, name):
-    with pytest.raises(DataError, match=f"a range of 1 to {NAMES:,} shards") as error:
+    with refused(f"a range of 1 to {NAMES:,} shards"):
         find_shards(tmp_path / f"{name}.tar", ".tar")
-    assert "\n" not in str(error.value)
 
 
 def test_a_question_of_many_choices(tmp_path):
@@ -118,9 +117,8 @@ def test_a_body_without_an_end(tmp_path):
 def test_a_listing_without_an_end(tmp_path):
     with serving(tmp_path) as web:
         web.answers["/"] = endless
-        with pytest.raises(DataError, match=f"more than {ANSWER:,} bytes") as error:
+        with refused(f"more than {ANSWER:,} bytes"):
             remote.listed(f"{web.url}/all/")
-    assert "\n" not in str(error.value)
 
 
 def test_folders_without_an_end(tmp_path, monkeypatch):

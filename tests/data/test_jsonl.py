@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from datacards import card_of
+from datacards import card_of, refused
 from shared_data import shared
 
 from simulator.data.card import read_card
@@ -129,10 +129,8 @@ def test_unusable_lines_are_left_out_and_counted(tmp_path):
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(tmp_path, text, words):
-    with pytest.raises(DataError, match=words) as error:
+    with refused(words):
         loaded(tmp_path, text)
-
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +172,7 @@ FIRST = {
 }
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_the_cards_of_the_public_sets_read_them(name):
     shared("language")

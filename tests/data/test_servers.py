@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
-from datacards import content, tar
+from datacards import content, refused, tar
 from web_server import breaks_off, rclone, says, serving, sleeps
 
 from simulator import places
@@ -66,10 +66,8 @@ def sample(web, name="red/a b.jpg"):
 def test_what_a_server_refuses_costs_the_sample_one_line(web, answer, why):
     web.answers["a%20b"] = answer
 
-    with pytest.raises(SampleError, match=f"^cannot be read: {why}") as raised:
+    with refused(f"^cannot be read: {why}", SampleError):
         sample(web)
-
-    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("answer", [says(503, 2), breaks_off(2)])
@@ -320,9 +318,8 @@ def test_folders_shards_and_annotations_on_s3(bucket, tmp_path):
 
 def test_what_s3_refuses_is_one_line(bucket):
     for url, why in (("s3://none/x", "NoSuchBucket"), ("s3://b/none", "has no image")):
-        with pytest.raises(DataError, match=why) as raised:
+        with refused(why):
             TASK.load(url, IMAGES)
-        assert "\n" not in str(raised.value)
     with pytest.raises(OSError, match="nothing is there"):
         remote.Url("s3://b/none.jpg").read(9)
 

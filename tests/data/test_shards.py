@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datacards import card_of, content
+from datacards import card_of, content, refused
 from datacards import tar as packed
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -150,10 +150,8 @@ def test_what_is_no_plain_file_is_left_out_and_counted(tmp_path):
 )
 def test_hostile_archives_are_refused_in_one_line(tmp_path, members, why):
     packed(tmp_path / "a.tar", *members)
-    with pytest.raises(DataError, match=why) as raised:
+    with refused(rf"a\.tar.*{why}"):
         load(tmp_path / "a.tar")
-    assert "\n" not in str(raised.value)
-    assert "a.tar" in str(raised.value)
 
 
 @pytest.mark.parametrize("length", [0, 100, 512, 1000, 1024, 2048, 2600])
@@ -252,9 +250,8 @@ def test_classes_that_the_model_does_not_have_are_refused_unless_indices_agree(t
 def test_parquet_files_without_what_is_asked_for_are_refused(tmp_path, rows, fields, why):
     table(tmp_path / "a.parquet", rows)
     card_of(tmp_path, "classification", "parquet", files="a.parquet", **fields)
-    with pytest.raises(DataError, match=why) as raised:
+    with refused(why):
         load(tmp_path)
-    assert "\n" not in str(raised.value)
 
 
 def test_a_row_without_bytes_costs_itself(tmp_path):

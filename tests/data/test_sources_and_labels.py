@@ -7,6 +7,7 @@ import datacards
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datacards import refused
 from web_server import rclone, serving
 
 from simulator.data.address import root_of
@@ -116,9 +117,8 @@ def test_a_zip_archive_behind_a_url(packed):
 )
 def test_what_is_no_zip_archive_is_one_line(tmp_path, content, why):
     (tmp_path / "a.zip").write_bytes(content)
-    with pytest.raises(DataError, match=why) as raised:
+    with refused(why):
         Detection(None, Network()).load(tmp_path / "a.zip", IMAGES)
-    assert "\n" not in str(raised.value)
 
 
 def test_a_zip_archive_that_would_fill_the_memory_or_leads_out_of_itself(tmp_path):

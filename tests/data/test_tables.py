@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from datacards import card_of
+from datacards import card_of, refused
 from scipy.io import savemat
 from web_server import serving
 
@@ -138,9 +138,8 @@ SORTED = "n02100735 English setter\nn02110185 Siberian husky\n"
 )
 def test_a_devkit_that_is_none_is_refused(tmp_path, ids, synsets, labels, why):
     flat(tmp_path / "val", *THREE)
-    with pytest.raises(DataError, match=why) as raised:
+    with refused(why):
         devkit(tmp_path, ids, synsets=synsets).load(labels)
-    assert "\n" not in str(raised.value)
 
 
 def bomb(order):
@@ -156,9 +155,8 @@ def test_a_meta_mat_from_a_stranger(tmp_path, what):
     flat(tmp_path / "val", *THREE)
     (tmp_path / "meta.mat").write_bytes(b"hello" if what == "hello" else bomb(what))
     why = "not the devkit's" if what == "hello" else "more than 16,777,216 bytes"
-    with pytest.raises(DataError, match=rf"meta\.mat: .*{why}") as raised:
+    with refused(rf"meta\.mat: .*{why}"):
         devkit(tmp_path, [1, 2, 3], "meta.mat").load(DOGS)
-    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("packed", [False, True])

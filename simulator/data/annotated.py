@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -132,13 +132,13 @@ def is_number(value: object) -> bool:
 
 
 class Object(NamedTuple):
-    """One annotated object: pixels of the image as it is stored, and an index into the labels."""
+    """One annotated object: pixels of the image as it is stored, and its class in the file."""
 
     x: float
     y: float
     width: float
     height: float
-    label: int
+    label: str | int
     crowd: bool = False
     area: float | None = None
     """Square pixels; None where it is the area of the box."""
@@ -146,7 +146,12 @@ class Object(NamedTuple):
 
 
 def make_boxes(
-    objects: Sequence[Object], height: float, width: float, name: str, tally: Tally
+    objects: Sequence[Object],
+    classes: Mapping[Any, int],
+    height: float,
+    width: float,
+    name: str,
+    tally: Tally,
 ) -> Boxes:
     """Return the truth of an image; boxes without area or outside of it are dropped and counted.
 
@@ -154,6 +159,7 @@ def make_boxes(
 
     Args:
         objects: in the order of the file.
+        classes: the model's index of each class of the file.
         height: rows of the image; infinite where they are not known.
         width: columns of the image; likewise.
         name: the image's name, for the notes.
@@ -169,7 +175,7 @@ def make_boxes(
     area = [one.width * one.height if one.area is None else one.area for one in objects]
     return Boxes(
         xywh[kept],
-        np.array([one.label for one in objects], np.int64)[kept],
+        np.array([classes[one.label] for one in objects], np.int64)[kept],
         np.array([one.crowd for one in objects], np.bool_)[kept],
         np.array(area, np.float64)[kept],
         np.array([one.difficult for one in objects], np.bool_)[kept],

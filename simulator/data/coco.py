@@ -100,22 +100,23 @@ class CocoBoxes(Annotated):
         classes = coco.classes(labels)
         truths = {}
         for (name, height, width), group in coco.annotated(samples.tally):
-            objects = [_object(coco, one, classes[one["category_id"]]) for one in group]
-            truths[name] = make_boxes(objects, height, width, name, samples.tally)
+            objects = [_object(coco, one) for one in group]
+            truths[name] = make_boxes(objects, classes, height, width, name, samples.tally)
         return truths
 
 
 BOXES = CocoBoxes()
 
 
-def _object(coco: Coco, annotation: Entry, label: int) -> Object:
+def _object(coco: Coco, annotation: Entry) -> Object:
     box, area = annotation.get("bbox"), annotation.get("area")
     if not (isinstance(box, list) and len(box) == 4 and all(map(is_number, box))):
         coco.refuse(annotation, f"bbox: x, y, width, height expected, got {short(box)}")
     if area is not None and not (is_number(area) and area >= 0):
         coco.refuse(annotation, f"area: square pixels expected, got {short(area)}")
     x, y, width, height = box
-    return Object(x, y, width, height, label, is_crowd(coco, annotation), area)
+    category = annotation["category_id"]
+    return Object(x, y, width, height, category, is_crowd(coco, annotation), area)
 
 
 def is_crowd(coco: Coco, annotation: Entry) -> bool:

@@ -8,7 +8,6 @@ Source:
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from simulator.data.annotated import (
@@ -39,12 +38,6 @@ class VocSpec(AnnotatedSpec):
     classes: str | None = None
 
 
-class _Object(NamedTuple):
-    name: str
-    box: tuple[float, float, float, float]
-    difficult: bool
-
-
 class VocBoxes(Annotated):
     """Boxes in Pascal VOC's XML: a folder with one file an image, of ``a/b.jpg`` ``a/b.xml``.
 
@@ -60,23 +53,19 @@ class VocBoxes(Annotated):
         missing = "without an XML file"
         places = files_beside(samples, annotations, ".xml", missing=missing, most=MAX_BYTES)
         parsed = {name: _read(file) for name, file in places.items()}
-        used = (one.name for _, _, objects in parsed.values() for one in objects)
+        used = (str(one.label) for objects, _, _ in parsed.values() for one in objects)
         classes = map_classes(used, card.names(), labels, str(annotations))
-        truths = {}
-        for name, (height, width, found) in parsed.items():
-            objects = [
-                Object(x1, y1, x2 - x1, y2 - y1, classes[label], difficult=difficult)
-                for label, (x1, y1, x2, y2), difficult in found
-            ]
-            truths[name] = make_boxes(objects, height, width, name, samples.tally)
-        return truths
+        return {
+            name: make_boxes(objects, classes, height, width, name, samples.tally)
+            for name, (objects, height, width) in parsed.items()
+        }
 
 
 BOXES = VocBoxes()
 
 
-def _read(file: Where) -> tuple[float, float, list[_Object]]:
-    """Height, width and objects of one file."""
+def _read(file: Where) -> tuple[list[Object], float, float]:
+    """Objects of one file, and height and width."""
     root = _parse(file)
     size = root.find("size")
     sides = [math.inf if size is None else _number(file, size, key) for key in ("height", "width")]
@@ -89,8 +78,8 @@ def _read(file: Where) -> tuple[float, float, list[_Object]]:
         if difficult not in ("0", "1"):
             raise DataError(f"{file}: object {index + 1}: difficult: 0 or 1, got {difficult!r}")
         x1, y1, x2, y2 = (_number(file, box, key) for key in _CORNERS)
-        objects.append(_Object(name, (x1, y1, x2, y2), difficult == "1"))
-    return sides[0] or math.inf, sides[1] or math.inf, objects
+        objects.append(Object(x1, y1, x2 - x1, y2 - y1, name, difficult=difficult == "1"))
+    return objects, sides[0] or math.inf, sides[1] or math.inf
 
 
 def _number(file: Where, parent: Element, key: str) -> float:

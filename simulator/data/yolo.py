@@ -7,7 +7,7 @@ Source:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from simulator.data.annotated import (
     Annotated,
@@ -36,14 +36,6 @@ class YoloSpec(AnnotatedSpec):
     classes: str
 
 
-class _Line(NamedTuple):
-    label: int
-    x: float
-    y: float
-    width: float
-    height: float
-
-
 class YoloBoxes(Annotated):
     """Boxes in YOLO's text: a folder with one file an image, of ``a/b.jpg`` ``a/b.txt``.
 
@@ -60,21 +52,24 @@ class YoloBoxes(Annotated):
         found = files_beside(samples, annotations, ".txt", most=TEXT)
         parsed = {}
         for name in sorted(samples.chosen):
-            parsed[name] = _lines(found[name], len(names)) if name in found else []
+            parsed[name] = _fractions(found[name], names) if name in found else []
             if not parsed[name]:
                 samples.tally.add("kept", "image", "without an object", name)
         if not any(parsed.values()):
             raise DataError(f"{annotations}: no file has an object of an image of {samples.root}")
-        used = sorted({row.label for rows in parsed.values() for row in rows})
-        classes = map_classes((names[at] for at in used), names, labels, str(annotations))
+        used = {one.label for objects in parsed.values() for one in objects}
+        classes = map_classes(
+            (one for one in names if one in used), names, labels, str(annotations)
+        )
         truths = {}
-        for name, rows in parsed.items():
+        for name, objects in parsed.items():
             height, width = _size(samples, name)
-            objects = [
-                Object((x - w / 2) * width, (y - h / 2) * height, w * width, h * height, label)
-                for label, x, y, w, h in ((classes[names[row.label]], *row[1:]) for row in rows)
-            ]
-            truths[name] = make_boxes(objects, height, width, name, samples.tally)
+            pixels = [
+                Object(one.x * width, one.y * height, one.width * width, one.height * height,
+                       one.label)
+                for one in objects
+            ]  # fmt: skip
+            truths[name] = make_boxes(pixels, classes, height, width, name, samples.tally)
         return truths
 
 
@@ -90,22 +85,24 @@ def _size(samples: Samples, name: str) -> tuple[int, int]:
     return header.height, header.width
 
 
-def _lines(file: Where, count: int) -> list[_Line]:
-    """The objects of a file: each line that is not blank."""
-    rows = []
+def _fractions(file: Where, names: Sequence[str]) -> list[Object]:
+    """The objects of a file, in fractions of the image: each line that is not blank."""
+    objects = []
     for number, line in numbered_lines(file):
         fields, where = line.split(), f"{file}:{number}"
         if len(fields) != 5:
             five = "class, x and y of its center, width, height"
             raise DataError(f"{where}: {len(fields)} fields; a box has 5: {five}")
         index = as_index(fields[0])
-        if index is None or not 0 <= index < count:
-            raise DataError(f"{where}: class {fields[0]!r}: an index 0 to {count - 1} expected")
+        if index is None or not 0 <= index < len(names):
+            last = len(names) - 1
+            raise DataError(f"{where}: class {fields[0]!r}: an index 0 to {last} expected")
         try:
             values = [float(field) for field in fields[1:]]
         except ValueError as error:
             raise DataError(f"{where}: {error}") from error
         if not all(abs(value) < _FAR for value in values):
             raise DataError(f"{where}: {line.strip()!r}: fractions of the image's size expected")
-        rows.append(_Line(index, *values))
-    return rows
+        x, y, width, height = values
+        objects.append(Object(x - width / 2, y - height / 2, width, height, names[index]))
+    return objects

@@ -12,7 +12,8 @@ import numpy as np
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError, one_line
-from simulator.experiments.kept import Answered, Kept
+from simulator.experiments.answers import Answered
+from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.pipeline.stack import Stack

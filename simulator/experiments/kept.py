@@ -11,7 +11,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, overload
@@ -22,10 +21,11 @@ from numpy.typing import NDArray
 
 from simulator.data.folder import Item
 from simulator.errors import RunError
+from simulator.experiments.answers import Answered, Answers
 from simulator.experiments.failures import Tried, tallied
 from simulator.pipeline.executor import Done, Outcome
-from simulator.results.times import MAP, Ints, from_map
-from simulator.tasks.score import Columns, Record, Score, each, numbers
+from simulator.results.times import MAP
+from simulator.tasks.score import each
 from simulator.tasks.task import Task
 
 BLOCK = 256
@@ -267,99 +267,3 @@ class Kept(Sequence[Done]):
         fields = sorted(self.schema.get_field_index(name) for name in names)
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         return pa.ipc.open_stream(pa.BufferReader(data), options=options).read_all()
-
-
-class Answered(Columns):
-    """Records of one stack.
-
-    Args:
-        kept: where they are.
-        rows: which ones; those of a block are best together.
-    """
-
-    def __init__(self, kept: Kept, rows: NDArray[np.int64]) -> None:
-        self._kept, self._rows = kept, rows
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """Return (records,) of one column; ``digest`` and ``ns`` are beside the records."""
-        return self._kept.column(name, self._rows)
-
-    def ns(self) -> dict[str, Ints]:
-        """Return (records,) nanoseconds of each stage; see :mod:`simulator.results.times`."""
-        return from_map(self.column("ns"))
-
-    def chosen(self, which: NDArray[np.intp]) -> Answered:
-        """Return some of them, by their numbers."""
-        return Answered(self._kept, self._rows[which])
-
-    @overload
-    def __getitem__(self, at: int) -> Record: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Record]: ...
-    def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
-        """Return one record, or some of them."""
-        if isinstance(at, slice):
-            return Answered(self._kept, self._rows[at])
-        row = self._kept.row(int(self._rows[at]))
-        return {name: row[name] for name in self._kept.names}
-
-    def __iter__(self) -> Iterator[Record]:
-        for table in self._kept.tables(self._kept.names, self._rows):
-            yield from table.to_pylist()
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The records of every stack for every sample that was not skipped.
-
-    Attributes:
-        task: that the records belong to.
-        names: of the stacks.
-        items: the samples.
-        records: for each stack a record per sample.
-        digests: (stacks, samples) digests of the network's output bytes, in ASCII.
-        skipped: how many samples none of the stacks has answered.
-        broken: the samples that some of the stacks have answered, and others not.
-    """
-
-    task: Task
-    names: tuple[str, ...]
-    items: tuple[Item, ...]
-    records: tuple[Sequence[Record], ...]
-    digests: NDArray[np.bytes_]
-    skipped: int
-    broken: tuple[Tried, ...] = ()
-
-    def failures(self) -> dict[str, Any]:
-        """Return ``failed`` and ``failures`` of a summary; the first stack is the reference."""
-        whole = dict.fromkeys(self.names, len(self.items))
-        return tallied(self.broken, self.names, self.names[0], whole)
-
-    def of_pair(self, name: str) -> Answers:
-        """Return what the first stack and another one have answered."""
-        pair = (self.names[0], name)
-        broken = tuple(
-            Tried(one.sample, pair, {who: why for who, why in one.failed.items() if who in pair})
-            for one in self.broken
-        )
-        records, digests = (tuple(self.of(who) for who in pair), self.digests[:0])
-        return replace(self, names=pair, records=records, digests=digests, broken=broken)
-
-    def of(self, name: str) -> Sequence[Record]:
-        """Return a stack's records."""
-        return self.records[self.row(name)]
-
-    def row(self, name: str) -> int:
-        """Return the index of a stack."""
-        return self.names.index(name)
-
-    def changed(self, name: str) -> NDArray[np.bool_]:
-        """Return (samples,) whether a stack's prediction differs from the first stack's."""
-        return numbers(self.of(name), "changed")[0] > 0
-
-    def score(self, name: str) -> Score:
-        """Return a stack's metrics."""
-        return self.task.score(self.of(name), [item.truth for item in self.items])

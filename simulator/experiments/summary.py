@@ -11,7 +11,8 @@ import numpy as np
 
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
-from simulator.experiments.kept import Answered, Kept
+from simulator.experiments.answers import Answered
+from simulator.experiments.kept import Kept
 from simulator.model.card import Card
 from simulator.model.said import described
 from simulator.notices import Kind, Notice, merged

@@ -11,7 +11,7 @@ from simulator import registry
 from simulator.contract import Stage
 from simulator.contract.stage import STAGES
 from simulator.errors import UserError
-from simulator.identify.options import Column
+from simulator.identify.options import Column, Fields
 from simulator.modalities.image import geometry as resolved_geometry
 from simulator.modalities.image.card import ImageCard, geometry_of
 from simulator.modalities.image.sections import Color, Geometry
@@ -19,6 +19,7 @@ from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, load
 from simulator.profile.modality import IMAGE
 from simulator.profile.profile import Profile
+from simulator.profile.suite import Option
 
 FORMATS = get_args(Color.model_fields["format"].annotation)
 _ROUNDINGS = ("torchvision", "dali", "floor")
@@ -31,10 +32,10 @@ _IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
 _EXECUTION = (Stage.CAST, Stage.QUANTIZE, Stage.EXPORT, Stage.RUNTIME)
 
 
-def base_section(base: Profile, key: str) -> dict[str, Any]:
+def base_section(base: Profile, key: str) -> Fields:
     """Return the base's own values of a section, without those that are not written."""
     dumped = base.spec.model_dump(by_alias=True, exclude_none=True)
-    found: dict[str, Any] = dumped[key]
+    found: Fields = dumped[key]
     return found
 
 
@@ -94,9 +95,9 @@ def geometries(base: Profile, card: ImageCard) -> Column:
 
 def resolved(
     base: Profile, card: ImageCard
-) -> dict[str, tuple[dict[str, Any], resolved_geometry.Geometry]]:
+) -> dict[str, tuple[Fields, resolved_geometry.Geometry]]:
     """Return the values in a profile and the sizes of every geometry, by its name."""
-    found: dict[str, tuple[dict[str, Any], resolved_geometry.Geometry]] = {}
+    found: dict[str, tuple[Fields, resolved_geometry.Geometry]] = {}
     seen = set()
     for values in [base_section(base, "geometry"), *_geometries(card)]:
         section = Geometry.model_validate(values)
@@ -111,7 +112,7 @@ def resolved(
     return found
 
 
-def _geometries(card: ImageCard) -> Iterator[dict[str, Any]]:
+def _geometries(card: ImageCard) -> Iterator[Fields]:
     for rounding in (card.geometry.rounding, *_ROUNDINGS):
         yield {"kind": "model", "rounding": rounding}
     yield {"kind": "squash"}
@@ -130,12 +131,12 @@ def _geometries(card: ImageCard) -> Iterator[dict[str, Any]]:
         yield {"kind": "letterbox", "position": position, "value": value, "rounding": rounding}
 
 
-def _cropped(crop: dict[str, Any]) -> dict[str, Any]:
+def _cropped(crop: Fields) -> Fields:
     whole = {"fraction": None, "aspect": None, **crop}
     return {"kind": "squash", "crop_before_resize": whole}
 
 
-def _geometry_name(values: Mapping[str, Any]) -> str:
+def _geometry_name(values: Option) -> str:
     kind, *rest = values.values()
     parts = []
     for value in rest:
@@ -169,7 +170,7 @@ def runtimes(base: Profile) -> Column:
                 seen.append(key)
                 found[name] = option
     fields = {field for option in found.values() for field in option["runtime"]}
-    gone: dict[str, Any] = dict.fromkeys(("precision.cast", "precision.quantizer"))
+    gone: Fields = dict.fromkeys(("precision.cast", "precision.quantizer"))
     gone["runtime.exporter"] = None
     for name, option in found.items():
         whole = {**dict.fromkeys(sorted(fields)), **option["runtime"]}
@@ -177,7 +178,7 @@ def runtimes(base: Profile) -> Column:
     return found
 
 
-def _builtin() -> Iterator[tuple[str, dict[str, Any]]]:
+def _builtin() -> Iterator[tuple[str, Fields]]:
     for name in builtin_names():
         with suppress(UserError):
             profile = load(name)
@@ -185,12 +186,12 @@ def _builtin() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield name, _dumped(profile)
 
 
-def _dumped(profile: Profile) -> dict[str, Any]:
+def _dumped(profile: Profile) -> Fields:
     dumped = profile.spec.model_dump(by_alias=True, exclude_none=True)
     return {key: dumped[key] for key in ("precision", "runtime")}
 
 
-def _single() -> Iterator[tuple[str, dict[str, Any]]]:
+def _single() -> Iterator[tuple[str, Fields]]:
     """FP32 on each level of each runtime that takes the ONNX file as it is."""
     known = {place[-1] for place in STAGES[Stage.RUNTIME].shared} | {"device", "threads"}
     for backend in registry.backends():
@@ -208,12 +209,12 @@ def _single() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield " ".join([backend.name, *words]), _fp32(backend.name, values)
 
 
-def _fp32(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _fp32(name: str, values: Option) -> Fields:
     runtime = {"backend": name, "device": "cpu", "threads": 1, **values}
     return {"precision": {"storage": "fp32", "compute": "fp32"}, "runtime": runtime}
 
 
-def _replaced(base: Profile, option: Mapping[str, Any]) -> Profile:
+def _replaced(base: Profile, option: Option) -> Profile:
     """The base with whole sections replaced."""
     kinds = {key: type(base.spec).model_fields[key].annotation for key in option}
     sections = {key: kinds[key].model_validate(option[key]) for key in option}  # type: ignore[union-attr]

@@ -9,6 +9,7 @@ from typing import Any
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.errors import SampleError, UserError, one_line
 from simulator.experiments.session import Session
+from simulator.identify.options import Fields
 from simulator.model.artifact import digest
 from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.stack import Chosen
@@ -17,8 +18,9 @@ from simulator.profile.load import load
 from simulator.profile.modality import schema_of
 from simulator.profile.paper_names import kernel
 from simulator.profile.profile import Profile
+from simulator.profile.suite import Option
 
-Axes = Mapping[str, Mapping[str, Mapping[str, Any]]]
+Axes = Mapping[str, Mapping[str, Option]]
 """For each axis its options by name, each as dotted profile keys and values, as in a suite."""
 Point = tuple[str | None, ...]
 """The name of an option for each axis, in their order; None leaves the axis as in the base."""
@@ -113,12 +115,12 @@ class Composer:
         self._values = self._profile.spec.model_dump(by_alias=True, exclude_none=True)
         self._choices: dict[str, Choice] = {}
         self._known: dict[Any, Known] = {}
-        self._written: dict[Point, dict[str, Any]] = {}
+        self._written: dict[Point, Fields] = {}
         self._chosen: dict[str, Chosen | None] = {}
         self._fronts: dict[Point, tuple[Known, ...] | None] = {}
         self._ends: dict[Point, tuple[Known, ...] | None] = {}
 
-    def values(self, point: Point) -> dict[str, Any]:
+    def values(self, point: Point) -> Fields:
         """Return the whole document of a point; it shares sections with others and stays as it is.
 
         Points of a search begin alike: what their first options make of the base is made once.
@@ -215,7 +217,7 @@ class Composer:
         return self._known[key]
 
 
-def _applied(values: dict[str, Any], key: Sequence[str], value: Any) -> dict[str, Any]:
+def _applied(values: Fields, key: Sequence[str], value: Any) -> Fields:
     """Write one override as :func:`simulator.profile.load.load` does; None removes.
 
     Returns:
@@ -226,13 +228,13 @@ def _applied(values: dict[str, Any], key: Sequence[str], value: Any) -> dict[str
     return _merged(values, _nested(key, value))
 
 
-def _nested(key: Sequence[str], value: Any) -> dict[str, Any]:
+def _nested(key: Sequence[str], value: Any) -> Fields:
     for name in reversed(key[1:]):
         value = {name: value}
     return {key[0]: value}
 
 
-def _merged(values: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+def _merged(values: Fields, new: Fields) -> Fields:
     found = dict(values)
     for name, value in new.items():
         if isinstance(value, dict):

@@ -15,8 +15,11 @@ from simulator.errors import SimulatorError
 from simulator.profile.implementations import implementation
 from simulator.profile.modality import at
 from simulator.profile.profile import Profile
+from simulator.profile.suite import Option
 
-Column = dict[str, dict[str, Any]]
+Fields = dict[str, Any]
+"""Fields of a profile, or of a section of one, with their values."""
+Column = dict[str, Fields]
 """Options by name; each is a mapping of dotted profile keys to values, as in a suite."""
 
 
@@ -71,13 +74,13 @@ def _plain(value: Any) -> Any:
     return sorted(value) if isinstance(value, (list, tuple)) else value
 
 
-def _listed(values: Mapping[str, Any]) -> dict[str, Any]:
+def _listed(values: Option) -> Fields:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
-def _combinations(backend: Backend, stage: str, shared: set[str]) -> Iterator[dict[str, Any]]:
+def _combinations(backend: Backend, stage: str, shared: set[str]) -> Iterator[Fields]:
     """Yield the values of every combination of fields that a backend admits and can make here."""
-    first: dict[str, Any] = {}
+    first: Fields = {}
     for offer in backend.of(stage):
         for name in backend.may_be_left_out:
             if name in offer.options:
@@ -92,7 +95,7 @@ def _combinations(backend: Backend, stage: str, shared: set[str]) -> Iterator[di
                 yield values
 
 
-def _rows(fields: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+def _rows(fields: Mapping[str, Sequence[Any]]) -> Iterator[Fields]:
     for row in product(*fields.values()):
         yield dict(zip(fields, row, strict=True))
 
@@ -115,7 +118,7 @@ def values_of(admits: Admits) -> Sequence[Any]:
     return () if low is None else (low,)
 
 
-def _frozen(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _frozen(values: Option) -> tuple[tuple[str, Any], ...]:
     return tuple(
         (name, tuple(value) if isinstance(value, list) else value)
         for name, value in values.items()
@@ -135,7 +138,7 @@ def _runs(name: str, stage: str, frozen: tuple[tuple[str, Any], ...]) -> bool:
     return False
 
 
-def _name(backend: str, made: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> str:
+def _name(backend: str, made: Sequence[Option], values: Option) -> str:
     """Return the backend's name and the fields in which its options differ."""
     varies = [name for name in values if len({str(one.get(name)) for one in made}) > 1]
     return " ".join([backend, *(f"{name}={_word(values[name])}" for name in varies)])

@@ -26,7 +26,7 @@ from simulator.model.card import Card
 from simulator.pipeline.stack import Chosen
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
-from simulator.profile.suite import load_suite, overrides
+from simulator.profile.suite import Option, load_suite, overrides
 
 Kind = Literal["frames", "tensors", "outputs", "predictions"]
 After = Literal["decode", "resize", "geometry"]
@@ -51,7 +51,7 @@ class Space:
     """
 
     base: str
-    axes: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    axes: Mapping[str, Mapping[str, Option]]
     name: str = "space"
 
     @property

@@ -15,7 +15,7 @@ from simulator.contract import Scenario, Stage
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import DataError, SampleError
-from simulator.experiments.kept import Answers
+from simulator.experiments.answers import Answers
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
 from simulator.latency import rounds

@@ -11,7 +11,8 @@ from simulator import machine
 from simulator.contract import Stage
 from simulator.data.folder import Item
 from simulator.errors import SampleError
-from simulator.experiments.kept import Answers, Kept
+from simulator.experiments.answers import Answers
+from simulator.experiments.kept import Kept
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SKIPPED_LISTED, reference_of
 from simulator.latency import figures

@@ -14,8 +14,8 @@ from typing import Any
 
 from simulator.analysis import attribute, gate, outcomes
 from simulator.analysis.attribute import Game, Subset
+from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
-from simulator.experiments.kept import Answers
 from simulator.repair.passes import Part, flips
 from simulator.repair.search import Found
 from simulator.repair.space import NAME, Picks, name_of

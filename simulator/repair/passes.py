@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import ModelError
+from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN, manifest
 from simulator.experiments.failures import Tried
 from simulator.experiments.job import Job
-from simulator.experiments.kept import Answers, Kept
+from simulator.experiments.kept import Kept
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES

@@ -13,10 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from simulator.data.folder import Item
+from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
 from simulator.experiments.decision import ALPHA, Decision
 from simulator.experiments.guessing import doubt
-from simulator.experiments.kept import Answers, Kept
+from simulator.experiments.kept import Kept
 from simulator.experiments.race import Cheapest
 from simulator.experiments.racing import lanes_of, run_race
 from simulator.notices import Kind, Notice

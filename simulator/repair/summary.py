@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.experiments.kept import Answers
+from simulator.experiments.answers import Answers
 from simulator.experiments.session import Session
 from simulator.notices import merged
 from simulator.pipeline.stack import Chosen

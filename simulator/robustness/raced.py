@@ -12,8 +12,9 @@ from dataclasses import replace
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.errors import UserError
+from simulator.experiments.answers import Answers
 from simulator.experiments.guessing import doubt
-from simulator.experiments.kept import Answers, Kept
+from simulator.experiments.kept import Kept
 from simulator.experiments.racing import Lane, Lanes
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.sweep.run import option_figures

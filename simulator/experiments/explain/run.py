@@ -15,11 +15,11 @@ from simulator.analysis.attribute import Game, Subset
 from simulator.command.experiment import Experiment
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.alone import TOGETHER
+from simulator.experiments.answers import Answers
 from simulator.experiments.common import manifest, pair_of, refuse_missing, unasked_notices
 from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
-from simulator.experiments.kept import Answers
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Variant
 from simulator.experiments.summary import SIDES

@@ -13,6 +13,7 @@ from simulator.analysis.gate import Rule
 from simulator.command.experiment import Experiment
 from simulator.command.options import Progress
 from simulator.errors import ModelError, ProfileError, UserError, one_line
+from simulator.experiments.answers import Answers
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
@@ -24,7 +25,7 @@ from simulator.experiments.common import (
 from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result, safe_name
-from simulator.experiments.kept import Answers, Kept
+from simulator.experiments.kept import Kept
 from simulator.experiments.race import QUESTIONS, Race, race, rules_of
 from simulator.experiments.racing import ended, lanes_of, run_race
 from simulator.experiments.running import run_and_keep

@@ -12,13 +12,13 @@ from typing import Any
 
 from simulator.command.experiment import Experiment
 from simulator.errors import RunError, UserError
+from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN, chosen, manifest, refuse_missing
 from simulator.experiments.decision import ALPHA
 from simulator.experiments.failures import LISTED
 from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result
-from simulator.experiments.kept import Answers
 from simulator.experiments.race import Worst
 from simulator.experiments.racing import STOPPED, lanes_of, run_race
 from simulator.experiments.running import run_and_keep

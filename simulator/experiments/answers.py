@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from simulator.analysis.attribute import Game, Subset
 from simulator.data.folder import Item
 from simulator.experiments.failures import Tried, tallied
 from simulator.results.times import Ints, from_map
-from simulator.tasks.score import Columns, Record, Score, numbers
+from simulator.statistics.bootstrap import Floats, Resamples
+from simulator.tasks.score import Columns, Record, Score, flip_rate, numbers
 from simulator.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -114,3 +117,24 @@ class Answers:
     def score(self, name: str) -> Score:
         """Return a stack's metrics."""
         return self.task.score(self.of(name), [item.truth for item in self.items])
+
+    def games(self, stack: Callable[[Subset], str], draws: Resamples) -> dict[str, Game]:
+        """Return the flip rate and, where there is truth, the headline of sets of axes.
+
+        Args:
+            stack: the name of the stack with a set of axes.
+            draws: the resamples.
+        """
+
+        def flips(some: Subset) -> Floats:
+            return flip_rate(self.of(stack(some)), draws)
+
+        def headline(some: Subset) -> Floats:
+            figure = self.score(stack(some)).figure
+            assert figure is not None
+            return draws.of(figure)
+
+        found = {"flip_rate": cache(flips)}
+        if self.score(stack(frozenset())).figure is not None:
+            found[self.task.headline] = cache(headline)
+        return dict(found)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 from simulator.analysis import attribute, gate, outcomes
@@ -249,18 +248,10 @@ def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Rep
     def stack(some: Subset) -> str:
         return name_of(tuple(by[name] for name in by if name in some))
 
-    def kept(some: Subset) -> Floats:
-        rate: Floats = -flip_rate(found.of(stack(some)), draws)
-        return rate
-
-    def headline(some: Subset) -> Floats | None:
-        figure = found.score(stack(some)).figure
-        return draws.of(figure) if figure else None
-
+    games = found.games(stack, draws)
+    rate = games["flip_rate"]
+    games["flip_rate"] = lambda some: -rate(some)
     ran = {some for some in attribute.subsets(list(by)) if stack(some) in found.names}
-    games: dict[str, Any] = {"flip_rate": cache(kept)}
-    if headline(frozenset()) is not None:
-        games[task.headline] = cache(headline)
     whole: dict[str, dict[str, Repaired]] = {name: {} for name in by}
     for figure, game in games.items():
         for name, one in _shares(list(by), game, ran, seed, draws.number).items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from operator import eq
 from typing import Any
 
@@ -41,7 +40,7 @@ from simulator.statistics.bootstrap import (
     Resamples,
     effect,
 )
-from simulator.tasks.score import each, flip_rate
+from simulator.tasks.score import each
 
 BLAME = "blame.parquet"
 Told = Callable[[Floats, Bounds], dict[str, Any]]
@@ -153,19 +152,9 @@ def _blamed(names: Sequence[str], found: Answers, seed: int) -> dict[str, Blame]
     task = found.task
     draws = Resamples(len(found.items), seed, task.resamples)
 
-    def flips(chosen: Subset) -> Floats:
-        return flip_rate(found.of(_label(chosen, names)), draws)
-
-    @cache
-    def headline(chosen: Subset) -> Floats | None:
-        figure = found.score(_label(chosen, names)).figure
-        return draws.of(figure) if figure else None
-
-    games: dict[str, Any] = {}
-    if not np.isnan(flips(frozenset())[0]):
-        games["flip_rate"] = cache(flips)
-    if headline(frozenset()) is not None:
-        games[task.headline] = headline
+    games = found.games(lambda chosen: _label(chosen, names), draws)
+    if np.isnan(games["flip_rate"](frozenset())[0]):
+        del games["flip_rate"]
     judged = {"flip_rate": len(found.items), task.headline: found.score("train").labelled}
 
     def told(metric: str) -> Told:

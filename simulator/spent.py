@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
 
 
 class Work(StrEnum):
@@ -156,12 +155,7 @@ class spending:  # noqa: N801 - it is used as a function: with spending(Work.WRI
         self._start = time.perf_counter_ns()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End."""
         whole = time.perf_counter_ns() - self._start - max(self.left_out, 0)
         own = whole - _thread.inner.pop()

@@ -120,8 +120,8 @@ def prepared(name: str, parser: argparse.ArgumentParser) -> Callable[[argparse.N
         module = importlib.import_module(f"simulator.cli.{name.replace('-', '_')}")
         parser.description = module.__doc__
         module.arguments(parser)
-        run: Callable[[argparse.Namespace], int] = module.run
-        return run
+        run: Callable[[argparse.Namespace], int] | None = getattr(module, "run", None)
+        return run or (lambda options: options.run(options))  # a verb says what runs it
     from simulator.cli import experiment
     from simulator.command.experiment import EXPERIMENTS
 

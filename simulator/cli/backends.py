@@ -23,13 +23,17 @@ from simulator.cli import common
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verbs."""
     parser.add_argument("--json", action="store_true", help="print the table as JSON")
+    parser.set_defaults(run=_list)
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     check = verbs.add_parser("check", help="load libraries and look for devices")
+    check.set_defaults(run=_check)
     check.add_argument("names", nargs="*", metavar="NAME", help="default: every backend")
     prove = verbs.add_parser("prove", help="run the conformance suite on a backend")
+    prove.set_defaults(run=_prove)
     prove.add_argument("name", metavar="NAME")
     prove.add_argument("--out", metavar="FILE", help="write an evidence bundle, a new .zip file")
     evidence = verbs.add_parser("evidence", help="check an evidence bundle, and compare it")
+    evidence.set_defaults(run=_evidence)
     evidence.add_argument("file", metavar="FILE")
     which = evidence.add_mutually_exclusive_group()
     which.add_argument(
@@ -44,6 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     evidence.add_argument("--json", action="store_true", help="print all of it as JSON")
     install = verbs.add_parser("install", help="install a backend in its own Python environment")
+    install.set_defaults(run=_install)
     install.add_argument("name", metavar="NAME")
     install.add_argument(
         "--python",
@@ -51,12 +56,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a Python that has the library; default: create an environment",
     )
     remove = verbs.add_parser("remove", help="remove a backend's own Python environment")
+    remove.set_defaults(run=_remove)
     remove.add_argument("name", metavar="NAME")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run one verb; without one, list every backend."""
-    return int(globals()[f"_{options.verb or 'list'}"](options))
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     new = verbs.add_parser("new", help="propose a card for an ONNX file or a checkpoint")
+    new.set_defaults(run=_new)
     new.add_argument("file", metavar="FILE", help="the ONNX file, GGUF file or safetensors file")
     new.add_argument(
         "-o", "--out", metavar="PATH",
@@ -40,6 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="check a card, and run one sample; exit code 1: fields are still marked TODO, or the "
         "answers are no better than guessing",
     )
+    check.set_defaults(run=_check)
     check.add_argument("card", metavar="CARD", help="the model card")
     check.add_argument(
         "--data", metavar="PATH",
@@ -50,11 +52,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--profile", default=STACK, metavar="PROFILE",
         help=f"the stack, as the network was trained; default: {STACK}",
     )  # fmt: skip
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run one verb."""
-    return int(globals()[f"_{options.verb}"](options))
 
 
 def _new(options: argparse.Namespace) -> int:

@@ -17,16 +17,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     kit = verbs.add_parser("capture-kit", help="write the script that records on a board")
+    kit.set_defaults(run=_capture_kit)
     kit.add_argument("--out", default="capture.py", metavar="FILE", help="default: capture.py")
     kit.add_argument("--model", metavar="CARD", help="the model card: whose stack is recorded")
     probes = verbs.add_parser("probes", help="write images that tell stacks apart")
+    probes.set_defaults(run=_probes)
     probes.add_argument("folder", metavar="DIR", help="a new folder")
     probes.add_argument("--model", metavar="CARD", help="the model card: whose stack is recorded")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run one verb."""
-    return int(globals()[f"_{options.verb.replace('-', '_')}"](options))
 
 
 def _capture_kit(options: argparse.Namespace) -> int:

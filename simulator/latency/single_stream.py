@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -72,12 +71,7 @@ class Pauses:
         gc.callbacks.append(self._on_collection)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         gc.callbacks.remove(self._on_collection)
 
     def _on_collection(self, phase: str, _: dict[str, int]) -> None:

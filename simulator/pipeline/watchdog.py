@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 
 PAUSE = 0.25
 """Seconds between two looks."""
@@ -40,12 +39,7 @@ class limited:  # noqa: N801  used as a function
             what = self._what or getattr(_told, "what", "an inference")
             _running[threading.get_ident()] = time.monotonic(), what
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Count no more."""
         _running.pop(threading.get_ident(), None)
 

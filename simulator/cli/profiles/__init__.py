@@ -11,7 +11,6 @@ simulate profiles check PATH                run it here, and show the evidence f
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
 
 from simulator import cli
@@ -21,16 +20,20 @@ from simulator.cli import common
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    verbs.add_parser("list", help="the built-in profiles, and those of other packages")
+    listed = verbs.add_parser("list", help="the built-in profiles, and those of other packages")
+    listed.set_defaults(run=_list)
     show = verbs.add_parser("show", help="a resolved profile: one complete document")
+    show.set_defaults(run=_show)
     show.add_argument("name")
     form = show.add_mutually_exclusive_group()
     form.add_argument("--origins", action="store_true", help="where each value was written")
     form.add_argument("--json", action="store_true", help="the resolved values as JSON")
     diff = verbs.add_parser("diff", help="the axes on which two profiles differ")
+    diff.set_defaults(run=_diff)
     diff.add_argument("a")
     diff.add_argument("b")
     new = verbs.add_parser("new", help="create a profile to be filled in")
+    new.set_defaults(run=_new)
     new.add_argument("name")
     new.add_argument(
         "--from", dest="nearest", required=True, metavar="NEAREST",
@@ -38,6 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     new.add_argument("--out", metavar="FILE", help="default: NAME.yaml")
     imported = verbs.add_parser("import", help="convert another tool's configuration to a profile")
+    imported.set_defaults(run=_import)
     imported.add_argument(
         "file",
         help="of DeepStream, Accuracy Checker, Hugging Face, timm and others: docs/importing.md",
@@ -52,6 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--out", metavar="FILE", help="default: standard output; with --all a folder, default: ."
     )
     check = verbs.add_parser("check", help="check that a profile is valid and runs here")
+    check.set_defaults(run=_check)
     check.add_argument("path")
     check.add_argument("--model", metavar="CARD", help="a model card; default: the built-in model")
     check.add_argument(
@@ -60,11 +65,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run one verb."""
-    if options.verb == "check":
-        return int(importlib.import_module("simulator.cli.profiles.check").run(options))
-    return int(globals()[f"_{options.verb}"](options))
+def _check(options: argparse.Namespace) -> int:
+    from simulator.cli.profiles import check
+
+    return check.run(options)
 
 
 def _list(_: argparse.Namespace) -> int:

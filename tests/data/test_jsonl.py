@@ -157,29 +157,27 @@ def test_half_a_character_costs_its_sample_only(tmp_path):
 
 
 CARDS = Path(__file__).parents[1] / "cards" / "language"
-SAMPLES = {
-    "arc_easy": 2376, "copa": 100, "hellaswag": 2000, "lambada": 5153, "piqa": 1838,
-    "winograd_wsc": 273, "winogrande": 1267,
-}  # fmt: skip
-FIRST = {
-    "arc_easy": ("the foundation of most food webs?\nAnswer:", " Sunlight is the source"),
-    "copa": ("The man turned on the faucet, therefore", " the toilet filled with water."),
-    "hellaswag": ("A man is sitting on a roof. he", " is using wrap"),
-    "lambada": ("I don't care about", " signs"),
-    "piqa": ("for it's new occupants?\nAnswer:", " Provide the guinea pig"),
-    "winograd_wsc": ("because the city councilmen", " feared violence."),
-    "winogrande": ("than Maria so Sarah", " always got the easier cases."),
+PUBLIC = {
+    "arc_easy": (2376, "the foundation of most food webs?\nAnswer:", " Sunlight is the source"),
+    "copa": (100, "The man turned on the faucet, therefore", " the toilet filled with water."),
+    "hellaswag": (2000, "A man is sitting on a roof. he", " is using wrap"),
+    "lambada": (5153, "I don't care about", " signs"),
+    "piqa": (1838, "for it's new occupants?\nAnswer:", " Provide the guinea pig"),
+    "winograd_wsc": (273, "because the city councilmen", " feared violence."),
+    "winogrande": (1267, "than Maria so Sarah", " always got the easier cases."),
 }
+"""How many samples a public set has, and the end and the continuation of its first text."""
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+@pytest.mark.parametrize("name", PUBLIC)
 def test_the_cards_of_the_public_sets_read_them(name):
     shared("language")
+    count, context, continuation = PUBLIC[name]
     found = read_card(CARDS / f"{name}.yaml").load(None, TEXTS)
     first = read(found.items[0].path).requests[0]
 
-    assert len(found.items) == SAMPLES[name]
-    assert first.context.endswith(FIRST[name][0])
-    assert first.continuation.startswith(FIRST[name][1])
+    assert len(found.items) == count
+    assert first.context.endswith(context)
+    assert first.continuation.startswith(continuation)
     assert found.notes == ()

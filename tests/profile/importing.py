@@ -243,3 +243,14 @@ def written(profile, section):
 def photo(rows, columns, seed=0):
     """Noise, (rows, columns, 3) uint8."""
     return np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), np.uint8)
+
+
+def normalization(profile):
+    """Mean, std and arithmetic of a profile."""
+    made = profile.spec.normalize
+    return made.mean, made.std, made.arithmetic
+
+
+def geometry(profile):
+    """The kind of a crop, its rounding and the short side before it; all that is written."""
+    return tuple(written(profile, "geometry").values())

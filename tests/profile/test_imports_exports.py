@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from importing import RKNN, YOLO, photo, written
+from importing import RKNN, YOLO, geometry, normalization, photo, written
 
 
 def test_ultralytics_values(imports):
@@ -12,9 +12,7 @@ def test_ultralytics_values(imports):
     assert written(profile, "geometry") == {
         "kind": "letterbox", "rounding": "dali", "position": "center", "value": 114,
     }  # fmt: skip
-    assert written(profile, "normalize") == {
-        "mean": [0.0] * 3, "std": [255.0] * 3, "arithmetic": "divide",
-    }  # fmt: skip
+    assert normalization(profile) == ([0.0] * 3, [255.0] * 3, "divide")
     assert profile.spec.decode.exif == "apply"
     assert "#   input: height: 640, width: 480" in imports.text(YOLO, "metadata.yaml")
 
@@ -45,9 +43,7 @@ def test_an_ultralytics_classifier(imports):
     text = YOLO.replace("task: detect", "task: classify").replace("- 480", "- 640")
     profile = imports.profile(text.replace("half: false", "half: true"), "metadata.yaml")
 
-    assert written(profile, "geometry") == {
-        "kind": "short_side_crop", "rounding": "torchvision", "short_side": 640,
-    }  # fmt: skip
+    assert geometry(profile) == ("short_side_crop", "torchvision", 640)
     assert (profile.spec.resize.backend, profile.spec.precision.storage) == ("pillow", "fp16")
 
 
@@ -72,9 +68,7 @@ def test_rknn_values(imports):
     """rknn.config: (x - mean_values) / std_values; layer: one range for a layer's weights."""
     profile = imports.profile(RKNN, "model_config.yml")
 
-    assert written(profile, "normalize") == {
-        "mean": [123.675, 116.28, 103.53], "std": [58.395] * 3, "arithmetic": "divide",
-    }  # fmt: skip
+    assert normalization(profile) == ([123.675, 116.28, 103.53], [58.395] * 3, "divide")
     quantizer = profile.spec.precision.quantizer
     assert (quantizer.weights, quantizer.activations) == ("per_tensor", "int8")
     assert profile.spec.decode.backend == "turbojpeg"

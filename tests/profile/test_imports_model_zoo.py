@@ -7,7 +7,7 @@ where Model Optimizer has put mean, scale and channel order inside. Both must gi
 import cv2
 import numpy as np
 import pytest
-from importing import checker, photo, written
+from importing import checker, normalization, photo, written
 from PIL import Image
 
 from simulator.cli import main
@@ -97,9 +97,7 @@ def test_what_accuracy_checker_has_converted(imports):
     profile = imports.profile(checker(["type: resize, size: 8"], launcher=launcher), "a.yml")
 
     assert profile.spec.color.order == "bgr"
-    assert written(profile, "normalize") == {
-        "mean": [104.0, 117.0, 123.0], "std": [1.0] * 3, "arithmetic": "multiply",
-    }  # fmt: skip
+    assert normalization(profile) == ([104.0, 117.0, 123.0], [1.0] * 3, "multiply")
 
 
 def test_an_ir_of_which_nothing_is_said(imports, capsys):
@@ -146,9 +144,7 @@ def test_an_onnx_file_has_nothing_inside(imports):
     launcher = "{framework: openvino, model: n.onnx, adapter: x}"
     profile = imports.profile(checker(["type: resize, size: 8"], launcher=launcher), "a.yml")
 
-    assert written(profile, "normalize") == {
-        "mean": [0.0] * 3, "std": [1.0] * 3, "arithmetic": "divide",
-    }  # fmt: skip
+    assert normalization(profile) == ([0.0] * 3, [1.0] * 3, "divide")
     assert "normalize" not in profile.spec.evidence
 
 

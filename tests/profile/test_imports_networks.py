@@ -7,7 +7,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from importing import photo, written
+from importing import normalization, photo, written
 from network_files import CHANNELS, CONVERTER, GRAY, NO_NUMBERS, PLAIN, PREPROCESSOR, network
 from shared_data import shared
 
@@ -43,9 +43,7 @@ def test_numbers_for_each_channel(imports):
 def test_one_number_is_for_all_channels(imports):
     made = imports.profile(network(PLAIN), "net.tflite")
 
-    assert written(made, "normalize") == {
-        "mean": [127.0] * 3, "std": [128.0] * 3, "arithmetic": "fused_multiply_add",
-    }  # fmt: skip
+    assert normalization(made) == ([127.0] * 3, [128.0] * 3, "fused_multiply_add")
 
 
 @pytest.mark.parametrize(
@@ -69,9 +67,7 @@ def test_bytes_are_fed_where_no_numbers_are_written(imports):
     raw = network(NO_NUMBERS, kind=3, scale=0.0078125, zero=128)
     made = imports.profile(raw, "net.tflite")
 
-    assert written(made, "normalize") == {
-        "mean": [128.0] * 3, "std": [128.0] * 3, "arithmetic": "multiply",
-    }  # fmt: skip
+    assert normalization(made) == ([128.0] * 3, [128.0] * 3, "multiply")
 
 
 def test_a_bundle_of_networks(imports):

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from importing import CHECKER, CLIP, DEEPSTREAM, RESNET, changed, checker
+from importing import CHECKER, CLIP, DEEPSTREAM, RESNET, RKNN, YOLO, changed, checker
+from network_files import CONVERTER
 
 from simulator.errors import UserError
 from simulator.importers import IMPORTERS, convert
@@ -307,22 +308,21 @@ def survives(content, name, format):
             assert yaml.safe_load(convert(path, format=format))["schema"] == 1
 
 
-@settings(max_examples=30, deadline=None)
-@given(mutated(CLIP) | mutated(changed(CLIP, image_processor_type="EfficientNetImageProcessor")))
-def test_any_mutation_of_hugging_face(document):
-    survives(json.dumps(document), "p.json", "huggingface")
-
-
-@settings(max_examples=30, deadline=None)
-@given(mutated(RESNET))
-def test_any_mutation_of_timm(document):
-    survives(json.dumps(document), "c.json", "timm")
-
-
-@settings(max_examples=30, deadline=None)
-@given(mutated(yaml.safe_load(CHECKER)))
-def test_any_mutation_of_accuracy_checker(document):
-    survives(yaml.safe_dump(document), "a.yml", "accuracy_checker")
+@pytest.mark.parametrize(
+    ("document", "format"),
+    [
+        (CLIP, "huggingface"),
+        (changed(CLIP, image_processor_type="EfficientNetImageProcessor"), "huggingface"),
+        (RESNET, "timm"), (CONVERTER, "keras"), (yaml.safe_load(CHECKER), "accuracy_checker"),
+        (yaml.safe_load(YOLO), "ultralytics"), (yaml.safe_load(RKNN), "rknn"),
+    ],
+)  # fmt: skip
+@settings(max_examples=20, deadline=None)
+@given(st.data())
+def test_any_mutation(document, format, data):
+    is_json = format in ("huggingface", "timm", "keras")
+    new = data.draw(mutated(document))
+    survives(json.dumps(new) if is_json else yaml.safe_dump(new), "a.yml", format)
 
 
 @settings(max_examples=30, deadline=None)

@@ -16,6 +16,8 @@ from importing import (
     RESNET,
     changed,
     checker,
+    geometry,
+    normalization,
     photo,
     written,
 )
@@ -76,16 +78,15 @@ def test_timm_values(imports):
     profile = imports.profile(RESNET, "config.json")
 
     assert profile.name == "resnet50"
-    assert written(profile, "geometry") == {
-        "kind": "short_side_crop", "rounding": "torchvision", "short_side": 256,
-    }  # fmt: skip
+    assert geometry(profile) == ("short_side_crop", "torchvision", 256)
     assert written(profile, "resize") == {
         "backend": "pillow", "interpolation": "bicubic", "domain": "rgb",
     }  # fmt: skip
-    assert written(profile, "normalize") == {
-        "mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375],
-        "arithmetic": "unit_divide",
-    }  # fmt: skip
+    assert normalization(profile) == (
+        [123.675, 116.28, 103.53],
+        [58.395, 57.12, 57.375],
+        "unit_divide",
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,9 +143,7 @@ def test_hugging_face_values(imports):
     """(x / 255 - m) / s = (x - 255 m) / (255 s): 0.48145466 * 255 = 122.7709383."""
     profile = imports.profile(CLIP, "preprocessor_config.json")
 
-    assert written(profile, "geometry") == {
-        "kind": "short_side_crop", "rounding": "floor", "short_side": 224,
-    }  # fmt: skip
+    assert geometry(profile) == ("short_side_crop", "floor", 224)
     assert profile.spec.resize.interpolation == "bicubic"
     assert profile.spec.normalize.mean == [122.7709383, 116.7460125, 104.09373615]
     assert profile.spec.normalize.std == [68.5005327, 66.6321579, 70.32316305]
@@ -197,9 +196,7 @@ def test_an_old_vit_with_one_number(imports):
     profile = imports.profile(document, "preprocessor_config.json")
 
     assert written(profile, "geometry") == {"kind": "squash"}
-    assert written(profile, "normalize") == {
-        "mean": [127.5] * 3, "std": [127.5] * 3, "arithmetic": "unit_divide",
-    }  # fmt: skip
+    assert normalization(profile) == ([127.5] * 3, [127.5] * 3, "unit_divide")
 
 
 @pytest.mark.parametrize(
@@ -226,9 +223,11 @@ def test_efficientnet_divides_twice(imports):
         image_mean=[0.0, 0.0, 0.0], image_std=[0.5, 0.5, 0.5],
     )  # fmt: skip
 
-    assert written(imports.profile(document, "p.json"), "normalize") == {
-        "mean": [127.5] * 3, "std": [31.875] * 3, "arithmetic": "unit_divide",
-    }  # fmt: skip
+    assert normalization(imports.profile(document, "p.json")) == (
+        [127.5] * 3,
+        [31.875] * 3,
+        "unit_divide",
+    )
 
 
 def test_mobilevit_flips_and_does_not_normalize(imports):
@@ -240,9 +239,7 @@ def test_mobilevit_flips_and_does_not_normalize(imports):
     profile = imports.profile(document, "p.json")
 
     assert profile.spec.color.order == "bgr"
-    assert written(profile, "normalize") == {
-        "mean": [0.0] * 3, "std": [255.0] * 3, "arithmetic": "unit_divide",
-    }  # fmt: skip
+    assert normalization(profile) == ([0.0] * 3, [255.0] * 3, "unit_divide")
 
 
 RT_DETR = {
@@ -263,9 +260,7 @@ def test_a_plain_processor_of_any_name(imports, name):
     assert (profile.spec.resize.backend, profile.spec.resize.interpolation) == (
         "pillow", "bilinear",
     )  # fmt: skip
-    assert written(profile, "normalize") == {
-        "mean": [0.0] * 3, "std": [255.0] * 3, "arithmetic": "unit_divide",
-    }  # fmt: skip
+    assert normalization(profile) == ([0.0] * 3, [255.0] * 3, "unit_divide")
 
 
 def test_padding_to_a_batch_is_nothing_where_all_have_one_size(imports):
@@ -326,12 +321,8 @@ def test_accuracy_checker_values(imports):
 
     assert profile.name == "resnet_50_pytorch"
     assert written(profile, "decode") == {"backend": "pillow", "exif": "ignore"}
-    assert written(profile, "geometry") == {
-        "kind": "short_side_crop", "rounding": "torchvision", "short_side": 256,
-    }  # fmt: skip
-    assert written(profile, "normalize") == {
-        "mean": [123.675, 116.28, 103.53], "std": [58.395, 57.12, 57.375], "arithmetic": "divide",
-    }  # fmt: skip
+    assert geometry(profile) == ("short_side_crop", "torchvision", 256)
+    assert normalization(profile) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375], "divide")
     assert profile.spec.runtime.backend == "onnxruntime"
 
 
@@ -415,9 +406,7 @@ models:
 
     assert written(profile, "decode") == {"backend": "opencv", "exif": "apply"}
     assert profile.spec.color.order == "bgr"
-    assert written(profile, "normalize") == {
-        "mean": [104.0, 117.0, 123.0], "std": [1.0] * 3, "arithmetic": "divide",
-    }  # fmt: skip
+    assert normalization(profile) == ([104.0, 117.0, 123.0], [1.0] * 3, "divide")
     assert "shape" in imports.text(document, "a.yml")
 
 

@@ -10,7 +10,7 @@ from simulator.contract.encoded import inspect
 from simulator.errors import ModelError, ProfileError, SampleError
 from simulator.modalities.image.front_end import front_end
 from simulator.modalities.image.geometry import CentralCrop, Cut, Geometry
-from simulator.modalities.image.placing import ImagePlacing
+from simulator.modalities.image.modality import ImagePlacing
 from simulator.model.card import Card
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile import axes

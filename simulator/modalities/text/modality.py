@@ -3,25 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from simulator.contract.recipe import Recipe
-from simulator.contract.text import Passage
+from simulator.contract.text import Passage, Row, Tokens
+from simulator.errors import SampleError
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.text import front_end
-from simulator.modalities.text.beside import asked, beside
 from simulator.modalities.text.card import TextCard
-from simulator.modalities.text.placing import TextPlacing, is_cut
+from simulator.modalities.text.opened import encoder
 from simulator.modalities.text.read import SUFFIXES, read
 from simulator.modalities.text.sections import TextSpec
-from simulator.places import Where
+from simulator.places import Where, size_of
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.profile import Profile
 
+SPARE = 4
+"""Special tokens that may be added to a text."""
+REQUESTS = 4
+"""Requests of a sample that are shown at most."""
+CHOICES, LETTERS = 16, 2000
+"""Requests of a sample whose texts are kept at most, and characters of each text."""
+AROUND = 3
+"""Equal tokens that are shown before and after those that differ."""
+PIECES = 24
+"""Tokens that are shown at most."""
 _INT64 = np.dtype(np.int64)
+
+
+class Beside(TypedDict):
+    """The tokens of one request in two stacks, where they differ.
+
+    Attributes:
+        request: its number.
+        tokens: how many ids each stack has.
+        pieces: of each stack, about the place where they differ.
+    """
+
+    request: int
+    tokens: list[int]
+    pieces: list[list[str]]
+
+
+@dataclass(frozen=True)
+class TextPlacing:
+    """Gives the rows of a sample's requests.
+
+    Attributes:
+        tokenize: the stack's step from texts to ids.
+        feed: its step from ids to inputs.
+    """
+
+    tokenize: front_end.Tokenize
+    feed: front_end.Feed
+
+    def identity(self) -> Any:
+        """Return both steps."""
+        return [self.tokenize.identity(), self.feed.identity()]
+
+    def __call__(self, source: Passage) -> tuple[Row, ...]:
+        """Return a row for each request.
+
+        Raises:
+            SampleError: a request becomes no ids, or is over-long.
+        """
+        opened = encoder(self.tokenize)
+        rows = self.feed.rows(opened.known(source))
+        read = opened.tokenizer.decode if opened.tokenizer else None
+        pairs = zip(rows, source.requests, strict=True)
+        return tuple(replace(row, length=request.length, text=read) for row, request in pairs)
 
 
 class TextModality(Modality):
@@ -87,18 +141,38 @@ class TextModality(Modality):
         tokenize = front_end.tokenizing(profile, choose(profile), card)
         return TextPlacing(tokenize, front_end.feeding(profile, card))
 
-    def beside(self, placings: Any, source: Any) -> Any:
-        """Return the tokens of requests that the stacks tokenize differently; None if none is."""
-        return beside(placings, source) or None
+    def beside(self, placings: Sequence[TextPlacing], source: Passage) -> list[Beside] | None:
+        """Return the requests of a sample whose ids differ between two stacks, the first few.
+
+        Requests that differ in the same pieces, such as those of a shared context, are told once.
+        """
+        rows = [placing(source) for placing in placings]
+        found: list[Beside] = []
+        for number, pair in enumerate(zip(*rows, strict=True)):
+            tokens = [row.tokens for row in pair]
+            if tokens[0].ids != tokens[1].ids and len(found) < REQUESTS:
+                parts = _parts(*tokens)
+                shown = [_told(placing, one) for placing, one in zip(placings, parts, strict=True)]
+                lengths = [len(one.ids) for one in tokens]
+                if all(known["pieces"] != shown for known in found):
+                    found.append({"request": number, "tokens": lengths, "pieces": shown})
+        return found or None
 
     def asked(self, source: Passage) -> list[dict[str, str]]:
-        """Return the context and the continuation of each request, the first few, shortened."""
-        return asked(source)
+        """Return the texts of the first requests; of a long context the end is kept."""
+        return [
+            {
+                "context": text if len(text := one.context) <= LETTERS else f"…{text[-LETTERS:]}",
+                "continuation": text if len(text := one.continuation) <= LETTERS else
+                f"{text[:LETTERS]}…",
+            }
+            for one in source.requests[:CHOICES]
+        ]  # fmt: skip
 
     def remarks(self, placing: Any, files: Sequence[Where]) -> list[str]:
         """Say how many texts are over-long, so that their contexts are cut."""
         longest, side = placing.feed.longest, placing.feed.truncation_side
-        number = sum(is_cut(placing, file) for file in files)
+        number = sum(_is_cut(placing, file) for file in files)
         told = (
             f"{number:,} of {len(files):,} texts are longer than the {longest:,} tokens that the "
         )
@@ -112,6 +186,44 @@ class TextModality(Modality):
             "characters": sum(map(len, texts)),
             "requests": len(texts),
         }
+
+
+def _is_cut(placing: TextPlacing, file: Where) -> bool:
+    """Return whether a request of a sample is truncated; False where it is skipped.
+
+    A token is a byte at least, and a blank may be put before each; so a file that is short enough
+    is not read.
+    """
+    try:
+        size = size_of(file)
+        if size is not None and 2 * size + SPARE <= placing.feed.longest:
+            return False
+        return any(row.tokens.cut for row in placing(read(file)))
+    except SampleError:
+        return False
+
+
+def _parts(one: Tokens, other: Tokens) -> list[Sequence[int]]:
+    """The ids of both about the place where they differ."""
+    pairs = list(zip(one.ids, other.ids, strict=False))
+    first = next((at for at, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    backward = zip(reversed(one.ids), reversed(other.ids), strict=False)
+    same = 0
+    for a, b in backward:
+        if a != b or same >= len(pairs) - first:
+            break
+        same += 1
+    start = max(first - AROUND, 0)
+    ends = (max(len(ids) - same + AROUND, start) for ids in (one.ids, other.ids))
+    return [
+        ids[start : min(end, start + PIECES)]
+        for ids, end in zip((one.ids, other.ids), ends, strict=True)
+    ]
+
+
+def _told(placing: TextPlacing, ids: Sequence[int]) -> list[str]:
+    tokenizer = encoder(placing.tokenize).tokenizer
+    return list(map(str, ids)) if tokenizer is None else tokenizer.pieces(ids)
 
 
 _FILL = {"ids": 0, "mask": 1, "positions": 0, "types": 0, "lengths": 1}

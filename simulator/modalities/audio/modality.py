@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Array, Recording
+from simulator.contract import Array, Recording, Stage
 from simulator.contract.recipe import Recipe
-from simulator.modalities.audio import chunks, front_end
+from simulator.modalities.audio import chunks
 from simulator.modalities.audio.card import AudioCard, input_shape
+from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
 from simulator.modalities.audio.sections import AudioSpec
+from simulator.modalities.audio.steps import PER_BEL, Log, Mel, Normalize, Read, Resample, Stft
 from simulator.modalities.modality import Axes, Feed, Modality
 from simulator.places import Where
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
+from simulator.reference.log_mel import mel_corners
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,29 @@ class AudioModality(Modality):
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file to the array."""
-        return front_end.front_end(profile, choices, card)
+        spec = card.input
+        steps: list[Recipe] = [
+            Read(choices[Stage.READ]),
+            Resample(choices.get(Stage.RESAMPLE), spec.rate, spec.samples),
+        ]
+        if spec.features == "log_mel":
+            steps += _spectrogram(profile, choices, card)
+        how = settle("normalize", profile, choices, card).values
+        steps.append(Normalize(layout=spec.layout, **how))
+        return [*steps, chunks.Chunks(spec.chunk)] if spec.chunk else steps
 
     def placing(self, profile: Profile, card: Any) -> Whole:
         """Return that there is nothing to say."""
         return Whole()
 
     def scale(self, profile: Profile, card: Any) -> Array:
-        """Return how many decibels a difference of 1 in the input is."""
-        return np.array([front_end.decibels(profile, card)])
+        """Return how many decibels a difference of 1 in the input is; of waveforms, percent."""
+        how = settle("normalize", profile, {}, card).values
+        std = how["std"] if how["kind"] == "fixed" else 1.0
+        if card.input.features == "waveform":
+            return np.array([100.0 * std])
+        kind = settle("log", profile, {}, card).values["kind"]
+        return np.array([10 / PER_BEL[kind] * std])
 
     def levels_of(self, card: Any) -> str:
         """Return decibels, or percent where the network takes the waveform."""
@@ -94,7 +111,36 @@ class AudioModality(Modality):
 
     def axes(self, recipes: Sequence[Recipe]) -> Axes | None:
         """Return the peaks of the mel filters and the hop; None without a spectrogram."""
-        return front_end.axes(recipes)
+        hop = next((one.hop for one in recipes if isinstance(one, Stft)), None)
+        mel = next((one for one in recipes if isinstance(one, Mel)), None)
+        if hop is None or mel is None:
+            return None
+        corners = mel_corners(mel.fmin, mel.fmax, mel.n_mels, mel.choice.options["scale"])
+        return Axes(tuple(corners[1:-1].tolist()), hop / mel.rate)
+
+
+def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:
+    spec, transform, mel, log = (
+        card.input,
+        *(settle(name, profile, choices, card) for name in ("stft", "mel", "log")),
+    )
+    assert transform.choice and mel.choice and spec.n_fft and spec.win_length and spec.hop
+    assert spec.n_mels
+    fmax = mel.values["fmax"]
+    last = spec.rate / 2 if fmax == "half_rate" else fmax
+    sizes = spec.n_fft, spec.win_length, spec.hop
+    step = 1 if choices[Stage.READ].options["scale"] == "int16" else 1 / 32768
+    values = transform.values
+    before = float(values["pre_emphasis"]), float(values["dither"]) * step
+    numbers, top = log.values, log.values["top_db"]
+    return [
+        Stft(transform.choice, *sizes, *before),
+        Mel(
+            mel.choice, spec.rate, spec.n_fft, spec.n_mels, float(mel.values["fmin"]), float(last),
+            spec.frames,
+        ),
+        Log(numbers["kind"], numbers["floor"], numbers["value"], None if top == "none" else top),
+    ]  # fmt: skip
 
 
 AUDIO = AudioModality()

@@ -173,22 +173,19 @@ def _suppression(nms: dict[str, Any], classes: int) -> Suppression:
         )
     by_overlap = kind in ("greedy", "soft_linear")
     aware = kind != "none" and nms["class_aware"]
-    return Suppression(
-        kind=kind,
-        iou_threshold=nms["iou_threshold"] if by_overlap else 0.0,
-        class_aware=aware,
-        offset=0 if kind == "none" else nms["offset"],
-        sigma=nms["sigma"] if kind == "soft_gaussian" else 0.0,
-        score_threshold=nms["score_threshold"],
-        top_k_before=_limit(nms["top_k_before"]),
-        top_k_after=_limit(nms["top_k_after"]),
-        class_top_k_after=_limit(nms["class_top_k_after"]),
-        min_width=nms["min_width"],
-        min_height=nms["min_height"],
-        max_width=_limit(nms["max_width"]),
-        max_height=_limit(nms["max_height"]),
-        classes=_single(nms, classes, by_overlap, aware),
-    )
+    chosen: dict[str, Any] = {
+        **{name: _limit(value) for name, value in nms.items()},
+        "kind": kind,
+        "class_aware": aware,
+        "classes": _single(nms, classes, by_overlap, aware),
+    }
+    if not by_overlap:
+        chosen["iou_threshold"] = 0.0
+    if kind == "none":
+        chosen["offset"] = 0
+    if kind != "soft_gaussian":
+        chosen["sigma"] = 0.0
+    return Suppression(**chosen)
 
 
 def _single(

@@ -11,7 +11,7 @@ from sounds import DIGITS, TRAINED, WAVEFORM, card, way
 
 from simulator.errors import ModelError, ProfileError
 from simulator.modalities.audio.modality import AUDIO
-from simulator.modalities.audio.numbers import fitted, laid_out, logarithm, normalized
+from simulator.modalities.audio.steps import Log, Normalize, fitted, laid_out
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.testing.audio_specimen import sine, wav
@@ -30,7 +30,7 @@ CASES = {
 def test_a_logarithm_by_hand(case):
     arguments, want = CASES[case]
 
-    found = logarithm(np.array([[0, 1], [10, 100]], np.float32), *arguments)
+    found = Log(*arguments).of(np.array([[0, 1], [10, 100]], np.float32))
 
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, want, atol=1e-5)
@@ -39,14 +39,14 @@ def test_a_logarithm_by_hand(case):
 def test_normalizations_by_hand():
     array = np.array([[1, 3], [5, 7]], np.float32)
 
-    fixed = normalized(array, "fixed", 3.0, 2.0, None, None)
-    clip = normalized(array, "clip", None, None, 0.0, True)
-    bands = normalized(array, "bands", None, None, 0.0, False)
+    fixed = Normalize("fixed", 3.0, 2.0, None, None, "NMT").of(array)
+    clip = Normalize("clip", None, None, 0.0, True, "NMT").of(array)
+    bands = Normalize("bands", None, None, 0.0, False, "NMT").of(array)
 
     assert fixed.tolist() == [[-1, 0], [1, 2]]
     np.testing.assert_allclose(clip, np.array([[-3, -1], [1, 3]]) / np.sqrt(5), rtol=1e-6)
     assert bands.tolist() == [[-1, 1], [-1, 1]]
-    assert normalized(array, "none", None, None, None, None) is array
+    assert Normalize("none", None, None, None, None, "NMT").of(array) is array
 
 
 @pytest.mark.parametrize(

@@ -144,13 +144,6 @@ def test_no_boxes_are_no_boxes():
         assert [len(part) for part in suppress(*empty, rule(kind))] == [0, 0]
 
 
-def test_equal_scores_keep_their_order():
-    """Three classes of one score come out as they went in."""
-    boxes = np.array([[0.0, 0, 5, 5]] * 3)
-    index, _ = suppress(boxes, np.full(3, 0.5), np.array([2, 0, 1]), rule())
-    assert index.tolist() == [0, 1, 2]
-
-
 OWN = st.fixed_dictionaries(
     {},
     optional={

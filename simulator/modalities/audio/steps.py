@@ -1,72 +1,21 @@
-"""The first recipes of a stack: from a sound file to the network's input."""
+"""The steps from a sound file to the network's input, as recipes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.contract import Array, MelFilters, Recording, Resampler, Sound, SoundReader, Stage
+from simulator.contract import Array, MelFilters, Recording, Resampler, Sound, SoundReader
 from simulator.contract import Stft as Transform
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes, generator
 from simulator.errors import SampleError
-from simulator.modalities.audio.card import AudioCard
-from simulator.modalities.audio.chunks import Chunks
-from simulator.modalities.audio.conventions import settle
-from simulator.modalities.audio.numbers import PER_BEL, fitted, laid_out, logarithm, normalized
-from simulator.modalities.modality import Axes
-from simulator.profile.implementations import Choice, Choices
-from simulator.profile.profile import Profile
-from simulator.reference.log_mel import mel_corners
+from simulator.profile.implementations import Choice
 
-
-def front_end(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:
-    """Return the steps from a file to the network's input.
-
-    Args:
-        profile: the stack.
-        choices: the implementation of each of its stages.
-        card: the content of the model card.
-
-    Raises:
-        ModelError: the profile does not fit the card.
-    """
-    spec = card.input
-    steps: list[Recipe] = [
-        Read(choices[Stage.READ]),
-        Resample(choices.get(Stage.RESAMPLE), spec.rate, spec.samples),
-    ]
-    if spec.features == "log_mel":
-        steps += _spectrogram(profile, choices, card)
-    how = settle("normalize", profile, choices, card).values
-    steps.append(Normalize(layout=spec.layout, **how))
-    return [*steps, Chunks(spec.chunk)] if spec.chunk else steps
-
-
-def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Recipe]:
-    spec, transform, mel, log = (
-        card.input,
-        *(settle(name, profile, choices, card) for name in ("stft", "mel", "log")),
-    )
-    assert transform.choice and mel.choice and spec.n_fft and spec.win_length and spec.hop
-    assert spec.n_mels
-    fmax = mel.values["fmax"]
-    last = spec.rate / 2 if fmax == "half_rate" else fmax
-    sizes = spec.n_fft, spec.win_length, spec.hop
-    step = 1 if choices[Stage.READ].options["scale"] == "int16" else 1 / 32768
-    values = transform.values
-    before = float(values["pre_emphasis"]), float(values["dither"]) * step
-    numbers, top = log.values, log.values["top_db"]
-    return [
-        Stft(transform.choice, *sizes, *before),
-        Mel(
-            mel.choice, spec.rate, spec.n_fft, spec.n_mels, float(mel.values["fmin"]), float(last),
-            spec.frames,
-        ),
-        Log(numbers["kind"], numbers["floor"], numbers["value"], None if top == "none" else top),
-    ]  # fmt: skip
+PER_BEL = {"ln": math.log(10), "log10": 1.0, "db": 10.0}
+"""What ten decibels are in each kind of logarithm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +167,15 @@ class Mel(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Log(Recipe):
-    """Takes the logarithm; see :func:`logarithm`."""
+    """Takes the logarithm of a spectrogram, in float32.
+
+    Attributes:
+        kind: ``ln``, ``log10`` or ``db``, ten times log10.
+        floor: ``add`` adds *value* before, ``max`` raises smaller powers to it.
+        value: above 0.
+        top_db: values more than this many decibels below the largest are raised to that; None
+            leaves them.
+    """
 
     kind: str
     floor: str
@@ -232,7 +189,19 @@ class Log(Recipe):
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
-        return lambda power, _: logarithm(power, self.kind, self.floor, self.value, self.top_db)
+        return lambda power, _: self.of(power)
+
+    def of(self, power: Array) -> Array:
+        """Return the logarithm of (bands, frames) float32, at least 0."""
+        least = np.float32(self.value)
+        safe = power + least if self.floor == "add" else np.maximum(power, least)
+        found: Array = np.log(safe) if self.kind == "ln" else np.log10(safe)
+        if self.kind == "db":
+            found *= np.float32(10)
+        if self.top_db is not None:
+            span = np.float32(self.top_db / 10 * PER_BEL[self.kind])
+            found = np.maximum(found, found.max() - span)
+        return found
 
     def words(self) -> str:
         """Return all attributes."""
@@ -242,9 +211,15 @@ class Log(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Normalize(Recipe):
-    """Makes the network's input; see :func:`normalized`.
+    """Makes the network's input: values minus a mean, divided by a deviation, in float32.
 
     Attributes:
+        kind: ``none``; ``fixed``, with *mean* and *std*; ``clip``, those of the sample; ``bands``,
+            those of each of its bands.
+        mean: see *kind*.
+        std: see *kind*.
+        epsilon: added to the variance before the root.
+        divide: whether ``clip`` and ``bands`` divide by the deviation at all.
         layout: the order of the input's axes, as the model card says.
     """
 
@@ -267,34 +242,46 @@ class Normalize(Recipe):
 
         def apply(value: Sound | Array, _: Context) -> Array:
             array = value.samples if isinstance(value, Sound) else value
-            fields = self.kind, self.mean, self.std, self.epsilon, self.divide
-            return laid_out(normalized(array, *fields), self.layout)
+            return laid_out(self.of(array), self.layout)
 
         return apply
+
+    def of(self, array: Array) -> Array:
+        """Return (..., N) float32 values, normalized."""
+        if self.kind == "none":
+            return array
+        if self.kind == "fixed":
+            assert self.mean is not None and self.std is not None
+            return (array - np.float32(self.mean)) / np.float32(self.std)
+        axis = -1 if self.kind == "bands" else None
+        mean = array.mean(axis, keepdims=True, dtype=np.float64).astype(np.float32)
+        centred: Array = array - mean
+        if not self.divide:
+            return centred
+        variance = np.square(centred, dtype=np.float64).mean(axis, keepdims=True)
+        found: Array = (centred / np.sqrt(variance + self.epsilon)).astype(np.float32)
+        return found
 
     def words(self) -> str:
         """Return the kind and the layout."""
         return f"{self.kind} {self.layout}"
 
 
-def axes(recipes: Sequence[Recipe]) -> Axes | None:
-    """Return what the axes of a spectrogram are; None where these steps make none."""
-    hop = next((one.hop for one in recipes if isinstance(one, Stft)), None)
-    mel = next((one for one in recipes if isinstance(one, Mel)), None)
-    if hop is None or mel is None:
-        return None
-    corners = mel_corners(mel.fmin, mel.fmax, mel.n_mels, mel.choice.options["scale"])
-    return Axes(tuple(corners[1:-1].tolist()), hop / mel.rate)
+def fitted(array: Array, length: int | None) -> Array:
+    """Return an array whose last axis is cut, or padded with 0 at its end, to a length."""
+    if length is None or array.shape[-1] == length:
+        return array
+    short = max(length - array.shape[-1], 0)
+    return np.pad(array[..., :length], [(0, 0)] * (array.ndim - 1) + [(0, short)])
 
 
-def decibels(profile: Profile, card: AudioCard) -> float:
-    """Return how many decibels a difference of 1 in the network's input is.
+def laid_out(array: Array, layout: str) -> Array:
+    """Return an array of (samples,) or (bands, frames) with the axes of a layout.
 
-    A difference of waveforms is told in percent of full scale.
+    Args:
+        array: float32.
+        layout: ``NS``, ``NCS``, ``NMT``, ``NTM``, ``NCMT`` or ``NCTM``; N and C are 1.
     """
-    how = settle("normalize", profile, {}, card).values
-    std = how["std"] if how["kind"] == "fixed" else 1.0
-    if card.input.features == "waveform":
-        return 100.0 * std
-    kind = settle("log", profile, {}, card).values["kind"]
-    return float(10 / PER_BEL[kind] * std)
+    turned = array.T if layout.endswith("TM") else array
+    shape = (1,) * (len(layout) - turned.ndim) + turned.shape
+    return np.ascontiguousarray(turned, np.float32).reshape(shape)

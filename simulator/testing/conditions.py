@@ -353,4 +353,5 @@ def _places(own: type[Condition], acts_on: Boundary | str, folder: Path) -> Iter
 def _modalities(own: type[Condition]) -> list[Modality]:
     if own.modality is not None:
         return [MODALITIES[own.modality]]
-    return [one for one in MODALITIES if type(one).specimen is not Modality.specimen]
+    own_way = Modality.specimen
+    return [one for one in MODALITIES if one.tried_with or type(one).specimen is not own_way]

@@ -26,6 +26,8 @@ from simulator.model.onnxfile import ModelFile
 LAST_TRIAL = 2**31 - 1
 """Records keep it in 32 bits."""
 WEIGHTS = "weights"
+Parameters = dict[str, str | int]
+"""The parameters of a condition by name, for records and digests."""
 Disturb = Callable[[Any, np.random.Generator], Any]
 """A function from the value on which a condition acts, and a generator, to the new value."""
 
@@ -63,7 +65,7 @@ class Condition(ABC):
         """
 
     @abstractmethod
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return its parameters by name, as JSON, for records and digests."""
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.conditions.condition import Condition, Disturb
+from simulator.conditions.condition import Condition, Disturb, Parameters
 from simulator.conditions.image_files import decoding, writing
 from simulator.contract import Decoder, Encoded, ImageWriter, inspect
 from simulator.contract.recipe import Boundary
@@ -43,7 +43,7 @@ class Jpeg(Condition):
             )
         return cls(int(parameters))
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the quality."""
         return {"quality": self.quality}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from simulator.conditions.condition import Condition, Disturb
+from simulator.conditions.condition import Condition, Disturb, Parameters
 from simulator.contract import Encoded
 from simulator.contract.encoded import SUFFIXES, read_image
 from simulator.contract.recipe import Boundary
@@ -46,7 +46,7 @@ class Released(Condition):
             )
         return cls(folder.resolve())
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the folder."""
         return {"folder": str(self.folder)}
 

@@ -21,7 +21,7 @@ from simulator.conditions.attacks.unattacked import Unattacked
 from simulator.conditions.condition import Under
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.pipeline.inference import Answered
-from simulator.results.robustness import Attacks, Figure
+from simulator.results.robustness import AttackedModel, AttackedStack, Attacks, Figure
 from simulator.robustness.document import Series, attacks
 from simulator.robustness.figures import figured
 from simulator.robustness.nc import blanked
@@ -112,40 +112,40 @@ def figures(
     conditions = [level.condition for row in rows for level in row.levels]
     models = [one.bound_to.target for one in conditions if isinstance(one, Attack) and one.bound_to]
     shown = {side: _stack(found, groups, side, records.draws) for side in stacks}
-    return Attacks.model_validate({
-        "gradient": "; ".join(dict.fromkeys(model.words() for model in models)),
-        "stacks": blanked(shown, nc),
-        "model": {row.name: _model(found, row) for row in rows},
-        "not_carried": list(dict.fromkeys(one.text for one in conditions if one.erased)),
-    })  # fmt: skip
+    return Attacks(
+        gradient="; ".join(dict.fromkeys(model.words() for model in models)),
+        stacks=blanked(shown, nc),
+        model={row.name: _model(found, row) for row in rows},
+        not_carried=list(dict.fromkeys(one.text for one in conditions if one.erased)),
+    )
 
 
 def _stack(
     found: Right, groups: Mapping[str, Sequence[Series]], side: str, draws: Resamples
-) -> dict[str, Any]:
+) -> AttackedStack:
     every = np.ones(draws.images)
 
     def share(right: Points | None, of: Points = every) -> Floats | None:
         return None if right is None else draws.of(Ratio(right * of, of))
 
-    found_of: dict[str, dict[str, Any]] = {
-        kind: {} for kind in ("unattacked", "AR", "AR_clean_correct", "AAI", "WCAR")
-    }
+    ar, right_before, aai, unattacked = {}, {}, {}, {}
     for row in (row for group in groups.values() for row in group):
         clean = found[side, baseline(row.levels[0]).condition.text]
         base = draws.of(Ratio(clean, every))
         under = [_reached(found, side, level) for level in row.levels]
         over = [share(one) for one in under]
         lost = [None if one is None else impact(base, one) for one in over]
-        found_of["unattacked"][row.name] = figured(base, draws.number, RATE)
-        found_of["AR"][row.name] = _numbered(over, draws)
-        found_of["AR_clean_correct"][row.name] = _numbered([share(u, clean) for u in under], draws)
-        found_of["AAI"][row.name] = _numbered(lost, draws, None)
+        unattacked[row.name] = figured(base, draws.number, RATE)
+        ar[row.name] = _numbered(over, draws)
+        right_before[row.name] = _numbered([share(one, clean) for one in under], draws)
+        aai[row.name] = _numbered(lost, draws, None)
+    wcar = {}
     for name, group in groups.items():
         budgets = zip(*(row.levels for row in group), strict=True)
-        worst = [share(_worst(found, side, levels)) for levels in budgets]
-        found_of["WCAR"][name] = _numbered(worst, draws)
-    return found_of
+        wcar[name] = _numbered([share(_worst(found, side, one)) for one in budgets], draws)
+    return AttackedStack(
+        unattacked=unattacked, AR=ar, AR_clean_correct=right_before, AAI=aai, WCAR=wcar
+    )
 
 
 def _reached(found: Right, side: str, level: Under) -> Points | None:
@@ -160,12 +160,12 @@ def _worst(found: Right, side: str, levels: Sequence[Under]) -> Points | None:
     return worst_case(np.stack([*clean, *under])) if under else None
 
 
-def _model(found: Right, row: Series) -> dict[str, list[float]]:
+def _model(found: Right, row: Series) -> AttackedModel:
     texts = [level.condition.text for level in row.levels]
-    return {
+    return AttackedModel(**{
         field: [float(found[name, text].mean()) for text in texts]
         for name, field in _FIELDS.items()
-    }
+    })  # fmt: skip
 
 
 def _numbered(

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 KINDS = {"NR": "mNR", "NCI": "mNCI", "CE": "mCE", "relative_CE": "relative_mCE"}
 """The figures of a stack that each condition has, and the names of their means."""
+Fields = dict[str, Any]
+"""Fields of a summary by their names in the JSON file."""
 Metrics = Mapping[RunArm, Floats]
 """The headline metric, resampled, (1 + R + n,), by stack and condition."""
 
@@ -55,7 +57,7 @@ class Measured:
     samples: int
     resamples: int
     skipped: Mapping[str, str]
-    failed: Mapping[str, Any]
+    failed: Fields
 
 
 class Compared(TypedDict):
@@ -109,7 +111,7 @@ def table(
     stacks: Sequence[str],
     nc: Collection[str] = (),
     against: Reference | None = None,
-) -> dict[str, Any]:
+) -> Fields:
     """Return the figures of the summary; see :class:`simulator.results.robustness`.
 
     Args:
@@ -182,7 +184,7 @@ def _base(
     return name, metrics[first, CLEAN], {one.name: one.over(metrics, first) for one in suite.series}
 
 
-def _blank(found: Measured, suite: ConditionSuite, side: str) -> dict[str, Any]:
+def _blank(found: Measured, suite: ConditionSuite, side: str) -> Fields:
     """The fields of a stack that did not converge."""
     names = [one.name for one in suite.series]
     return {
@@ -200,7 +202,7 @@ def _figures(
     paired: Metrics,
     base: Floats,
     base_levels: Mapping[str, Floats],
-) -> dict[str, Any]:
+) -> Fields:
     """The fields of a stack but its name; ratios are of the metrics that are paired with a base."""
     clean, own = found.metrics[side, CLEAN], paired[side, CLEAN]
     kinds: dict[str, dict[str, Floats]] = {kind: {} for kind in KINDS}
@@ -215,7 +217,7 @@ def _figures(
         )
         for kind, figure in zip(KINDS, figures, strict=True):
             kinds[kind][one.name] = figure
-    shown: dict[str, Any] = {
+    shown: Fields = {
         "clean": figured(clean, found.resamples, RATE),
         "levels": {
             one.name: [float(found.metrics[side, level.condition.text][0]) for level in one.levels]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from simulator.experiments.session import NC, Session
 from simulator.profile.profile import Profile
@@ -11,6 +11,9 @@ from simulator.report.words import share, title
 from simulator.results.robustness import Figure
 from simulator.robustness.records import CLEAN, RunArm
 from simulator.statistics.bootstrap import Floats
+from simulator.typed import Typed
+
+T = TypeVar("T", bound=Typed)
 
 
 def not_converged(
@@ -52,11 +55,16 @@ def without_figures(part: Any) -> Any:
     """Return a part of a summary with None in the place of every figure."""
     if isinstance(part, Figure):
         return None
-    if not isinstance(part, Mapping):
-        return part
-    return {name: without_figures(one) for name, one in part.items()}
+    if isinstance(part, Typed):
+        names = type(part).model_fields
+        return part.model_copy(
+            update={name: without_figures(getattr(part, name)) for name in names}
+        )
+    if isinstance(part, Mapping):
+        return {name: without_figures(one) for name, one in part.items()}
+    return part
 
 
-def blanked(stacks: Mapping[str, Any], nc: Collection[str]) -> dict[str, Any]:
+def blanked(stacks: Mapping[str, T], nc: Collection[str]) -> dict[str, T]:
     """Return the parts of stacks, those that did not converge without figures."""
     return {side: without_figures(one) if side in nc else one for side, one in stacks.items()}

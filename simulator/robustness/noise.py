@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Chosen, Pair, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite
+from simulator.results.robustness import StackNoise
+from simulator.results.robustness import SystemNoise as SystemNoiseSummary
 from simulator.robustness.figures import Measured, figured
 from simulator.robustness.nc import blanked
 from simulator.robustness.records import CLEAN
@@ -119,7 +120,7 @@ def arm(side: str, option: str) -> str:
 
 def figures(
     suite: Suite, options: Mapping[str, Options], found: Measured, nc: Mapping[str, str]
-) -> dict[str, Any]:
+) -> SystemNoiseSummary:
     """Return the ``system_noise`` of the summary.
 
     Args:
@@ -129,18 +130,19 @@ def figures(
         nc: stacks that did not converge; they have no figures.
     """
     stacks = {side: _stack(side, own, found) for side, own in options.items()}
-    return {"suite": suite.spec.name, "stacks": blanked(stacks, nc)}
+    return SystemNoiseSummary(suite=suite.spec.name, stacks=blanked(stacks, nc))
 
 
-def _stack(side: str, own: Options, found: Measured) -> dict[str, Any]:
+def _stack(side: str, own: Options, found: Measured) -> StackNoise:
     metrics, number = found.metrics, found.resamples
     by = {name: metrics[arm(side, name), CLEAN] for name in own.stacks}
     mean = analysis.mean_over(by)
-    return {
-        "SR": {name: figured(one, number, RATE) for name, one in by.items()},
-        "mean_SR": figured(mean, number, RATE),
-        "SNI": figured(analysis.impact(metrics[side, CLEAN], mean), number, None),
-        "std": figured(analysis.sample_deviation(np.stack(list(by.values()))), number, None),
-        "same": own.same,
-        "left_out": own.left_out,
-    }
+    deviation = analysis.sample_deviation(np.stack(list(by.values())))
+    return StackNoise(
+        SR={name: figured(one, number, RATE) for name, one in by.items()},
+        mean_SR=figured(mean, number, RATE),
+        SNI=figured(analysis.impact(metrics[side, CLEAN], mean), number, None),
+        std=figured(deviation, number, None),
+        same=own.same,
+        left_out=own.left_out,
+    )

@@ -19,6 +19,7 @@ from simulator.pipeline import recorded
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.layout import LOOKS
+from simulator.results.robustness import ConditionPictures
 from simulator.results.store import RunWriter
 
 
@@ -55,7 +56,9 @@ class Grid:
                 found[key] = one_line(error)
         return found
 
-    def write(self, seen: Mapping[tuple[str, str], Array | str], run: RunWriter) -> dict[str, Any]:
+    def write(
+        self, seen: Mapping[tuple[str, str], Array | str], run: RunWriter
+    ) -> ConditionPictures:
         """Write a picture of each tensor; return the ``pictures`` of the summary.
 
         The tensors of all stacks are shown with the mean and std of the first one.
@@ -69,7 +72,7 @@ class Grid:
             path = f"{LOOKS}/{number:03}.png"
             run.write_file(path, draw.png(thumbnail(pixels, LONGEST)[0]))
             cells.setdefault(row, {})[side] = path
-        return {"sample": self.sample, "cells": cells}
+        return ConditionPictures(sample=self.sample, cells=cells)
 
 
 LONGEST = 128

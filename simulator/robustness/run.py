@@ -37,12 +37,12 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
-from simulator.results.robustness import RobustnessSummary
+from simulator.results.robustness import ConditionPictures, RobustnessSummary
 from simulator.results.store import RunWriter
 from simulator.robustness import attacked, raced, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.experiment import RobustnessOptions
-from simulator.robustness.figures import Measured, measured, table
+from simulator.robustness.figures import Fields, Measured, measured, table
 from simulator.robustness.method import method_of
 from simulator.robustness.nc import not_converged
 from simulator.robustness.noise import Options as NoiseOptions
@@ -153,7 +153,7 @@ class _Robustness:
     rules: Sequence[gate.Rule]
     base: Path | None
 
-    def run(self, folder: Path, request: dict[str, Any]) -> Result[RobustnessSummary]:
+    def run(self, folder: Path, request: Fields) -> Result[RobustnessSummary]:
         stacks = self.session.stacks(variants(self.sides).values())
         rows = {one.name: one.levels[-1] for one in self.suite.series}
         frames = {one.name: one.frames[-1] for one in self.suite.sequences}
@@ -173,9 +173,7 @@ class _Robustness:
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
-    def race(
-        self, folder: Path, request: dict[str, Any], question: str
-    ) -> Result[RobustnessSummary]:
+    def race(self, folder: Path, request: Fields, question: str) -> Result[RobustnessSummary]:
         """Run every stack under every condition while it matters for a question."""
         session, sides, conditions = self.session, list(self.sides), self.suite.conditions()
         against = raced.cells(sides, conditions)
@@ -200,7 +198,7 @@ class _Robustness:
             run.finish(summary, took)
         return Result(summary, folder)
 
-    def _start(self, stacks: Sequence[Stack], request: dict[str, Any]) -> dict[str, Any]:
+    def _start(self, stacks: Sequence[Stack], request: Fields) -> Fields:
         return manifest(stacks, self.session, self.job.asked.overrides) | {
             "request": request,
             "conditions": [one.described() for one in self.suite.conditions()],
@@ -251,7 +249,7 @@ class _Robustness:
 
     def _records(
         self, whole: Plan, run: RunWriter, pictures: Grid | None
-    ) -> tuple[pa.Table, dict[str, Any] | None]:
+    ) -> tuple[pa.Table, ConditionPictures | None]:
         """Run every sample that an earlier attempt has not finished.
 
         Returns:
@@ -273,7 +271,7 @@ class _Robustness:
 
     def _drawn(
         self, whole: Plan, run: RunWriter, pictures: Grid, records: pa.Table
-    ) -> dict[str, Any] | None:
+    ) -> ConditionPictures | None:
         """Return the ``pictures`` of a sample that an earlier attempt has finished."""
         of_it = records.filter(pc.equal(records["sample"], pictures.sample))
         if pc.any(pc.is_valid(of_it["skipped"])).as_py():
@@ -284,7 +282,7 @@ class _Robustness:
 
     def _figures(
         self, records: pa.Table, whole: Plan, options: Mapping[str, NoiseOptions]
-    ) -> tuple[Measured, dict[str, Any]]:
+    ) -> tuple[Measured, Fields]:
         """Return what the records say, and the figures of the summary."""
         arms = [(arm.stack, arm.condition) for arm in whole.arms]
         session, suite, sides = self.session, self.suite, list(self.sides)
@@ -313,7 +311,7 @@ class _Robustness:
         self.session.notes += doubt(self.session, score)
 
     def _summary(
-        self, stacks: Sequence[Stack], unique: int, found: Measured, figures: dict[str, Any]
+        self, stacks: Sequence[Stack], unique: int, found: Measured, figures: Fields
     ) -> RobustnessSummary:
         card, own = self.session.card, figures.pop("warnings", [])
         notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
@@ -321,11 +319,13 @@ class _Robustness:
             stack.side: {
                 "profile": stack.profile.name,
                 "overrides": list(stack.profile.overrides),
-                **method_of(card.spec, stack.profile),
+                "method": method,
+                "bits": bits,
                 "effective": {"compute": stack.effective.compute, **stack.effective.options},
                 **figures["stacks"][stack.side],
             }
             for stack in stacks
+            for method, bits in [method_of(card.spec, stack.profile)]
         }
         skipped = [{"sample": name, "why": why} for name, why in found.skipped.items()]
         self.session.note_changed(found.skipped.values(), len(self.session.dataset.items))

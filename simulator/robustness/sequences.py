@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simulator.analysis import robustness as analysis
+from simulator.results.robustness import SequenceRow, Sequences, StackSequences
 from simulator.robustness.document import ConditionSuite
 from simulator.robustness.figures import compared, converged, figured_each
 from simulator.robustness.nc import blanked
@@ -92,8 +93,8 @@ def table(
     number: int,
     nc: Collection[str] = (),
     against: Reference | None = None,
-) -> dict[str, Any]:
-    """Return the fields of :class:`simulator.results.robustness.Sequences`.
+) -> Sequences:
+    """Return the ``sequences`` of the summary.
 
     Args:
         found: by stack; the first one is compared with the others.
@@ -115,7 +116,7 @@ def table(
         base, paired, name = against.moved, against.own_moved, against.words
     elif first in nc:
         base = Moved(*({name: np.full(1, np.nan) for name in base.fp} for _ in range(2)))
-    stacks: dict[str, Any] = {}
+    stacks = {}
     for side, one in found.items():
         kinds = {
             "FP": one.fp,
@@ -123,19 +124,19 @@ def table(
             "uT5D": one.ut5d,
             "T5D": _relative(paired[side].ut5d, base.ut5d),
         }
-        stacks[side] = {}
+        shown: dict[str, Any] = {}
         for kind, by in kinds.items():
-            stacks[side][kind], stacks[side][f"m{kind}"] = figured_each(
-                by, analysis.mean_over(by, without), number, _BOUNDS.get(kind)
-            )
+            mean = analysis.mean_over(by, without)
+            shown[kind], shown[f"m{kind}"] = figured_each(by, mean, number, _BOUNDS.get(kind))
+        stacks[side] = StackSequences(**shown)
     more = {side: {name: found[side].fp[name] - found[first].fp[name] for name in base.fp}
             for side in others}  # fmt: skip
-    return {
-        "reference": name,
-        "rows": {one.name: one.spec.model_dump() for one in suite.sequences},
-        "stacks": blanked(stacks, nc),
+    return Sequences(
+        reference=name,
+        rows={one.name: SequenceRow(**one.spec.model_dump()) for one in suite.sequences},
+        stacks=blanked(stacks, nc),
         **compared(more, without, number, DIFFERENCE),
-    }
+    )
 
 
 def _relative(own: BySequence, base: BySequence) -> dict[str, Floats]:

@@ -25,7 +25,7 @@ from simulator.conditions.attacks.options import (
 from simulator.conditions.attacks.record import Attacked, with_record
 from simulator.conditions.attacks.steps import length
 from simulator.conditions.attacks.target import Opened, Target, target_of
-from simulator.conditions.condition import Condition
+from simulator.conditions.condition import Condition, Parameters
 from simulator.conditions.image_files import decoding, resizing, writing
 from simulator.contract import U8, Decoder, Encoded, ImageWriter, Pull, Victim, inspect
 from simulator.contract.recipe import Apply, Boundary, Context, Runtimes, generator
@@ -89,7 +89,7 @@ class Attack(Condition):
                 f"--under {cls.name}:{parameters}: {expected(cls.name, known, norms=cls.norms)}"
             ) from None
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the budget and all options."""
         norm = {"norm": self.budget.norm} if self.norms else {}
         options = {name: getattr(self, name) for name in (*self.options, *COMMON)}

@@ -7,7 +7,7 @@ changes is no attack's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from simulator.conditions.attacks.attack import Attack, Seen
 from simulator.conditions.attacks.options import COMMON, Budget
 from simulator.conditions.attacks.steps import LINF
+from simulator.conditions.condition import Parameters
 from simulator.errors import UserError
 
 F32 = NDArray[np.float32]
@@ -40,7 +41,7 @@ class Unattacked(Attack):
             "unattacked: measured beside attacks by simulate robustness, not by --under"
         )
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the options that attacks have in common."""
         return {name: getattr(self, name) for name in COMMON}
 

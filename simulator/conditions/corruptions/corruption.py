@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from simulator.conditions.condition import Parameters
 from simulator.conditions.image_condition import (
     CROP224,
     ORIGINAL,
@@ -68,7 +69,7 @@ class Corruption(ImageCondition):
             )
         return cls(int(number), place or ORIGINAL)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the severity and the place."""
         return {"severity": self.severity, "place": self.place}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from simulator.conditions.condition import WEIGHTS, Condition
+from simulator.conditions.condition import WEIGHTS, Condition, Parameters
 from simulator.contract.passes import Request
 from simulator.errors import UserError
 from simulator.model.passes.flip_weight_bit import NAME
@@ -40,7 +40,7 @@ class BitFlip(Condition):
             )
         return cls(int(parameters))
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the index of the bit."""
         return {"bit": self.bit}
 

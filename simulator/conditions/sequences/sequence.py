@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from simulator.conditions.condition import Parameters
 from simulator.conditions.image_condition import (
     CROP224,
     ORIGINAL,
@@ -66,9 +67,9 @@ class SequenceFrame(ImageCondition):
             )
         return cls(int(number), **chosen)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """Return the frame and the place, and of noise the difficulty."""
-        found = {"frame": self.frame, "place": self.place}
+        found: Parameters = {"frame": self.frame, "place": self.place}
         return found | {"difficulty": self.difficulty} if self.strengths else found
 
     @property

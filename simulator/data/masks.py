@@ -44,7 +44,6 @@ Source: https://github.com/mcordts/cityscapesScripts, ``cityscapesscripts/helper
 """
 
 _VALUES = 1 << 16
-_NO_CLASS = -1
 
 Indices = NDArray[np.uint8]
 
@@ -277,7 +276,7 @@ def make_values(
     if names is not None and labels is not None:
         index = map_classes(names, names, labels, where)
         target = np.array([index[name] for name in names])
-    table = np.full(_VALUES, _NO_CLASS, np.int16)
+    table = np.full(_VALUES, -1, np.int16)
     meaning = {i: i for i in range(sized)} if train_ids is None else train_ids
     for value, train_id in meaning.items():
         if train_id != IGNORE and train_id >= sized:

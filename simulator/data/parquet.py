@@ -95,7 +95,7 @@ def _scan(shard: Archive, tally: Tally, spec: Any) -> Iterator[Row]:
             for row, (was, value) in enumerate(zip(paths, labels, strict=True)):
                 ending = PurePosixPath(str(was or "")).suffix.lower()
                 text = _label(value, names, f"{shard.where}: {label} of row {number}")
-                yield Row(f"{number:08d}{ending}", (group, row), ending, text)
+                yield Row(f"{number:08d}{ending}", group, row, ending, text)
                 number += 1
 
 
@@ -207,7 +207,7 @@ class Parquet(Shards):
 
 
 def _place(column: str, shard: Archive, row: Row) -> Cell:
-    return Cell(shard, column, *row.place, row.ending)
+    return Cell(shard, column, row.first, row.second, row.ending)
 
 
 PARQUET = Parquet()

@@ -65,8 +65,9 @@ class Url(Place):
             raise too_large(self, self.length, most)
 
         def whole(files: Any, path: str) -> bytes:
-            # The listing may be old or lie, so that no more than is allowed is ever taken in.
-            with files.open(path, "rb", **_streamed(files)) as file:
+            # In one pass; with any size, so that fsspec does not ask for it first.
+            once = {"block_size": 0, "size": 1} if "http" in files.protocol else {}
+            with files.open(path, "rb", **once) as file:
                 return b"".join(_pieces(file, most, self))
 
         return _ask(self.url, whole)
@@ -266,10 +267,8 @@ def _walked(files: Any, root: str) -> dict[str, _Info]:
     for number, (_, _, inside) in enumerate(files.walk(root, detail=True, on_error="raise")):
         found |= {one["name"]: one for one in inside.values()}
         if number >= FOLDERS or len(found) > LISTED:
-            raise OSError(
-                errno.E2BIG,
-                f"more than {FOLDERS:,} folders or {LISTED:,} files; give shards or a table",
-            )
+            many = f"more than {FOLDERS:,} folders or {LISTED:,} files"
+            raise OSError(errno.E2BIG, f"{many}; give shards or a table")
     return found
 
 
@@ -295,14 +294,10 @@ def _plain(url: str, name: str) -> str:
 
 
 def _pieces(file: IO[bytes], most: int, place: Url) -> Iterator[bytes]:
+    """Read no more than is allowed: a listing may be old, or lie."""
     total = 0
     while piece := file.read(_PIECE):
         total += len(piece)
         if total > most:
             raise too_large(place, total, most)
         yield piece
-
-
-def _streamed(files: Any) -> dict[str, int]:
-    """What opens a URL for one pass; with any size, so that fsspec does not ask for it first."""
-    return {"block_size": 0, "size": 1} if "http" in files.protocol else {}

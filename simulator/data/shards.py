@@ -32,6 +32,10 @@ VERSION = 2
 """Of the index; another one is made anew."""
 _RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
 _INDEX = "index.parquet"
+_COLUMNS = pa.schema({
+    "name": pa.string(), "first": pa.int64(), "second": pa.int64(), "ending": pa.string(),
+    "label": pa.string(),
+})  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -39,13 +43,14 @@ class Row(NamedTuple):
 
     Attributes:
         name: below the shard.
-        place: numbers that say where it is in the shard.
+        first, second: where it is in the shard.
         ending: of its file, with the dot.
         label: as it is written; None: it has none.
     """
 
     name: str
-    place: tuple[int, int]
+    first: int
+    second: int
     ending: str
     label: str | None
 
@@ -141,9 +146,8 @@ def _refuse_many(root: Root) -> None:
     spans = [int(last) - int(first) + 1 for first, last in _RANGE.findall(bare(root))]
     names = prod(max(0, span) for span in spans)
     if not 1 <= names <= NAMES:
-        raise DataError(
-            f"{root}: a range of 1 to {NAMES:,} shards expected, upwards; got {names:,}"
-        )
+        wanted = f"a range of 1 to {NAMES:,} shards expected, upwards"
+        raise DataError(f"{root}: {wanted}; got {names:,}")
 
 
 def _expanded(root: Root, kind: str) -> list[Root]:
@@ -178,20 +182,14 @@ def _rows(shard: Archive, reader: Reader, tally: Tally) -> Iterator[Row]:
     def write(folder: Path) -> None:
         left = Tally()
         rows = list(reader.rows(shard, left))
-        table = pa.table({
-            "name": pa.array([row.name for row in rows], pa.string()),
-            "first": pa.array([row.place[0] for row in rows], pa.int64()),
-            "second": pa.array([row.place[1] for row in rows], pa.int64()),
-            "ending": pa.array([row.ending for row in rows], pa.string()),
-            "label": pa.array([row.label for row in rows], pa.string()),
-        })  # fmt: skip
         told = json.dumps(left.counts())
-        pq.write_table(table.replace_schema_metadata({"left": told}), folder / _INDEX)
+        columns = _COLUMNS.with_metadata({"left": told})
+        table = pa.Table.from_pylist([row._asdict() for row in rows], columns)
+        pq.write_table(table, folder / _INDEX)
 
     table = pq.read_table(cache.entry(f"shards/{key.hexdigest()}", write) / _INDEX)
     for one in json.loads(table.schema.metadata[b"left"]):
         tally.add(*one)
     for batch in table.to_batches():
         columns = (column.to_pylist() for column in batch.columns)
-        for name, first, second, ending, label in zip(*columns, strict=True):
-            yield Row(name, (first, second), ending, label)
+        yield from map(Row._make, zip(*columns, strict=True))

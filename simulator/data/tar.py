@@ -182,7 +182,7 @@ def _scan(
             continue
         place = parts[wanted[0]]
         text = _label(shard, parts[ending], key) if ending in parts else None
-        yield Row(f"{name}.{wanted[0]}", (place.offset, place.size), f".{wanted[0]}", text)
+        yield Row(f"{name}.{wanted[0]}", place.offset, place.size, f".{wanted[0]}", text)
 
 
 def _label(shard: Archive, member: Member, key: str) -> str:
@@ -235,7 +235,7 @@ class WebDataset(Shards):
 
 
 def _place(shard: Archive, row: Row) -> TarMember:
-    return TarMember(shard, *row.place, row.ending)
+    return TarMember(shard, row.first, row.second, row.ending)
 
 
 WEBDATASET = WebDataset()

@@ -201,36 +201,6 @@ def records(folder):
     return pq.read_table(folder / "records.parquet").drop_columns(["ns"])
 
 
-def test_a_server_that_is_gone_ends_the_run_and_resume_goes_on(tmp_path, capsys):
-    """Every further sample would fail too, so that none is skipped for it."""
-    model = tiny.card(tmp_path / "model")
-    tiny.data(tmp_path / "data")
-    command = ["--model", str(model), "--quick", "--workers", "1", "--train", "pillow_fp32"]
-    command += ["--deploy", "opencv_fp32"]
-
-    with serving(tmp_path / "data") as web:
-        command += ["--data", web.url]
-        assert main([*command, "--out", str(tmp_path / "whole")]) == 0
-        web.asked.clear()
-
-        def dies(handler):
-            if web.asked.count(handler.path) < 2:  # the first time it is hashed
-                return False
-            web.socket.close()
-            return says(503)(handler)
-
-        web.answers["red1"] = dies
-        assert main([*command, "--out", str(tmp_path / "run")]) == 2
-        port = web.server_port
-    said = capsys.readouterr().err
-
-    assert said.count("\n") == 1
-    assert "red1.jpg: no server answers: Cannot connect" in said
-    with serving(tmp_path / "data", port):
-        assert main(["resume", str(tmp_path / "run")]) == 0
-    assert records(tmp_path / "run").equals(records(tmp_path / "whole"))
-
-
 def over(path, url, *keys):
     """Change paths of a card into URLs."""
     fields = yaml.safe_load(path.read_text())
@@ -387,15 +357,19 @@ def test_keys_in_the_query_of_a_url_are_in_no_result(tmp_path, capsys):
     assert "5ec2e7" not in said
 
 
-def test_a_run_behind_a_key_is_resumed_with_another_one(tmp_path, capsys):
-    """Presigned URLs end after hours; results keep none of them."""
+def test_a_run_whose_server_is_gone_ends_and_is_resumed_with_another_key(tmp_path, capsys):
+    """Every further sample would fail too. Presigned URLs end after hours; results keep none."""
     model, run = tiny.card(tmp_path / "model"), str(tmp_path / "run")
     data = tiny.data(tmp_path / "data")
     table = [f"{one.relative_to(data)},{one.parent.name}\n" for one in sorted(data.glob("*/*"))]
     (data / "val.csv").write_text("file,label\n" + "".join(table))
     command = ["--model", str(model), "--quick", "--workers", "1", "--train", "pillow_fp32"]
-    command += ["--deploy", "opencv_fp32", "--out", run]
+    command += ["--deploy", "opencv_fp32"]
     with serving(data) as web:
+        command += ["--data", f"{web.url}/val.csv?{SIGNED}"]
+        web.answers[""] = refuses_unsigned
+        assert main([*command, "--out", str(tmp_path / "whole")]) == 0
+        web.asked.clear()
 
         def dies(handler):
             if web.asked.count(handler.path) < 2:  # the first time it is hashed
@@ -403,11 +377,13 @@ def test_a_run_behind_a_key_is_resumed_with_another_one(tmp_path, capsys):
             web.socket.close()
             return says(503)(handler)
 
-        web.answers |= {"red1": dies, "": refuses_unsigned}
-        assert main([*command, "--data", f"{web.url}/val.csv?{SIGNED}"]) == 2
+        web.answers = {"red1": dies, "": refuses_unsigned}
+        assert main([*command, "--out", run]) == 2
         port, url = web.server_port, web.url
     said = capsys.readouterr().err
+    assert said.count("\n") == 1
     assert "red1.jpg?sha256=" in said
+    assert "no server answers: Cannot connect" in said
     assert "5ec2e7" not in said
 
     with serving(data, port) as web:
@@ -417,6 +393,7 @@ def test_a_run_behind_a_key_is_resumed_with_another_one(tmp_path, capsys):
         assert main(["resume", run, "--data", f"{url}/other.csv?8e1f"]) == 2
         assert "other.csv?sha256=" in capsys.readouterr().err
         assert main(["resume", run, "--data", f"{url}/val.csv?8e1f"]) == 0
+    assert records(tmp_path / "run").equals(records(tmp_path / "whole"))
     assert not files_with(tmp_path / "run", b"8e1f")
 
 

@@ -129,9 +129,7 @@ def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dat
         known: Truths = from_table(found.paths[tables[0]], paths, files.noun)
     else:
         known = from_folders(root, paths, labels, files.noun)
-    items = tuple(
-        Item(name, path, known[name]) for name, path in sorted(paths.items()) if name in known
-    )
+    items = tuple(Item(name, paths[name], known[name]) for name in sorted(known))
     left = len(paths) - len(items)
     other = len(found.paths) + found.odd - len(paths) - len(tables)
     counts = (

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from simulator.data import remote
 from simulator.data.address import Root, bare, beside, in_full, root_of, safe
-from simulator.data.folder import Dataset, Files, Item, load_folder, samples_in
+from simulator.data.folder import Dataset, Files, Item, load_folder, samples_in, with_truths
 from simulator.data.folder_labels import from_table, rows_of
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
@@ -99,19 +99,16 @@ def load_table(root: Root, table: Where, files: Files) -> Dataset:
         DataError: the table or the folder cannot be used.
     """
     if isinstance(root, str):
-        paths = {
-            name: remote.inside(root, name)
-            for line, file, _ in rows_of(table)
-            if files.has(name := safe(file, f"{table}:{line}"))
-        }
+        written = (safe(file, f"{table}:{line}") for line, file, _ in rows_of(table))
+        names = sorted({name for name in written if files.has(name)})
+        items = tuple(Item(name, remote.inside(root, name), None) for name in names)
     else:
-        paths = {item.name: item.path for item in samples_of(root, files).items}
-    known = from_table(table, paths, files.noun)
-    items = tuple(Item(name, paths[name], known[name]) for name in sorted(known))
-    left = len(paths) - len(items)
-    name = Path(str(table)).name
-    notes = (f"left out {files.count(left)} without a row in {name}",) if left else ()
-    return Dataset(root, items, notes)
+        items = samples_of(root, files).items
+    known = from_table(table, {item.name: item.path for item in items}, files.noun)
+    left = len(items) - len(known)
+    where = Path(str(table)).name
+    notes = (f"left out {files.count(left)} without a row in {where}",) if left else ()
+    return with_truths(Dataset(root, items, notes), known)
 
 
 FOLDER, TABLE, ZIP = Folder(), Table(), Zip()

@@ -114,7 +114,7 @@ class View:
         The first line stands below the flips and counts their kinds; its title is empty. The others
         are those of :attr:`told`.
         """
-        figures = {**summary["flips"], "unit": self.task.unit}
+        figures = {**summary["flips"], "unit": summary["unit"]}
         counts = [f"{words} {number:,}" for words, number in self.counts(summary["flips"])]
         told = [
             (title, words.format_map(figures))

@@ -59,7 +59,10 @@ def test_the_smallest_task_is_worked_out_and_shown_by_default():
     assert metrics == [{"accuracy": 1}, {"accuracy": pytest.approx(1 / 3)}]
     assert found["delta"]["accuracy"]["value"] == pytest.approx(-2 / 3)
     assert (found["flips"]["count"], found["flips"]["units"]) == (2, 3)
-    assert (view.lines({**found, "task": "parity"}), view.findings(found)) == ([], [])
+    assert (view.lines({**found, "task": "parity", "unit": "sample"}), view.findings(found)) == (
+        [],
+        [],
+    )
     assert view.words(task.flip(before[1], after[1])) == (
         "1 of 1", "accuracy 1.0, choice 1", "accuracy 0.0, choice 2",
     )  # fmt: skip

@@ -40,7 +40,7 @@ class ClassificationView(View):
         if needed := flips["samples_for_tenth_point"]:
             rate = (flips["right_to_wrong"] + flips["wrong_to_right"]) / summary["labelled"]
             power = (
-                f"a 0.1-point delta needs {needed:,} {self.task.unit}s (80 % power), where "
+                f"a 0.1-point delta needs {needed:,} {summary['unit']}s (80 % power), where "
                 f"{rate:.2%} of the answers turn right or wrong"
             )
             found.append(("power", power))
@@ -56,5 +56,5 @@ class ClassificationView(View):
             return []
         return [
             f"discordant pairs: {discordant}; fewer than {paired.MIN_DISCORDANT} can never be "
-            f"significant at 5 %; use more {self.task.unit}s"
+            f"significant at 5 %; use more {summary['unit']}s"
         ]

@@ -68,7 +68,7 @@ def test_samples_for_a_tenth_of_a_point_by_hand():
 
 def test_power_names_the_discordant_rate_and_not_the_flip_rate():
     """Of the ten 5 flip, and 4 turn right or wrong: the sample size is computed from 40 %."""
-    (_, power) = AudioClassification.view().lines(compare(*sides(TEN)))[-1]
+    (_, power) = AudioClassification.view().lines({**compare(*sides(TEN)), "unit": "sound"})[-1]
 
     assert " sounds (80 % power)" in power
     assert power.endswith("(80 % power), where 40.00% of the answers turn right or wrong")

@@ -16,6 +16,8 @@ from simulator.experiments.pixels import eight_bits, thumbnail
 from simulator.experiments.session import Session
 from simulator.modalities.image.front_end import statistics
 from simulator.pipeline import recorded
+from simulator.pipeline.executor import Done
+from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.layout import LOOKS
@@ -73,6 +75,38 @@ class Grid:
             run.write_file(path, draw.png(thumbnail(pixels, LONGEST)[0]))
             cells.setdefault(row, {})[side] = path
         return ConditionPictures(sample=self.sample, cells=cells)
+
+
+@dataclass(slots=True)
+class PictureWatch:
+    """Draws the sample that is shown; pickled, it becomes its grid's observer.
+
+    Attributes:
+        session: runs the sample again if an earlier attempt had finished it.
+        plan: of the run.
+        grid: what is observed.
+        run: the pictures are written to it.
+        shown: the ``pictures`` of the summary; None until the sample is through.
+    """
+
+    session: Session
+    plan: Plan
+    grid: Grid
+    run: RunWriter
+    shown: ConditionPictures | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self.grid, "see")
+
+    def __call__(self, walk: Walk, outcomes: Mapping[int, Any]) -> Any:
+        """Return what was observed of a sample."""
+        return self.grid.see(walk, outcomes)
+
+    def keep(self, done: Done, seen: Any) -> None:
+        """Draw a sample if it is the one that is shown."""
+        if done.item.name == self.grid.sample and done.skipped is None:
+            seen = seen or self.grid.see(self.session.executor.walks(self.plan)(done.item), {})
+            self.shown = self.grid.write(seen, self.run)
 
 
 LONGEST = 128

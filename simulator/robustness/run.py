@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from simulator.analysis import gate
 from simulator.command.experiment import Experiment
@@ -27,7 +26,7 @@ from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged, safe_name
 from simulator.experiments.race import race, rules_of
 from simulator.experiments.racing import ended, run_race
-from simulator.experiments.running import rows_of
+from simulator.experiments.running import Recorder, run_recorded
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.several import checked
 from simulator.model.card import Card
@@ -37,8 +36,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
-from simulator.results.robustness import ConditionPictures, RobustnessSummary
-from simulator.results.store import RunWriter
+from simulator.results.robustness import RobustnessSummary
 from simulator.robustness import attacked, raced, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.experiment import RobustnessOptions
@@ -48,7 +46,7 @@ from simulator.robustness.nc import not_converged
 from simulator.robustness.noise import Options as NoiseOptions
 from simulator.robustness.noise import SystemNoise
 from simulator.robustness.noise import figures as noise_figures
-from simulator.robustness.pictures import Grid, grid
+from simulator.robustness.pictures import Grid, PictureWatch, grid
 from simulator.robustness.records import ArmRecords
 from simulator.robustness.reference import ordered
 from simulator.robustness.reference import reference as held_against
@@ -57,7 +55,6 @@ from simulator.tasks.task import Task
 
 LISTED = 20
 """How many skipped samples the summary lists."""
-_REASON = ("sample", "skipped")
 
 
 def robustness(
@@ -162,11 +159,13 @@ class _Robustness:
         with_noise = [*stacks, *(one for own in options.values() for one in own.stacks.values())]
         whole = self._plan(stacks, options, pictures)
         with self.job.writer(folder, self._start(with_noise, request), self.session) as run:
-            records, shown = self._records(whole, run, pictures)
+            watch = PictureWatch(self.session, whole, pictures, run) if pictures else None
+            recorder = Recorder(run, whole.arms, False, self.session.card.task, watch=watch)
+            run_recorded(self.session, whole, [recorder])
             self.session.show.say("computing the figures")
-            found, figures = self._figures(records, whole, options)
+            found, figures = self._figures(run.records(), whole, options)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
-            figures["pictures"] = shown
+            figures["pictures"] = watch and watch.shown
             summary = self._summary(stacks, len(whole.nodes), found, figures)
             of, own = Asked(request["arguments"], folder), {"seconds": took["seconds"]}
             summary = judged(summary, self.rules, own, self.job.asked.undecided, asked=of)
@@ -247,39 +246,6 @@ class _Robustness:
             refuse_recorded(stack.side, self.sides[stack.side], under)
         return under.disturbed(stack.chain)
 
-    def _records(
-        self, whole: Plan, run: RunWriter, pictures: Grid | None
-    ) -> tuple[pa.Table, ConditionPictures | None]:
-        """Run every sample that an earlier attempt has not finished.
-
-        Returns:
-            All records, and the ``pictures`` of the summary.
-        """
-        shown = None
-        watch = pictures.see if pictures else None
-        for done in self.session.stream(whole, sum(1 for _ in run.kept()), watch):
-            run.add(rows_of(done, whole.arms, timed=False))
-            if pictures and done.seen:
-                shown = pictures.write(done.seen, run)
-        records = run.records()
-        if not pc.any(pc.is_null(records["skipped"])).as_py():
-            first = (records[name][0].as_py() for name in _REASON)
-            raise self.session.nothing_ran(len(self.session.dataset.items), *first)
-        if pictures and shown is None:
-            shown = self._drawn(whole, run, pictures, records)
-        return records, shown
-
-    def _drawn(
-        self, whole: Plan, run: RunWriter, pictures: Grid, records: pa.Table
-    ) -> ConditionPictures | None:
-        """Return the ``pictures`` of a sample that an earlier attempt has finished."""
-        of_it = records.filter(pc.equal(records["sample"], pictures.sample))
-        if pc.any(pc.is_valid(of_it["skipped"])).as_py():
-            return None
-        (item,) = (one for one in self.session.dataset.items if one.name == pictures.sample)
-        seen = pictures.see(self.session.executor.walks(whole)(item), {})
-        return pictures.write(seen, run) if seen else None
-
     def _figures(
         self, records: pa.Table, whole: Plan, options: Mapping[str, NoiseOptions]
     ) -> tuple[Measured, Fields]:
@@ -328,7 +294,6 @@ class _Robustness:
             for method, bits in [method_of(card.spec, stack.profile)]
         }
         skipped = [{"sample": name, "why": why} for name, why in found.skipped.items()]
-        self.session.note_changed(found.skipped.values(), len(self.session.dataset.items))
         return RobustnessSummary(
             **{**figures, "stacks": running, **found.failed},
             suite=self.suite.spec.name,

@@ -139,7 +139,7 @@ class Task(ABC):
         missing: columns that are None where no answer came in time.
         shown: columns that :meth:`flip` keeps of either stack; None: all but the counts.
         shown_once: those that it keeps once; None: the counts of changes.
-        tried_with: ``module:function`` that makes :meth:`specimens` of the class.
+        tried_with: ``module:function`` that makes :meth:`specimens`, or one, of the class.
         Output: the schema of a card's ``output`` section.
         Flips: the type of ``flips`` of a comparison, where :meth:`more` adds figures to it.
         View: how answers are shown to people.
@@ -183,8 +183,10 @@ class Task(ABC):
     @classmethod
     def specimens(cls) -> Mapping[str, Specimen]:
         """Return what the conformance suite tries this task with, by name; see there."""
-        found: Mapping[str, Specimen] = named(cls.tried_with)(cls) if cls.tried_with else {}
-        return found
+        if not cls.tried_with:
+            return {}
+        made = named(cls.tried_with)(cls)
+        return made if isinstance(made, Mapping) else {cls.tried_with.partition(":")[2]: made}
 
     @property
     def headline(self) -> str:

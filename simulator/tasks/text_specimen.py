@@ -59,7 +59,7 @@ def questions(task: type[Task]) -> dict[str, Specimen]:
     }
 
 
-def passage(task: type[Task]) -> dict[str, Specimen]:
+def passage(task: type[Task]) -> Specimen:
     """Return a passage of two tokens with a word of two tokens, padded on the left by one."""
     ids = (3, 4, 6, 1)
     made = task(task.Output(), _NETWORK)
@@ -70,7 +70,7 @@ def passage(task: type[Task]) -> dict[str, Specimen]:
         outputs.append(({"logits": padded},))
     worthless = [("signs", Word(False, -9.0, (1, 1))), ("a", Word(False, -1e30, (0, 0)))]
     row = Row(0, 0, 1, Tokens(ids, 2))
-    return {"passage": Specimen(made, (outputs[0], outputs[1]), (row,), "signs", worthless)}
+    return Specimen(made, (outputs[0], outputs[1]), (row,), "signs", worthless)
 
 
 def sentences(task: type[Task]) -> dict[str, Specimen]:
@@ -99,7 +99,7 @@ def _ordered(cosines: list[float]) -> Ordered:
     return Ordered(order, tuple(cosines), vectors)
 
 
-def continued(task: type[Task]) -> dict[str, Specimen]:
+def continued(task: type[Task]) -> Specimen:
     """Return a text of two tokens that is written on by three, the last of which ends it."""
     made = task(task.Output(tokens=3, stop=[0]), _NETWORK)
     outputs = []
@@ -108,4 +108,4 @@ def continued(task: type[Task]) -> dict[str, Specimen]:
         outputs.append(tuple({"logits": logits[:, at : at + 1]} for at in range(len(ids))))
     row = Row(0, 0, 0, Tokens((3, 4), 2), text=lambda ids: " ".join("abcdefg"[one] for one in ids))
     worthless = [("a b", Written((), "")), ("c", Written((1, 2), "a b")), ("x", Written((9,), "g"))]
-    return {"continued": Specimen(made, (outputs[0], outputs[1]), (row,), "f c", worthless)}
+    return Specimen(made, (outputs[0], outputs[1]), (row,), "f c", worthless)

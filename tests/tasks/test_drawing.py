@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from simulator.contract import Key, Rectangle
 from simulator.data.truth import Boxes
-from simulator.tasks.detection import view as boxes
 from simulator.tasks.detection.specimen import found
+from simulator.tasks.detection.task import Detection
 from simulator.tasks.segmentation import view as masks
 
 IMAGE = np.zeros((60, 80, 3), np.uint8)
@@ -17,6 +19,14 @@ PURPLE, YELLOW, GREEN = (204, 121, 167), (240, 228, 66), (0, 158, 115)
 
 def names(index):
     return ("cat", "dog", "cow")[index]
+
+
+def drawn(before, after, truth, threshold):
+    """Both panels of a detector with this operating threshold."""
+    output, network = (SimpleNamespace(**one) for one in ({"operating_threshold": threshold},
+                                                          {"label": names}))  # fmt: skip
+    task = SimpleNamespace(output=output, network=network)
+    return Detection.view().panels(task, (IMAGE, IMAGE), before, after, truth)
 
 
 def test_every_fate_has_its_color_and_its_words():
@@ -35,7 +45,7 @@ def test_every_fate_has_its_color_and_its_words():
         (60, 30, 70, 40, 0.60, 2),  # gained
         (60, 0, 70, 10, 0.40, 0),
     )
-    train, deploy = boxes.panels((IMAGE, IMAGE), before, after, None, 0.3, names)
+    train, deploy = drawn(before, after, None, 0.3)
     assert train.title == "train: 5 objects (score > 0.3)"
     assert train.rectangles == (
         Rectangle([0, 0, 10, 10], GRAY, width=1),
@@ -70,13 +80,13 @@ def test_the_truth_is_dashed_in_both_panels_and_below_the_answers():
         np.array([200.0, 12]),
         np.array([False, False]),
     )
-    drawn = boxes.panels((IMAGE, IMAGE), found((0, 0, 9, 9, 0.5, 0)), found(), truth, 0.1, names)
-    for panel in drawn:
+    both = drawn(found((0, 0, 9, 9, 0.5, 0)), found(), truth, 0.1)
+    for panel in both:
         outline, crowd = panel.rectangles[:2]
         assert outline == Rectangle([5, 6, 15, 26], (255, 255, 255), "", dashed=True, width=1)
         assert (crowd.box, crowd.caption) == ([1, 2, 4, 6], "crowd")
         assert panel.legend[-1] == Key((255, 255, 255), "truth: 2", dashed=True)
-    assert [panel.title for panel in drawn] == [
+    assert [panel.title for panel in both] == [
         "train: 1 object (score > 0.1)",
         "deploy: 0 objects (score > 0.1)",
     ]
@@ -86,7 +96,7 @@ def test_an_image_without_objects_is_drawn_bare():
     none = Boxes(
         np.zeros((0, 4)), np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0), np.zeros(0, bool)
     )
-    for panel in boxes.panels((IMAGE, IMAGE), found(), found(), none, 0.3, names):
+    for panel in drawn(found(), found(), none, 0.3):
         assert panel.rectangles == () and panel.legend == ()
 
 

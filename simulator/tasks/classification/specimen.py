@@ -14,11 +14,6 @@ from simulator.tasks.task import Network, Task
 LABELS = Labels(("cat", "dog", "cow", "hen", "pig", "bat", "fox"))
 
 
-def of_logits(task: type[Task]) -> dict[str, Specimen]:
-    """Return logits of seven classes."""
-    return {"logits": logits(task)}
-
-
 def logits(
     task: type[Task],
     kind: Literal["logits", "probabilities"] = "logits",

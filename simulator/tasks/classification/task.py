@@ -48,7 +48,7 @@ class Classification(Task):
     metrics = ("top1", "top5")
     kinds = ("right_to_wrong", "wrong_to_right")
     answer = ("prediction",)
-    tried_with = "simulator.tasks.classification.specimen:of_logits"
+    tried_with = "simulator.tasks.classification.specimen:logits"
     Output = Output
     Flips = ClassificationFlips
     View = ClassificationView

@@ -40,11 +40,6 @@ CARD = {
 }  # fmt: skip
 
 
-def decoded_boxes(task: type[Task]) -> dict[str, Specimen]:
-    """Return decoded boxes of three classes."""
-    return {"boxes": boxes(task)}
-
-
 def boxes(task: type[Task]) -> Specimen:
     """Return boxes that the model has decoded, of three classes, before NMS."""
     return specimen(task(task.Output.model_validate(CARD), NETWORK), decoded)

@@ -48,7 +48,7 @@ class Detection(ImageTask):
     metrics = ("mAP", "AP50", "AP75")
     kinds = CHANGED
     guess = 0.0  # a box that is guessed covers no object closely
-    tried_with = "simulator.tasks.detection.specimen:decoded_boxes"
+    tried_with = "simulator.tasks.detection.specimen:boxes"
     needs_labels = True
     resamples = 1000
     Output = DetectionOutput

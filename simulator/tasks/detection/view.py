@@ -50,45 +50,27 @@ class DetectionView(View):
         after: Detections,
         truth: Boxes | None,
     ) -> list[Panel]:
-        """Draw both stacks' boxes side by side."""
-        threshold = task.output.operating_threshold
-        return panels(images, before, after, truth, threshold, task.network.label)
+        """Draw the train and the deploy stack's detections side by side.
 
-
-def panels(
-    images: tuple[U8, U8],
-    before: Detections,
-    after: Detections,
-    truth: Boxes | None,
-    threshold: float,
-    labels: Callable[[int], str],
-) -> list[Panel]:
-    """Draw the train and the deploy stack's detections side by side.
-
-    Kept boxes are thin and gray; changed ones are thick, with class and score; annotated ones are
-    dashed.
-
-    Args:
-        images: (H, W, 3) uint8 RGB, as each stack decoded it.
-        before: the train stack's detections.
-        after: the deploy stack's.
-        truth: the annotated objects, if there are any.
-        threshold: only detections with a larger score are drawn.
-        labels: the name of a class.
-    """
-    words = fates(before, after, threshold)
-    shown = before.above(threshold), after.above(threshold)
-    annotated = _annotated(truth)
-    legend = _legend(words, len(annotated))
-    return [
-        Panel(
-            image,
-            f"{stack}: {len(some)} object{'s' * (len(some) != 1)} (score > {threshold:g})",
-            (*annotated, *_rectangles(some, fate, labels)),
-            legend=legend,
-        )
-        for stack, image, some, fate in zip(("train", "deploy"), images, shown, words, strict=True)
-    ]
+        Kept boxes are thin and gray; changed ones are thick, with class and score; annotated ones
+        are dashed. Only detections above the operating threshold are drawn.
+        """
+        threshold, labels = task.output.operating_threshold, task.network.label
+        words = fates(before, after, threshold)
+        shown = before.above(threshold), after.above(threshold)
+        annotated = _annotated(truth)
+        legend = _legend(words, len(annotated))
+        return [
+            Panel(
+                image,
+                f"{stack}: {len(some)} object{'s' * (len(some) != 1)} (score > {threshold:g})",
+                (*annotated, *_rectangles(some, fate, labels)),
+                legend=legend,
+            )
+            for stack, image, some, fate in zip(
+                ("train", "deploy"), images, shown, words, strict=True
+            )
+        ]
 
 
 def _rectangles(

@@ -20,11 +20,6 @@ CARD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def of_logits(task: type[Task]) -> dict[str, Specimen]:
-    """Return logits of three classes."""
-    return {"logits": logits(task)}
-
-
 def logits(task: type[Task]) -> Specimen:
     """Return 8 x 8 logits of three classes, of an input of 32 x 32."""
     made = task(task.Output.model_validate(CARD), NETWORK)

@@ -41,7 +41,7 @@ class Segmentation(ImageTask):
     reads = ("scores",)
     shown = ()
     shown_once = ("changed", "units", "boundary", "boundary_changed", *kinds)
-    tried_with = "simulator.tasks.segmentation.specimen:of_logits"
+    tried_with = "simulator.tasks.segmentation.specimen:logits"
     Output = SegmentationOutput
     Flips = SegmentationFlips
     View = SegmentationView

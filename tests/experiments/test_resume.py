@@ -77,18 +77,15 @@ def test_a_complete_run_is_left_alone_and_json_is_json(whole, capsys):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_records_do_not_depend_on_workers_or_memory(card, many, whole, cache, tmp_path, workers):
-    other = run(card, many, tmp_path / "b", workers=workers, memory=1)[0].folder
-
-    assert (whole / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 1000])
-def test_records_do_not_depend_on_the_chunk(card, many, whole, cache, tmp_path, monkeypatch, chunk):
+@pytest.mark.parametrize(("chunk", "options"), [
+    (1, {"workers": 1, "memory": 1}), (7, {"workers": 3, "memory": 1}), (1000, {}),
+])  # fmt: skip
+def test_records_do_not_depend_on_workers_memory_or_the_chunk(
+    card, many, whole, tmp_path, monkeypatch, chunk, options
+):
     monkeypatch.setattr(store, "CHUNK", chunk)
     monkeypatch.setattr(store, "PAUSE", 0)
-    other = run(card, many, tmp_path / "b")[0].folder
+    other = run(card, many, tmp_path / "b", **options)[0].folder
 
     assert (whole / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
 
@@ -124,24 +121,21 @@ def test_kill_9_loses_nothing_that_was_finished(card, many, whole, cache, tmp_pa
     assert (folder / "records.parquet").read_bytes() == (whole / "records.parquet").read_bytes()
 
 
-def test_a_run_of_other_images_is_not_resumed(card, cache, tmp_path):
-    many = tiny.data(tmp_path / "many", each=30)
-    with pytest.raises(KeyboardInterrupt):
-        run(card, many, tmp_path / "out", progress=StopsAt(40))
-    folder = tmp_path / "out" / "colors"
+def other_image(many):
     (many / "red" / "red0.jpg").write_bytes(tiny.encoded(tiny.picture((0, 0, 0))))
 
-    with pytest.raises(RunError, match="data changed since it was started"):
-        run(card, many, folder, resume=True)
+
+def other_labels(many):
+    for old, new in (("red", "was_red"), ("green", "red"), ("was_red", "green")):
+        (many / old).rename(many / new)
 
 
-def test_a_run_of_other_labels_is_not_resumed(card, cache, tmp_path):
+@pytest.mark.parametrize("change", [other_image, other_labels])
+def test_a_run_of_other_images_or_labels_is_not_resumed(card, tmp_path, change):
     many = tiny.data(tmp_path / "many", each=30)
     with pytest.raises(KeyboardInterrupt):
         run(card, many, tmp_path / "out", progress=StopsAt(40))
-    (many / "red").rename(many / "was_red")
-    (many / "green").rename(many / "red")
-    (many / "was_red").rename(many / "green")
+    change(many)
 
     with pytest.raises(RunError, match="data changed since it was started"):
         run(card, many, tmp_path / "out" / "colors", resume=True)

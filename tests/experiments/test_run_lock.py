@@ -9,6 +9,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
+from stopping import StopsAt
 
 from simulator import cli, compare
 from simulator.command.options import Progress
@@ -114,16 +115,12 @@ def test_a_lock_that_says_nothing_is_taken(tmp_path, content):
     assert not (tmp_path / LOCK).exists()
 
 
-class Stops(Progress):
-    def advance(self, done, total):
-        if done == 3:
-            raise KeyboardInterrupt
-
-
 def test_parts_of_another_run_are_left_out(card, data, cache, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        compare("pillow_fp32", "opencv_fp32", model=card, data=data, out=folder, progress=Stops())
+        compare(
+            "pillow_fp32", "opencv_fp32", model=card, data=data, out=folder, progress=StopsAt(3)
+        )
     (part,) = (folder / "parts").glob("*.parquet")
     part.with_name("0123456789ab-000000003.parquet").write_bytes(part.read_bytes())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,7 +27,7 @@ from simulator.experiments.session import Session, Variant
 from simulator.experiments.sweep.run import option_figures
 from simulator.experiments.worst.experiment import WorstOptions
 from simulator.notices import Kind, Notice, merged
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import Stack
 from simulator.profile import axes
 from simulator.profile.suite import load_suite
 from simulator.report.verdict import concluded
@@ -44,8 +45,10 @@ from simulator.typed import plain
 EXHAUSTIVE = 64
 """Up to this many combinations, all are tried; beyond it, only the greedy path is."""
 
-Picks = tuple[tuple[str, str], ...]
-"""(column, option) in the order in which they were combined."""
+Pick = tuple[str, str]
+"""A column, and one of its options."""
+Picks = tuple[Pick, ...]
+"""In the order in which they were combined."""
 
 
 def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSummary]:
@@ -59,26 +62,24 @@ def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSumma
     job = Job(experiment, asked)
     loaded = load_suite(asked.suite)
     base = asked.train or loaded.spec.train
-    columns: dict[str, dict[str, list[str]]] = {}
-    for column, option, changes in loaded.options():
-        columns.setdefault(column, {})[option] = changes
+    every = {(column, option): changes for column, option, changes in loaded.options()}
     with ExitStack() as held:
         with job.session() as session:
-            first = _combined(base, columns, ())
+            first = chosen(base, ())
             folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
             request = job.request(suite=str(loaded.path.resolve()))
             job.refuse_taken(folder)
             held.enter_context(locked(folder, session.show.note))
             mark(folder, {"request": request}, "running")
             session.require_truth()
-            left_out = _drop_inapplicable(session, base, columns)
-            count = math.prod(len(of) + 1 for of in columns.values())
-            passes = len(columns) + (count <= EXHAUSTIVE)
-            search = _Search(job, session, base, columns, folder, passes, asked.until_decided)
+            tried = {pick: chosen(base, changes) for pick, changes in every.items()}
+            left_out = inapplicable(session, first, tried)
+            options = {pick: every[pick] for pick in every if pick not in left_out}
+            search = _Search(job, session, base, options, folder, asked.until_decided)
             if asked.until_decided:
                 session.shuffle()
             path = search.greedy()
-            best = search.exhaustive() if count <= EXHAUSTIVE else None
+            best = search.exhaustive() if search.combinations <= EXHAUSTIVE else None
         task = session.card.task
         summary = WorstSummary(
             suite=loaded.spec.name,
@@ -90,9 +91,9 @@ def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSumma
             metric=task.headline,
             **{task.headline: search.trained},
             path=path,
-            combinations=count,
+            combinations=search.combinations,
             exhaustive=best,
-            left_out=left_out,
+            left_out={"/".join(pick): why for pick, why in left_out.items()},
             warnings=[
                 *merged(search.notices),
                 *session.notes,
@@ -151,15 +152,18 @@ class _Search:
         job: Job,
         session: Session,
         base: str,
-        columns: Mapping[str, Mapping[str, list[str]]],
+        options: Mapping[Pick, Sequence[str]],
         folder: Path,
-        passes: int,
         until_decided: bool,
     ) -> None:
-        self.passes, self.until_decided = passes, until_decided
+        self.sizes = [*Counter(column for column, _ in options).values()]
+        """How many options each column has."""
+        self.combinations = math.prod(size + 1 for size in self.sizes)
+        self.passes = len(self.sizes) + (self.combinations <= EXHAUSTIVE)
+        self.until_decided = until_decided
         self.early: list[Early] = []
         self.job, self.session, self.folder = job, session, folder
-        self.base, self.columns = base, columns
+        self.base, self.options = base, options
         self.runs = 0
         self.samples = 0
         self.trained = 0.0
@@ -173,19 +177,17 @@ class _Search:
         taken: Picks = ()
         path = []
         while candidates := [
-            (*taken, (column, option))
-            for column, of in self.columns.items()
-            for option in of
-            if self._compatible((*taken, (column, option)))
+            (*taken, pick) for pick in self.options if self._compatible((*taken, pick))
         ]:
-            ways = ways_to(len(taken), [len(of) for of in self.columns.values()])
+            ways = ways_to(len(taken), self.sizes)
             found = self._values(candidates, ALPHA / self.passes / ways)
             taken = min(found, key=lambda picks: found[picks][self._metric])
             path.append(PathStep(added="/".join(taken[-1]), **found[taken]))
         return path
 
     def exhaustive(self) -> Combination:
-        choices = [[None, *((column, o) for o in of)] for column, of in self.columns.items()]
+        of = itertools.groupby(self.options, lambda pick: pick[0])
+        choices = [[None, *picks] for _, picks in of]
         combinations = [
             tuple(pick for pick in picks if pick is not None)
             for picks in itertools.product(*choices)
@@ -204,8 +206,8 @@ class _Search:
     def _compatible(self, picks: Picks) -> bool:
         """Whether no two options write the same axis of the profile."""
         written = [
-            {axes.axis_of(change.partition("=")[0]) for change in self.columns[column][option]}
-            for column, option in picks
+            {axes.axis_of(change.partition("=")[0]) for change in self.options[pick]}
+            for pick in picks
         ]
         return sum(map(len, written)) == len(set().union(*written))
 
@@ -225,8 +227,11 @@ class _Search:
             dropped.
         """
         self.session.show.stage(self.runs + 1, self.passes, "combinations")
-        train = _combined(self.base, self.columns, ())
-        every = [train, *(_combined(self.base, self.columns, picks) for picks in candidates)]
+        every = [
+            chosen(self.base, [change for pick in picks for change in self.options[pick]])
+            for picks in ((), *candidates)
+        ]
+        train = every[0]
         refuse_missing(every)
         names = [TRAIN, *(" ".join("/".join(p) for p in picks) for picks in candidates)]
         variants = [
@@ -308,24 +313,3 @@ def ways_to(taken: int, options: Sequence[int]) -> int:
     for count in options:
         ways = [1, *(more + count * fewer for fewer, more in itertools.pairwise(ways))]
     return ways[taken]
-
-
-def _combined(base: str, columns: Mapping[str, Mapping[str, list[str]]], picks: Picks) -> Chosen:
-    return chosen(base, [change for column, option in picks for change in columns[column][option]])
-
-
-def _drop_inapplicable(
-    session: Session, base: str, columns: dict[str, dict[str, list[str]]]
-) -> dict[str, str]:
-    """Remove the options that do not apply to the model from *columns*; return the reasons."""
-    options = {
-        (column, option): _combined(base, columns, ((column, option),))
-        for column, of in columns.items()
-        for option in of
-    }
-    found = inapplicable(session, _combined(base, columns, ()), options)
-    for column, option in found:
-        del columns[column][option]
-        if not columns[column]:
-            del columns[column]
-    return {"/".join(key): why for key, why in found.items()}

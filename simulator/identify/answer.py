@@ -1,4 +1,4 @@
-"""What a search found, in the words of a summary, and as a profile."""
+"""What a search found, in the words of a summary."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from simulator.data.folder import Item
-from simulator.identify.composer import Composer, Point
+from simulator.identify.composer import Point
 from simulator.identify.search import Found
 from simulator.identify.trials import Score, Trials
-from simulator.profile.derived import derived
 from simulator.results.identify import IdentifiedAxis, RunnerUp
 
 SHOWN = 5
@@ -71,17 +70,3 @@ def finite(value: float) -> float | None:
 
 def _with(point: Point, at: int, option: str | None) -> Point:
     return (*point[:at], option, *point[at + 1 :])
-
-
-def document(composer: Composer, point: Point, name: str, says: str, source: str) -> str:
-    """Return a point as a profile that extends the base.
-
-    Args:
-        composer: of the space.
-        point: of the space.
-        name: of the profile.
-        says: its summary.
-        source: what claims cite: which recording, and how well it is reproduced.
-    """
-    before = composer.values((None,) * len(point))
-    return derived(composer.base, before, composer.values(point), name, says, source)

@@ -60,14 +60,9 @@ def write_capture(path: Path, model: str | Path | None = None) -> None:
     Raises:
         UserError: the file exists or cannot be written, or the card cannot be used.
     """
-    write_new(path, script(model))
-
-
-def script(model: str | Path | None = None) -> str:
-    """Return the capture script; see :func:`write_capture`."""
     text = Path(capture.__file__).read_text(encoding="utf-8")
     digest = check(Card(Path(model))).digest if model else ""
-    return text.replace('MODEL = ""', f'MODEL = "{digest}"', 1)
+    write_new(path, text.replace('MODEL = ""', f'MODEL = "{digest}"', 1))
 
 
 def write_probes(folder: Path, model: str | Path | None = None) -> int:

@@ -31,6 +31,7 @@ from simulator.identify.trials import Trials
 from simulator.modalities.image.card import ImageCard
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.adapted import refuse_together
+from simulator.profile.derived import derived
 from simulator.report.verdict import concluded
 from simulator.results.identify import IdentifySummary, Telling
 from simulator.results.shared import Profile
@@ -249,7 +250,8 @@ def _profile(composer: Composer, found: Found, recording: Recording) -> str:
     )
     source = f"simulate identify, recording {spec.name} of {spec.device}: {how}"
     says = f"identified from recording {spec.name} of {spec.device}: {how}"
-    return answer.document(composer, found.best, NAME, says, source)
+    before, after = composer.values((None,) * len(found.best)), composer.values(found.best)
+    return derived(composer.base, before, after, NAME, says, source)
 
 
 def _telling(session: Session, found: Found, trials: Trials) -> Telling | None:

@@ -19,12 +19,12 @@ import yaml
 from simulator.contract import Stage
 from simulator.contract.model_format import ONNX
 from simulator.errors import ProfileError, UserError
+from simulator.experiments.common import chosen
 from simulator.identify import columns
 from simulator.identify.options import Column, section, with_base
 from simulator.modalities.image.card import ImageCard
 from simulator.model.card import Card
 from simulator.pipeline.stack import Chosen
-from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.suite import Option, load_suite, overrides
 
@@ -59,23 +59,17 @@ class Space:
         """Return how many combinations of options there are, those that cannot run included."""
         return prod(len(options) for options in self.axes.values())
 
-    def overrides(self, picks: Picks) -> list[str]:
-        """Return the ``KEY=VALUE`` of one combination, in the order of the columns.
+    def stack(self, picks: Picks) -> Chosen:
+        """Load one combination: options are applied in the order of the columns.
 
         Args:
             picks: an option for some or all columns; the others stay as in the base.
-        """
-        taken = [self.axes[axis][picks[axis]] for axis in self.axes if axis in picks]
-        return [line for option in taken for line in overrides(option)]
-
-    def stack(self, picks: Picks) -> Chosen:
-        """Load one combination.
 
         Raises:
             ProfileError: it is impossible, for example planes of a decoder that gives none.
         """
-        profile = load(self.base, self.overrides(picks))
-        return profile, choose(profile)
+        taken = [self.axes[axis][picks[axis]] for axis in self.axes if axis in picks]
+        return chosen(self.base, [line for option in taken for line in overrides(option)])
 
     def fits(self, picks: Picks, card: Card) -> bool:
         """Whether a combination is possible, alone and for a model."""

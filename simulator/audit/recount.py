@@ -18,7 +18,6 @@ from simulator.experiments.failures import tallied, tried_in
 from simulator.experiments.summary import SIDES, TOTAL, reference_of
 from simulator.latency.quality import Quality
 from simulator.latency.rounds import LATENCIES, times_of
-from simulator.latency.stopping import Rule
 from simulator.latency.summary import of_times
 from simulator.latency.tail_figures import convergence, tail
 from simulator.latency.times import Times
@@ -165,7 +164,7 @@ def of_rounds(
         expected = {
             **_counted(pq.read_table(io.BytesIO(records))),
             **of_times(times),
-            "convergence": convergence(times, Rule()),
+            "convergence": convergence(times),
             "stacks": {
                 side: {"rounds": one.rounds, "queries": one.total.size, "failed": one.failed}
                 for side, one in times.items()

@@ -8,11 +8,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from simulator.contract.installing import install
 from simulator.errors import MissingLibrary, RunError, UserError, one_line
+from simulator.files import hash_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -28,28 +31,6 @@ _MOST = 2**16
 """Bytes of a key or a signature."""
 
 
-class _Library(NamedTuple):
-    """The parts of cryptography that are used here."""
-
-    private: Any
-    public: Any
-    load: Any
-    wrong: type[Exception]
-
-
-def _library() -> _Library:
-    try:
-        from cryptography.exceptions import InvalidSignature
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError as error:
-        raise MissingLibrary(
-            f"signatures need cryptography, which is not installed; try: {install('sign')}"
-        ) from error
-    keys = ed25519.Ed25519PrivateKey, ed25519.Ed25519PublicKey
-    return _Library(*keys, serialization, InvalidSignature)
-
-
 def private_key(path: Path) -> Ed25519PrivateKey:
     """Read the key that signs.
 
@@ -57,12 +38,14 @@ def private_key(path: Path) -> Ed25519PrivateKey:
         MissingLibrary: cryptography is not installed.
         UserError: the file is no such key.
     """
-    library = _library()
-    found = _read(path, lambda content: library.load.load_pem_private_key(content, None))
-    if not isinstance(found, library.private):
+    with _needed():
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    found = _read(path, lambda content: load_pem_private_key(content, None))
+    if not isinstance(found, Ed25519PrivateKey):
         raise UserError(f"{path}: not an Ed25519 key; make one: openssl genpkey -algorithm ed25519")
-    key: Ed25519PrivateKey = found
-    return key
+    return found
 
 
 def public_key(path: Path) -> Ed25519PublicKey:
@@ -72,15 +55,27 @@ def public_key(path: Path) -> Ed25519PublicKey:
         MissingLibrary: cryptography is not installed.
         UserError: the file is no such key.
     """
-    library = _library()
-    found = _read(path, library.load.load_pem_public_key)
-    if not isinstance(found, library.public):
+    with _needed():
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    found = _read(path, load_pem_public_key)
+    if not isinstance(found, Ed25519PublicKey):
         raise UserError(f"{path}: not an Ed25519 public key; make one: openssl pkey -pubout")
-    key: Ed25519PublicKey = found
-    return key
+    return found
 
 
-def _read(path: Path, load: Any) -> Any:
+@contextmanager
+def _needed() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise MissingLibrary(
+            f"signatures need cryptography, which is not installed; try: {install('sign')}"
+        ) from error
+
+
+def _read(path: Path, load: Callable[[bytes], object]) -> object:
     try:
         with path.open("rb") as file:
             return load(file.read(_MOST))
@@ -100,9 +95,8 @@ def sign(bundle: Path, key: Ed25519PrivateKey) -> Path:
     place = signature_of(bundle)
     draft = place.with_name(f".{place.name}.part")
     try:
-        with bundle.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        draft.write_bytes(base64.b64encode(key.sign(_message(digest))) + b"\n")
+        signed = key.sign(_message(hash_file(bundle)))
+        draft.write_bytes(base64.b64encode(signed) + b"\n")
         os.replace(draft, place)
     except OSError as error:
         raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
@@ -117,6 +111,8 @@ def problem(bundle: Path, sha256: str, key: Ed25519PublicKey) -> str:
         sha256: its digest.
         key: of whom it should be.
     """
+    from cryptography.exceptions import InvalidSignature
+
     place = signature_of(bundle)
     try:
         with place.open("rb") as file:
@@ -127,7 +123,7 @@ def problem(bundle: Path, sha256: str, key: Ed25519PublicKey) -> str:
         return f"not signed: {place} is no signature"
     try:
         key.verify(written, _message(sha256))
-    except _library().wrong:
+    except InvalidSignature:
         return f"{place} is not a signature of this bundle by {fingerprint(key)}"
     return ""
 

@@ -6,9 +6,9 @@ import gc
 import os
 import resource
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ class Round:
 
 @dataclass(slots=True)
 class Pauses:
-    """Counts the collections of Python's garbage collector while the context is open.
+    """Collections of Python's garbage collector.
 
     Attributes:
         count: how many.
@@ -65,22 +65,27 @@ class Pauses:
     count: int = 0
     ns: int = 0
     longest: int = 0
-    _start: int = field(default=0, repr=False)
 
-    def __enter__(self) -> Pauses:
-        gc.callbacks.append(self._on_collection)
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        gc.callbacks.remove(self._on_collection)
+@contextmanager
+def pauses() -> Iterator[Pauses]:
+    """Count the collections while the context is open."""
+    found, start = Pauses(), 0
 
-    def _on_collection(self, phase: str, _: dict[str, int]) -> None:
+    def on_collection(phase: str, _: dict[str, int]) -> None:
+        nonlocal start
         if phase == "start":
-            self._start = time.perf_counter_ns()
+            start = time.perf_counter_ns()
         else:
-            took = time.perf_counter_ns() - self._start
-            self.count, self.ns = self.count + 1, self.ns + took
-            self.longest = max(self.longest, took)
+            took = time.perf_counter_ns() - start
+            found.count, found.ns = found.count + 1, found.ns + took
+            found.longest = max(found.longest, took)
+
+    gc.callbacks.append(on_collection)
+    try:
+        yield found
+    finally:
+        gc.callbacks.remove(on_collection)
 
 
 class SingleStream:
@@ -134,23 +139,23 @@ class SingleStream:
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
         hit = 0
         gc.collect()
-        with Pauses() as pauses:
+        with pauses() as paused:
             for which, turn in self._turns(number):
                 if len(self._stacks) > 1:
                     self._settle(self._stacks[which], self._items[turn[-1]])
                 for index in turn:
-                    before = pauses.count
+                    before = paused.count
                     try:
                         ns[which, index], digests[which, index] = self._answer(which, index)
                     except SampleError as error:
                         failed[which, int(index)] = str(error)
-                    hit += pauses.count > before
+                    hit += paused.count > before
                 advance(len(turn))
         conditions["preempted"] = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
         conditions["collections"] = {
-            "count": pauses.count,
-            "ms": pauses.ns / 1e6,
-            "longest_ms": pauses.longest / 1e6,
+            "count": paused.count,
+            "ms": paused.ns / 1e6,
+            "longest_ms": paused.longest / 1e6,
             "samples": hit,
         }
         return Round(number, ns, digests, failed, conditions)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulator.errors import UserError
 from simulator.statistics.density import RESOLUTION_NS, Fit, Floats, divergence, fit
 
 
@@ -22,27 +21,12 @@ class Rule:
         window: how many earlier fits a new one is compared with, at least 1.
         delta: the root Jensen-Shannon divergence in base 2 below which two fits agree, above 0
             and at most 1.
-
-    Raises:
-        UserError: a value is outside its range.
     """
 
     first: int = 30
     every: int = 5
     window: int = 5
     delta: float = 0.2
-
-    def __post_init__(self) -> None:
-        for name, least in (("first", 2), ("every", 1), ("window", 1)):
-            if getattr(self, name) < least:
-                raise UserError(f"{name} must be at least {least}; got {getattr(self, name)}")
-        if not 0 < self.delta <= 1:
-            raise UserError(f"delta must be above 0 and at most 1; got {self.delta}")
-
-    @property
-    def earliest(self) -> int:
-        """The smallest number of rounds after which an instance can be done."""
-        return self.first + self.window * self.every
 
     def fits_at(self, rounds: int) -> bool:
         """Return whether a fit is due after this number of rounds."""

@@ -127,7 +127,7 @@ class _Tail(InRounds[TailSummary]):
             **{**latencies, "command": "tail", "missing": latencies.missing | why},
             tail=found,
             better=tail_figures.better({side: one.curve for side, one in found.items()}),
-            convergence=tail_figures.convergence(timed.times, Rule()),
+            convergence=tail_figures.convergence(timed.times),
         )
         notices = [
             *latencies.warnings,

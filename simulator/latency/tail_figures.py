@@ -292,11 +292,11 @@ def better(curves: Mapping[str, Curve]) -> list[Better]:
     ]
 
 
-def convergence(times: Mapping[str, Times], rule: Rule) -> dict[str, Convergence]:
+def convergence(times: Mapping[str, Times]) -> dict[str, Convergence]:
     """Return the result of Algorithm 1 for the rounds, and how many queries MLPerf asks for."""
     found = {}
     for side, one in times.items():
-        stopping = Stopping(rule, one.total.shape[1])
+        stopping = Stopping(Rule(), one.total.shape[1])
         done = stopping.add(one.finite())
         found[side] = Convergence(
             rounds=one.rounds,

@@ -11,7 +11,6 @@ from simulator.data.truth import Boxes
 from simulator.errors import DataError
 from simulator.latency import quality as late_quality
 from simulator.latency import tail_figures as analysis
-from simulator.latency.stopping import Rule
 from simulator.latency.tail_figures import better, convergence, tail, thresholds
 from simulator.latency.times import NEVER, Times
 from simulator.results.timed import Curve
@@ -331,7 +330,7 @@ def test_times_of_one_distribution_have_settled_after_55_rounds():
     """One normal distribution an instance; three in a hundred may need a few rounds more."""
     total = np.random.default_rng(0).normal(5e6, 1e5, (55, 100)).astype(np.int64)
 
-    found = convergence({"a": Times(total, {}), "b": Times(total[:54], {})}, Rule())
+    found = convergence({"a": Times(total, {}), "b": Times(total[:54], {})})
 
     assert found["a"]["settled"] >= 97
     assert found["a"]["inferences"] == 5500 and found["a"]["rounds"] == 55
@@ -341,7 +340,7 @@ def test_times_of_one_distribution_have_settled_after_55_rounds():
 
 
 def test_constant_times_are_done_at_the_earliest():
-    one = convergence({"a": Times(np.full((60, 3), 5 * MS), {})}, Rule())["a"]
+    one = convergence({"a": Times(np.full((60, 3), 5 * MS), {})})["a"]
 
     assert (one["done_after"], one["settled"], one["inferences"]) == (55, 3, 180)
 
@@ -351,4 +350,4 @@ def test_failures_do_not_keep_a_run_from_settling():
     total = np.full((60, 2), 5 * MS)
     total[20, 1] = NEVER
 
-    assert convergence({"a": Times(total, {})}, Rule())["a"]["done_after"] == 55
+    assert convergence({"a": Times(total, {})})["a"]["done_after"] == 55

@@ -20,7 +20,7 @@ from simulator.errors import ModelError, SampleError
 from simulator.experiments.common import stacks_of
 from simulator.experiments.session import Session, Variant
 from simulator.latency import single_stream
-from simulator.latency.single_stream import TURN, WARM_UP, Pauses, SingleStream
+from simulator.latency.single_stream import TURN, WARM_UP, SingleStream, pauses
 from simulator.latency.times import NEVER, of_rounds
 from simulator.results.times import ABSENT
 
@@ -306,14 +306,14 @@ def test_pauses_add_up_and_leave_nothing_behind(monkeypatch):
     gc.disable()
     try:
         before = list(gc.callbacks)
-        with Pauses() as pauses:
+        with pauses() as found:
             for _ in range(3):
                 gc.collect()
         gc.collect()
     finally:
         gc.enable()
 
-    assert (pauses.count, pauses.ns, pauses.longest) == (3, 8, 5)
+    assert (found.count, found.ns, found.longest) == (3, 8, 5)
     assert gc.callbacks == before
 
 

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import gaussian_kde
 
-from simulator.errors import UserError
 from simulator.latency.stopping import Rule, Stopping
 
 QUICK = Rule(first=4, every=2, window=2, delta=0.2)
@@ -74,7 +73,7 @@ def test_the_algorithm_settles_some_and_not_others():
     times[:, 7] += 1e4 * np.arange(18)
     settled = np.array(as_written(times, QUICK)[0])
 
-    assert (settled == 0).any() and (settled == QUICK.earliest).any() and (settled > 8).any()
+    assert (settled == 0).any() and (settled == 8).any() and (settled > 8).any()
     assert stopped(times)[0].settled.tolist() == settled.tolist()
 
 
@@ -114,7 +113,7 @@ def test_done_is_sticky_and_ends_the_fits():
     times[:16, 1] *= 2 ** np.arange(16)
     state, done = stopped(times)
 
-    assert state.settled[0] == QUICK.earliest == 8
+    assert state.settled[0] == 8
     assert done == state.settled[1] > 16
     assert state.fits == (done - 4) / 2 + 1
 
@@ -130,23 +129,6 @@ def test_recorded_rounds_handed_over_again_give_the_same_state(chunks):
 
     assert again.settled.tolist() == state.settled.tolist()
     assert (again.fits, answer) == (state.fits, state.done)
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        ({"first": 1}, "first must be at least 2; got 1"),
-        ({"every": 0}, "every must be at least 1; got 0"),
-        ({"window": 0}, "window must be at least 1; got 0"),
-        ({"delta": 0.0}, "delta must be above 0 and at most 1; got 0.0"),
-        ({"delta": math.nan}, "delta must be above 0"),
-        ({"delta": 20}, "delta must be above 0 and at most 1; got 20"),
-    ],
-)
-def test_a_rule_that_makes_no_sense_is_refused_in_one_line(values, says):
-    with pytest.raises(UserError, match=says) as refused:
-        Rule(**values)
-    assert "\n" not in str(refused.value)
 
 
 def test_rounds_cannot_vanish_nor_instances_change():

@@ -16,7 +16,6 @@ from simulator.contract.stage import timed_steps
 from simulator.latency import figures
 from simulator.latency import tail_figures as tail
 from simulator.latency.inputs import Inputs, influence
-from simulator.latency.stopping import Rule
 from simulator.latency.times import NEVER, Times
 from simulator.results.json_text import finite
 from simulator.results.times import to_map
@@ -79,7 +78,7 @@ def run(
         summary |= {
             "command": "tail",
             "better": tail.better({side: one.curve for side, one in summary["tail"].items()}),
-            "convergence": tail.convergence(times, Rule()),
+            "convergence": tail.convergence(times),
         }  # fmt: skip
         summary["missing"] |= why
     columns = {"sample": names, "width": [w for w, _ in sizes], "height": [h for _, h in sizes]}

@@ -80,12 +80,12 @@ def write(folder: Path, own: Mapping[str, bytes]) -> str:
     draft = place.with_name(f".{BUNDLE}.part")
     try:
         names = sorted({*REQUIRED, *_below(folder)} - set(own))
-        digests = {name: _sha256(folder / name) for name in names}
+        digests = {name: hash_file(folder / name) for name in names}
         digests |= {name: hashlib.sha256(content).hexdigest() for name, content in own.items()}
         archive.write(draft, folder, names, {**own, DIGESTS: listed(digests)})
         make_durable(draft)
         os.replace(draft, place)
-        return _sha256(place)
+        return hash_file(place)
     except OSError as error:
         raise RunError(f"{place}: cannot be written: {error.strerror or error}") from error
 
@@ -107,16 +107,6 @@ def _below(folder: Path) -> list[str]:
         for place in sorted((folder / inner).rglob("*"))
         if place.is_file() and place.name.endswith(endings) and not place.name.startswith(".")
     ]
-
-
-def verify(path: Path) -> Checked:
-    """Hold every member of a bundle against its digest; nothing is run.
-
-    Raises:
-        RunError: the file is no bundle, or holds what no bundle of ours does.
-    """
-    with Archive(path) as packed:
-        return check(packed)
 
 
 def check(packed: Archive, required: Sequence[str] = REQUIRED) -> Checked:
@@ -144,7 +134,7 @@ def check(packed: Archive, required: Sequence[str] = REQUIRED) -> Checked:
                 problems.append(str(error).removeprefix(f"{packed.path}: "))
             else:
                 problems += [f"changed: {name}"] if changed else []
-    return Checked(len(digests), tuple(problems), _sha256(packed.path))
+    return Checked(len(digests), tuple(problems), hash_file(packed.path))
 
 
 def _digests(packed: Archive, required: Sequence[str]) -> Mapping[str, str]:
@@ -181,7 +171,3 @@ def parse(content: bytes, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise RunError(f"{where}: not a JSON object")
     return found
-
-
-def _sha256(place: Path) -> str:
-    return hash_file(place)

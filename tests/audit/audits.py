@@ -10,6 +10,9 @@ import zipfile
 import pyarrow.parquet as pq
 import yaml
 
+from simulator.audit import bundle
+from simulator.audit.archive import Archive
+
 BGR = {"profile": "pillow_fp32", "set": {"color.order": "bgr"}}
 RULE = {"fail_on": "flip_rate > 50%", "because": "half of the answers must stay"}
 
@@ -35,6 +38,12 @@ def document(folder, card, data, **fields):
 
 def read(path):
     return json.loads(path.read_text())
+
+
+def verified(place):
+    """Hold every member of a bundle against its digest."""
+    with Archive(place) as packed:
+        return bundle.check(packed)
 
 
 def changed(bundle, place, change):

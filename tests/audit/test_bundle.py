@@ -7,7 +7,7 @@ import struct
 import zipfile
 
 import pytest
-from audits import changed
+from audits import changed, verified
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +50,7 @@ def hostile(tmp_path):
 
 def test_what_was_not_changed_is_intact(good, finished, capsys):
     """And has the digest that anybody's tools give; another one is told."""
-    found = bundle.verify(good)
+    found = verified(good)
     assert (found.members, found.problems) == (3, ())
     assert found.sha256 == hashlib.sha256(good.read_bytes()).hexdigest()
     assert cli.main(["verify", str(good)]) == cli.USER_ERROR
@@ -59,7 +59,7 @@ def test_what_was_not_changed_is_intact(good, finished, capsys):
     own = hashlib.sha256(finished.bundle.read_bytes()).hexdigest()
     given = ["verify", str(finished.bundle), "--digest"]
     assert cli.main([*given, own.upper()]) == cli.PASS
-    assert f"intact, {bundle.verify(finished.bundle).members} members" in capsys.readouterr().out
+    assert f"intact, {verified(finished.bundle).members} members" in capsys.readouterr().out
     assert cli.main([*given, "00" * 32]) == cli.GATE_FAILED
     assert f"the digest differs: {'00' * 32} was expected" in capsys.readouterr().out
     assert cli.main([*given, own[:8]]) == cli.USER_ERROR
@@ -77,7 +77,7 @@ def test_what_was_not_changed_is_intact(good, finished, capsys):
 def test_what_was_changed_is_named(good, tmp_path, capsys, change, problem):
     place = changed(good, tmp_path / "other.zip", change)
 
-    assert bundle.verify(place).problems == (problem,)
+    assert verified(place).problems == (problem,)
     assert cli.main(["verify", str(place)]) == cli.GATE_FAILED
     assert problem in capsys.readouterr().out
 
@@ -110,10 +110,10 @@ def test_what_no_bundle_holds_is_refused_before_it_is_read(hostile, capsys, recw
 def test_more_than_all_members_may_have_is_refused(good, monkeypatch):
     monkeypatch.setattr(archive, "MOST_BYTES", 10)
     with pytest.raises(RunError, match="would unpack to"):
-        bundle.verify(good)
+        verified(good)
     monkeypatch.setattr(archive, "MOST_MEMBERS", 3)
     with pytest.raises(RunError, match="4 members; 3 at most"):
-        bundle.verify(good)
+        verified(good)
 
 
 def test_a_size_that_is_not_true_is_found(good, tmp_path):
@@ -125,7 +125,7 @@ def test_a_size_that_is_not_true_is_found(good, tmp_path):
     place = tmp_path / "lies.zip"
     place.write_bytes(content)
 
-    (problem,) = bundle.verify(place).problems
+    (problem,) = verified(place).problems
     assert problem.startswith("audit.yaml is damaged: ")
 
 
@@ -157,7 +157,7 @@ def test_a_list_of_digests_that_is_none(good, tmp_path, digests, said):
     place = changed(good, tmp_path / "x.zip", lambda m: m.update({"digests.json": digests}))
 
     with pytest.raises(RunError, match=said):
-        bundle.verify(place)
+        verified(place)
 
 
 @given(st.data())
@@ -172,10 +172,10 @@ def test_a_damaged_bundle_is_never_intact_and_never_a_crash(tmp_path_factory, da
     else:
         at = data.draw(st.integers(0, len(content) - 1))
         content[at] ^= 1 << data.draw(st.integers(0, 7))
-    original = bundle.verify(place)
+    original = verified(place)
     place.write_bytes(content)
     try:
-        found = bundle.verify(place)
+        found = verified(place)
     except RunError as error:
         said = str(error)
     else:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from audits import verified
 
-from simulator.audit import bundle
 from simulator.audit.document import load_audit
 
 ROOT = Path(__file__).parent.parent.parent
@@ -108,7 +108,7 @@ def test_the_steps_of_the_workflow_run(tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
 
     assert all((checkout / one).exists() for one in kept.split())
-    assert bundle.verify(checkout / "audit" / "bundle.zip").problems == ()
+    assert verified(checkout / "audit" / "bundle.zip").problems == ()
     root = ET.parse(checkout / "audit" / "junit.xml").getroot()
     assert [suite.get("name") for suite in root] == [
         "built-in.opencv", "built-in.camera", "built-in.edge",

@@ -8,9 +8,9 @@ import os
 import sys
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
+from drivers import PAIR, STACKS, records
 
 from simulator import cli, compare
 from simulator.cluster import connection
@@ -18,8 +18,6 @@ from simulator.cluster.connection import leave
 from simulator.contract.installing import install
 from simulator.contract.library import Library
 
-PAIR = ("pillow_fp32", "opencv_fp32")
-STACKS = ("--train", PAIR[0], "--deploy", PAIR[1])
 RECORDING = {
     "schema": 1, "name": "board", "device": "a board", "kind": "predictions", "file": "board.csv",
     "match": "name", "model": "0" * 64,
@@ -32,11 +30,6 @@ def own():
     leave()
     yield
     leave()
-
-
-def records(folder):
-    """What a run has of each sample, but for latencies."""
-    return pq.read_table(Path(folder) / "records.parquet").drop_columns(["ns"])
 
 
 def test_a_pair_is_what_it_is_in_one_process(card, data, tmp_path):

@@ -7,21 +7,19 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import tiny
+from drivers import PAIR, STACKS, ended, parts, records, started, wait_for_more
 from failing import TURBO, mixed
 
 from simulator import cli, compare
 
 pytestmark = pytest.mark.prove
 
-PAIR = ("pillow_fp32", "opencv_fp32")
 BOXES = ["train.runtime.resources={train_box: 1}", "deploy.runtime.resources={deploy_box: 1}"]
 
 
@@ -108,30 +106,16 @@ def boxes(tmp_path_factory):
     found.close()
 
 
-def started(place, *arguments):
+def on(place, *command):
     """A command on the cluster, in a process of its own."""
-    command = [sys.executable, "-m", "simulator.cli", *arguments, "--executor", f"ray:{place}"]
-    return subprocess.Popen(
-        [str(word) for word in command], env=surroundings(), text=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def ended(command):
-    """Its exit code, and what it said."""
-    said = command.communicate()[1]
-    return command.returncode, said
+    return started(*command, executor=f"ray:{place}", **surroundings())
 
 
 def pair(card, data, out, *overrides):
     return (
-        "--train", PAIR[0], "--deploy", PAIR[1], "--model", card, "--data", data, "--out", out,
+        *STACKS, "--model", card, "--data", data, "--out", out,
         *(word for one in overrides for word in ("--set", one)),
     )  # fmt: skip
-
-
-def records(folder):
-    return pq.read_table(Path(folder) / "records.parquet").drop_columns(["ns"])
 
 
 def manifest(folder):
@@ -144,7 +128,7 @@ def test_each_stack_runs_on_its_own_box(boxes, tmp_path):
     (data / "red" / "broken.jpg").write_bytes(b"no JPEG")
     here = compare(*PAIR, model=card, data=data, out=tmp_path / "here", overrides=BOXES)
 
-    told = ended(started(boxes.client, *pair(card, data, tmp_path / "there", *BOXES)))
+    told = ended(on(boxes.client, *pair(card, data, tmp_path / "there", *BOXES)))
 
     assert told[0] == 0, told[1]
     assert records(tmp_path / "there").equals(records(here.folder))
@@ -164,7 +148,7 @@ def test_each_stack_runs_on_its_own_box(boxes, tmp_path):
 
 
 def test_a_resource_that_no_node_has_is_refused(boxes, card, data, tmp_path):
-    command = started(
+    command = on(
         boxes.address, *pair(card, data, tmp_path / "out", "deploy.runtime.resources={ascend: 2}")
     )
     code, said = ended(command)
@@ -194,7 +178,7 @@ def test_nodes_are_lost(boxes, tmp_path):
     boxes.add()
     out = tmp_path / "out"
 
-    run = started(boxes.address, *pair(card, data.parent, out, *overrides), "--quick")
+    run = on(boxes.address, *pair(card, data.parent, out, *overrides), "--quick")
     wait_for_more(run, out)
     boxes.lose()
     assert run.stderr.readline().startswith("note: a worker ended")
@@ -207,7 +191,7 @@ def test_nodes_are_lost(boxes, tmp_path):
     assert "needs {deploy_box: 1}, and the last node that had that is lost; what was done" in line
     assert manifest(out)["status"] != "complete" and parts(out)
     boxes.add()
-    code, said = ended(started(boxes.address, "resume", out))
+    code, said = ended(on(boxes.address, "resume", out))
 
     assert code == 0, said
     assert records(out).equals(records(here.folder))
@@ -217,22 +201,12 @@ def test_nodes_are_lost(boxes, tmp_path):
     assert not cli.main(["report", str(out)])
 
 
-def wait_for_more(run, folder):
-    before = parts(folder)
-    while parts(folder) == before and run.poll() is None:
-        time.sleep(0.01)
-
-
-def parts(folder):
-    return set(folder.glob("parts/*"))
-
-
 def test_a_stack_fails_alone_on_its_own_box(boxes, tmp_path):
     card, images = tiny.card(boxes.hidden / "two"), mixed(boxes.hidden / "mixed", pngs=2, jpegs=2)
     own = [*BOXES, TURBO]
     here = compare(*PAIR, model=card, data=images, out=tmp_path / "here", overrides=own)
 
-    told = ended(started(boxes.client, *pair(card, images, tmp_path / "there", *own)))
+    told = ended(on(boxes.client, *pair(card, images, tmp_path / "there", *own)))
 
     assert told[0] == 0, told[1]
     assert here.summary.failed["deploy"].count == 2

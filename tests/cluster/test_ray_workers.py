@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
@@ -12,10 +11,10 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import steps
 import tiny
+from drivers import PAIR, STACKS, ended, records, started, wait_for_more
 from failing import TURBO, mixed
 from steps_that_kill import Deadly, Here, Late, Named, Slow
 from web_server import serving
@@ -34,8 +33,6 @@ from simulator.pipeline.runtimes import RuntimePool
 
 pytestmark = pytest.mark.prove
 
-PAIR = ("pillow_fp32", "opencv_fp32")
-STACKS = ("--train", PAIR[0], "--deploy", PAIR[1])
 KILLS = 20
 AGENTS = ("DashboardAgent", "RuntimeEnvAgent", "dashboard/agent.py", "runtime_env/agent/main.py")
 
@@ -66,11 +63,6 @@ def ran(plan, items, workers=2, watch=None):
             return list(executor.run(plan, items, watch))
         finally:
             executor.close()
-
-
-def records(folder):
-    """What a run has of each sample, but for latencies."""
-    return pq.read_table(Path(folder) / "records.parquet").drop_columns(["ns"])
 
 
 def test_workers_are_killed_at_random_moments(items, tmp_path):
@@ -179,31 +171,40 @@ def short():
         yield Path(folder)
 
 
-def test_a_driver_is_killed_and_resumed(card, tmp_path, short):
+@pytest.fixture
+def many(tmp_path):
+    """So many links to images that a run takes seconds."""
+    data = tmp_path / "many"
+    (data / "red").mkdir(parents=True)
+    files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
+    for at in range(3000):
+        (data / "red" / f"{at:04}.jpg").symlink_to(files[at % len(files)])
+    return data
+
+
+@pytest.fixture
+def begun(card, many, short):
+    """Starts a run into a folder, which has done some samples."""
+
+    def begin(folder):
+        own = ("--model", card, "--data", many, "--out", folder, "--quick", "--workers", "2")
+        driver = started(*STACKS, *own, TMPDIR=str(short))
+        wait_for_more(driver, folder)
+        assert driver.poll() is None, driver.stderr.read()
+        return driver
+
+    return begin
+
+
+def test_a_driver_is_killed_and_resumed(card, many, tmp_path, short, begun):
     """Records are those of a run that nobody interrupted; its workers end with it.
 
     Two agents of Ray's look for their cluster for a minute, and end then. The folder that is left
     is removed by who starts the next cluster.
     """
-    data = tmp_path / "data"
-    (data / "red").mkdir(parents=True)
-    files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
-    for at in range(600):
-        (data / "red" / f"{at:04}.jpg").symlink_to(files[at % len(files)])
-    whole = compare(*PAIR, model=card, data=data, out=tmp_path / "whole", quick=True)
+    whole = compare(*PAIR, model=card, data=many, out=tmp_path / "whole", quick=True)
     folder = tmp_path / "out"
-    command = [
-        sys.executable, "-m", "simulator.cli", "--train", PAIR[0], "--deploy", PAIR[1],
-        "--model", str(card), "--data", str(data), "--out", str(folder), "--quick",
-        "--executor", "ray", "--workers", "2",
-    ]  # fmt: skip
-    driver = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"TMPDIR": str(short)},
-    )  # fmt: skip
-    while not list(folder.glob("parts/*")) and driver.poll() is None:
-        time.sleep(0.01)
-    assert driver.poll() is None, driver.stderr.read()
+    driver = begun(folder)
     children = [pid for pid in offspring(driver.pid) if not titled(pid, AGENTS)]
     clean(short)
     (left,) = short.iterdir()
@@ -253,39 +254,14 @@ def listening(pid):
             yield f"{'.'.join(map(str, four))}:{int(port, 16)}"
 
 
-def started(command, folder, short):
-    """A command line in a process of its own; it has done some samples."""
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "simulator.cli", *command, "--out", str(folder)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"TMPDIR": str(short)},
-    )  # fmt: skip
-    while not list(folder.glob("parts/*")) and driver.poll() is None:
-        time.sleep(0.01)
-    assert driver.poll() is None, driver.stderr.read()
-    return driver
-
-
-@pytest.fixture
-def many(tmp_path):
-    """So many links to images that a run takes seconds."""
-    data = tmp_path / "many"
-    (data / "red").mkdir(parents=True)
-    files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
-    for at in range(3000):
-        (data / "red" / f"{at:04}.jpg").symlink_to(files[at % len(files)])
-    return data
-
-
-def test_a_lost_node_is_no_failed_gate(card, many, tmp_path, short):
+def test_a_lost_node_is_no_failed_gate(tmp_path, begun):
     """Ray ends its driver with 1, the exit code of a gate that failed, and says nothing."""
-    command = [*STACKS, "--model", str(card), "--data", str(many), "--quick", "--executor", "ray"]
-    driver = started(command, tmp_path / "a run", short)
+    driver = begun(tmp_path / "a run")
     (agent,) = {pid for pid in offspring(driver.pid) if titled(pid, ("DashboardAgent",))}
     os.kill(agent, signal.SIGKILL)
-    _, said = driver.communicate(timeout=60)
+    code, said = ended(driver)
 
-    assert driver.returncode == 2
+    assert code == 2
     (told,) = [one for one in said.splitlines() if one.startswith("error: ")]  # Ray logs around it
     if "is lost" in told:  # we heard of it before Ray ended the driver
         assert "what was done stays for simulate resume" in told
@@ -296,13 +272,12 @@ def test_a_lost_node_is_no_failed_gate(card, many, tmp_path, short):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_run_on_a_cluster_is_interrupted_like_others(card, many, tmp_path, short, number):
-    command = [*STACKS, "--model", str(card), "--data", str(many), "--quick", "--executor", "ray"]
-    driver = started(command, tmp_path / "out", short)
+def test_a_run_on_a_cluster_is_interrupted_like_others(tmp_path, begun, number):
+    driver = begun(tmp_path / "out")
     driver.send_signal(number)
-    _, said = driver.communicate(timeout=60)
+    code, said = ended(driver)
 
-    assert driver.returncode == 2
+    assert code == 2
     assert f"interrupted; to continue: simulate resume {tmp_path / 'out'}\n" in said
     assert not (tmp_path / "out" / "run.lock").exists()
 

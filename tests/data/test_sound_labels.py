@@ -5,10 +5,7 @@ import pytest
 from simulator.data.card import read_card
 from simulator.data.folder import Files
 from simulator.errors import DataError
-from simulator.tasks.transcription.task import Transcription
 from simulator.testing.audio_specimen import sine, wav
-from simulator.testing.data_formats import prove_data_format
-from simulator.testing.prove import Mark
 
 SOUNDS = Files((".wav",), "sound")
 NAMES = "task: audio_classification\nformat: names\nfiles: sounds\nlabel: "
@@ -72,11 +69,3 @@ def test_what_is_wrong_is_one_line(folder, card, table, line):
     (folder / ("t.csv" if card is SPEECH else "t.txt")).write_text(table)
     with pytest.raises(DataError, match=rf"^[^\n]*{line}[^\n]*$"):
         loaded(folder, card)
-
-
-def test_the_formats_conform(folder):
-    letters = next(iter(Transcription.specimens().values())).task
-    (folder / "t.txt").write_text("noise|Hush\n")
-    loaded(folder, WORDS)
-    found = prove_data_format(folder / "data.yaml", letters, SOUNDS)
-    assert [one for one in found if one.mark is Mark.FAILED] == []

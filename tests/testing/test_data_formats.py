@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
-import tarfile
+from dataclasses import replace
 from functools import partial
 
 import av
@@ -15,10 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny_tasks
-import yaml
 
 from simulator.data import coco
-from simulator.data.folder import Dataset, Files, Item
+from simulator.data.folder import Files
 from simulator.data.label_kind import LABELS
 from simulator.data.labels import Labels
 from simulator.data.source import SOURCES
@@ -92,9 +90,7 @@ def _video(folder, task):
             frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
             file.mux(stream.encode(frame.reformat(format="bgr0")))
         file.mux(stream.encode(None))
-    path = folder / "data.yaml"
-    path.write_text(f"schema: 1\nname: v\ntask: {task}\nformat: video\nvideo: clip.mkv\n")
-    return path
+    return datacards.card_of(folder, task, "video", video="clip.mkv").path
 
 
 KEYS = {
@@ -108,10 +104,8 @@ KEYS = {
 def _jsonl(folder, task):
     lines = [json.dumps({"q": "a", "c": ["b", "c"], "g": at, "w": f"d{at}"}) for at in range(2)]
     (folder / "a.jsonl").write_text("\n".join(lines))
-    path = folder / "data.yaml"
-    common = {"schema": 1, "name": "a", "task": task, "format": "jsonl", "file": "a.jsonl"}
-    path.write_text(yaml.safe_dump({**common, "context": "{q}", **KEYS[task]}))
-    return path
+    fields = {"file": "a.jsonl", "context": "{q}", **KEYS[task]}
+    return datacards.card_of(folder, task, "jsonl", **fields).path
 
 
 SOUNDS = Files((".wav",), "sound")
@@ -124,13 +118,7 @@ def _sounds(folder, task, format, **fields):
     (folder / "wavs").mkdir()
     for name in ("red_0", "blue_1"):
         (folder / "wavs" / f"{name}.wav").write_bytes(wav(sine(440, 8000, 800), 8000))
-    return _written(folder, task=task, format=format, files="wavs", **fields)
-
-
-def _written(folder, **fields):
-    path = folder / "data.yaml"
-    path.write_text(yaml.safe_dump({"schema": 1, "name": "a", **fields}))
-    return path
+    return datacards.card_of(folder, task, format, files="wavs", **fields).path
 
 
 def transcription_ljspeech(folder):
@@ -149,15 +137,15 @@ def audio_classification_names(folder):
 
 def classification_names(folder):
     datacards.images(folder, "red_0.png", "blue_1.png")
-    fields = {"task": "classification", "format": "names", "files": "images"}
-    return _written(folder, **fields, label=r"(.*)_\d\.png")
+    fields = {"files": "images", "label": r"(.*)_\d\.png"}
+    return datacards.card_of(folder, "classification", "names", **fields).path
 
 
 def classification_table(folder):
     datacards.images(folder, "a.png", "b.png")
     (folder / "said.csv").write_text("file,label\na.png,red\nb.png,blue\n")
-    fields = {"task": "classification", "format": "table", "files": "images"}
-    return _written(folder, **fields, table="said.csv")
+    fields = {"files": "images", "table": "said.csv"}
+    return datacards.card_of(folder, "classification", "table", **fields).path
 
 
 def audio_classification_table(folder):
@@ -169,8 +157,8 @@ def classification_ilsvrc(folder):
     datacards.images(folder, *(f"ILSVRC2012_val_{number:08}.JPEG" for number in (1, 2)))
     (folder / "truth.txt").write_text("3\n1\n")
     (folder / "ids.txt").write_text("".join(f"{one} {at}\n" for at, one in enumerate(SYNSETS, 1)))
-    fields = {"task": "classification", "format": "ilsvrc", "files": "images"}
-    return _written(folder, **fields, truth="truth.txt", synsets="ids.txt")
+    fields = {"files": "images", "truth": "truth.txt", "synsets": "ids.txt"}
+    return datacards.card_of(folder, "classification", "ilsvrc", **fields).path
 
 
 def _files(folder, task):
@@ -185,14 +173,12 @@ def _files(folder, task):
 
 
 def _webdataset(folder, task):
-    with tarfile.open(folder / "a-0.tar", "w") as file:
-        for name, ending, data, label in _files(folder, task):
-            for suffix, content in ((ending, data), (".txt", label.encode())):
-                one = tarfile.TarInfo(f"{name}{suffix}")
-                one.size = len(content)
-                file.addfile(one, io.BytesIO(content))
-    fields = {"task": task, "format": "webdataset", "files": "a-{0..0}.tar", "label": "txt"}
-    return _written(folder, **fields)
+    members = []
+    for name, ending, data, label in _files(folder, task):
+        members += [(f"{name}{ending}", data), (f"{name}.txt", label.encode())]
+    datacards.tar(folder / "a-0.tar", *members)
+    fields = {"files": "a-{0..0}.tar", "label": "txt"}
+    return datacards.card_of(folder, task, "webdataset", **fields).path
 
 
 def _parquet(folder, task):
@@ -201,7 +187,7 @@ def _parquet(folder, task):
         for name, ending, data, label in _files(folder, task)
     ]
     pq.write_table(pa.Table.from_pylist(rows), folder / "a.parquet")
-    return _written(folder, task=task, format="parquet", files="*.parquet", label="said")
+    return datacards.card_of(folder, task, "parquet", files="*.parquet", label="said").path
 
 
 SHARDED = ("classification", "audio_classification", "transcription")
@@ -241,76 +227,38 @@ def test_every_source_and_label_kind_of_ours_is_tried():
 
 
 class Broken(coco.CocoBoxes):
-    """Our COCO format, whose data set goes through one more function."""
+    """Our COCO format, whose samples go through one more function."""
 
-    change = staticmethod(lambda found: found)
+    def __init__(self, change, annotated=True):
+        self.change, self.annotated = change, annotated
 
     def load(self, card, labels, files):
         found = super().load(card, labels, files)
-        return Dataset(found.root, tuple(type(self).change(found.items)), found.notes)
+        return replace(found, items=tuple(map(self.change, found.items)))
 
 
-class Shuffling(Broken):
+def never_the_same(item, numbers=itertools.count()):  # noqa: B008
     """Another truth at each load."""
-
-    numbers = itertools.count()
-
-    @classmethod
-    def change(cls, items):
-        shift = next(cls.numbers)
-        for item in items:
-            xywh = item.truth.xywh + np.array([shift, 0, 0, 0])
-            yield Item(item.name, item.path, type(item.truth)(
-                xywh, item.truth.classes, item.truth.crowd, item.truth.area, item.truth.difficult
-            ))  # fmt: skip
+    xywh = item.truth.xywh + np.array([next(numbers), 0, 0, 0])
+    return replace(item, truth=replace(item.truth, xywh=xywh))
 
 
-class Absolute(Broken):
-    """Whole paths for names."""
-
-    @staticmethod
-    def change(items):
-        return [Item(str(item.path), item.path, item.truth) for item in items]
-
-
-class Lost(Broken):
-    """Files that are not there."""
-
-    @staticmethod
-    def change(items):
-        return [Item(item.name, item.path / "x", item.truth) for item in items]
+FAULTS = [
+    ("loading_is_repeatable", Broken(never_the_same)),
+    ("names_are_relative", Broken(lambda item: replace(item, name=str(item.path)))),
+    ("names_are_relative", Broken(lambda item: replace(item, path=item.path / "gone"))),
+    ("truths_are_stamped", Broken(lambda item: replace(item, truth=None))),
+    ("truths_are_stamped", Broken(lambda item: item, annotated=False)),
+]
 
 
-class Bare(Broken):
-    """Truths that nobody has."""
-
-    @staticmethod
-    def change(items):
-        return [Item(item.name, item.path, None) for item in items]
-
-
-class Secret(Broken):
-    """Truths of samples that nobody has annotated, as the format says."""
-
-    annotated = False
-
-
-FAULTS = {
-    "loading_is_repeatable": [Shuffling],
-    "names_are_relative": [Absolute, Lost],
-    "truths_are_stamped": [Bare, Secret],
-}
-
-
-@pytest.mark.parametrize(
-    ("check", "fault"), [(check, fault) for check, some in FAULTS.items() for fault in some]
-)
+@pytest.mark.parametrize(("check", "fault"), FAULTS)
 def test_a_fault_trips_its_check_and_no_other(check, fault, tmp_path, monkeypatch):
     card = detection_coco(tmp_path)
-    monkeypatch.setitem(LABELS._loaded, "detection.coco", fault())
+    monkeypatch.setitem(LABELS._loaded, "detection.coco", fault)
 
     trips(prove_data_format(card, TASKS["detection"]), check)
 
 
 def test_no_check_is_without_a_fault():
-    assert set(FAULTS) == set(SUITE.names)
+    assert {check for check, _ in FAULTS} == set(SUITE.names)

@@ -1,29 +1,24 @@
-"""What the report shows of a robustness run: interactions, curves by severity, the images."""
+"""What the report shows of a robustness run: interactions, falls by severity, the images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from simulator.report import charts
-from simulator.report.charts import Trace
 from simulator.report.reading import Run
-from simulator.report.sections.section import Panel, Section, fitting, part
-from simulator.report.sections.style import Look, figure, looks, text
-from simulator.report.table import Column
+from simulator.report.sections.section import Section, fitting, part
+from simulator.report.table import Bar, Cell, Column, Table
 from simulator.report.words import dropped, share, title
 from simulator.report.words import figure as number
 from simulator.results.robustness import (
     AgainstModel,
     Attacks,
     ConditionPictures,
-    Figure,
     RobustnessSummary,
     Sequences,
     SystemNoise,
 )
-from simulator.results.suites import AdjustedEffect, Early
+from simulator.results.suites import Early
 from simulator.robustness.rows import KINDS, Row, differences, rows_of, value
 from simulator.robustness.rows import attacked as attacked_rows
 from simulator.robustness.screen import not_carried, own_pipelines
@@ -76,29 +71,20 @@ def _cells(summary: RobustnessSummary, early: Early) -> Section:
 def _interactions(summary: RobustnessSummary) -> Section:
     """Show how much more each condition costs a stack than the first one."""
     metric, first = title(summary.task, summary.metric), next(iter(summary.stacks))
-    drawn_as = looks(summary.stacks)
-    names = [text(name) for name in summary.rows]
-    traces = [
-        _dots([by[name] for name in summary.rows], names, drawn_as[side], "%{x:+.2f} points")
-        for side, by in summary.interaction.items()
-    ]
-    drawn = figure(
-        traces, 130 + 26 * len(names), f"change of {metric} less that of {text(first)}, points", "",
-        showlegend=len(traces) > 1,
-    )  # fmt: skip
-    drawn.update_yaxes(type="category", autorange="reversed")
     rows = [row for row in rows_of(summary) if "interaction" in row and "flips" in row]
-    columns = {**DIFFERENCE, "flips": Column("answers that differ, %", Unit.SHARE)}
+    columns = {
+        **DIFFERENCE, "interaction": Column("points", Unit.POINTS, better=1),
+        "flips": Column("answers that differ, %", Unit.SHARE, better=-1, heat=True),
+    }  # fmt: skip
     return Section(
         "interactions",
         f"Condition and stack: change of {metric} less that of {first}, points",
         f"Does a condition cost another stack more than it costs {first}?",
         [
-            f"Left of 0: more is lost than on {first}. Beyond chance: p below 0.05 after Holm's "
-            f"correction over {summary.family} tests."
+            f"Left of 0: more is lost than on {first}. Filled: beyond chance, p below 0.05 after "
+            f"Holm's correction over {summary.family} tests; lines: 95 % intervals."
         ],
-        panels=[Panel(drawn)],
-        tables=[chosen(rows, columns, "How much more each condition moves the metric")],
+        tables=[chosen(_drawn(rows, "interaction"), columns, "Each condition")],
     )
 
 
@@ -123,18 +109,8 @@ def _against(summary: RobustnessSummary, found: AgainstModel) -> Section:
 
 def _sequences(summary: RobustnessSummary, found: Sequences) -> Section:
     """Show how often answers flip from frame to frame of each sequence."""
-    first, drawn_as = next(iter(found.stacks)), looks(summary.stacks)
-    names = [text(name) for name in found.rows]
+    first = next(iter(found.stacks))
     known = {side: stack for side, stack in found.stacks.items() if side not in summary.nc}
-    traces = [
-        _dots([fp for fp in stack.fp.values() if fp], names, drawn_as[side], "%{x:.2f} %")
-        for side, stack in known.items()
-    ]
-    drawn = figure(
-        traces, 130 + 26 * len(names), "answers that flip, %", "", showlegend=len(traces) > 1
-    )
-    drawn.update_yaxes(type="category", autorange="reversed")
-    drawn.update_xaxes(rangemode="tozero")
     rows = [row for row in _converged(summary) if "FP" in row]
     means = [
         f"{side}: mFP {share(value(stack.mfp), 2)}, mFR {share(value(stack.mfr), 1)}, muT5D "
@@ -142,7 +118,8 @@ def _sequences(summary: RobustnessSummary, found: Sequences) -> Section:
         for side, stack in known.items()
     ]
     columns = {
-        "stack": STACK, "condition": Column("sequence"), "FP": Column("FP, %", Unit.SHARE),
+        "stack": STACK, "condition": Column("sequence"),
+        "FP": Column("FP, %", Unit.SHARE, better=-1),
         "FP_ends": Column("95 % interval, points"), "FR": Column("FR, %", Unit.RATIO),
         "uT5D": Column("uT5D", Unit.NUMBER), "T5D": Column("T5D, %", Unit.RATIO),
         **DIFFERENCE,
@@ -158,34 +135,13 @@ def _sequences(summary: RobustnessSummary, found: Sequences) -> Section:
             f"are relative to {found.reference}. Noise is compared with the first frame, what "
             f"moves with a frame before. Beyond chance: Holm over {found.family} tests.",
         ],
-        panels=[Panel(drawn)],
-        tables=[chosen(rows, columns, "Every sequence")],
+        tables=[chosen(_drawn(rows, "FP"), columns, "Every sequence")],
     )
 
 
 def _curves(summary: RobustnessSummary) -> Section:
-    """Show the metric at each severity."""
+    """Show what each severity takes from the metric, and the figures over severities."""
     metric = title(summary.task, summary.metric)
-    drawn_as = looks(summary.stacks)
-    panels = []
-    for name, row in summary.rows.items():
-        traces = []
-        for side, stack in summary.stacks.items():
-            if side in summary.nc:
-                continue
-            look = drawn_as[side]
-            values = [stack.clean.value, *stack.levels[name]]
-            traces.append(
-                charts.scatter(
-                    x=list(range(len(values))), y=values, mode="lines+markers", name=look.label,
-                    line=look.line, marker=look.marker,
-                    hovertemplate="%{x}: %{y:.2%}<extra></extra>",
-                )
-            )  # fmt: skip
-        drawn = figure(traces, 240, "severity (0: clean)", metric, showlegend=len(traces) > 1)
-        drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
-        drawn.update_xaxes(dtick=1)
-        panels.append(Panel(drawn, f"{name} ({row.category})"))
     error = ("CD", "rCD") if summary.metric == "mIoU" else ("CE", "relative CE")
     titles = dict(zip(KINDS, ("NR", "NCI", *error), strict=True))
     columns = {
@@ -194,14 +150,32 @@ def _curves(summary: RobustnessSummary) -> Section:
         **{kind: Column(f"{name}, %", Unit.SHARE) for kind, name in titles.items()},
     }  # fmt: skip
     rows = [row for row in _converged(summary) if "NR" in row]
+    every = chosen(rows, columns, "Every condition on every stack")
     return Section(
         "curves",
-        f"{metric[:1].upper()}{metric[1:]} by severity",
+        f"{metric[:1].upper()}{metric[1:]} by severity: less the clean one, points",
         "How fast does quality fall as a condition gets worse?",
         [f"{error[0]} is relative to {summary.reference}; conditions act at: {summary.where}."],
-        panels=panels,
-        tables=[chosen(rows, columns, "Every condition on every stack")],
+        tables=[_falls(summary), replace(every, folded=True)],
     )
+
+
+def _falls(summary: RobustnessSummary) -> Table:
+    """How far the metric is from the clean one at each severity, as a map of heat."""
+    severities = max(len(row.levels) for row in summary.rows.values())
+    columns = [
+        CONDITION, STACK, Column("clean, %", Unit.SHARE),
+        *(Column(f"severity {at}", Unit.POINTS, 1, heat=True) for at in range(1, severities + 1)),
+    ]  # fmt: skip
+    rows: list[Sequence[Cell]] = [
+        [name, side, clean, *(level - clean for level in levels),
+         *[""] * (severities - len(levels))]
+        for name in summary.rows
+        for side, stack in summary.stacks.items()
+        if side not in summary.nc
+        for clean, levels in [(stack.clean.value, stack.levels[name])]
+    ]  # fmt: skip
+    return Table(columns, rows, "Change at each severity, points")
 
 
 def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Section:
@@ -279,20 +253,14 @@ def _seen(run: Run[RobustnessSummary], shown: ConditionPictures) -> Section | No
     )
 
 
-def _dots(
-    figures: Sequence[Figure | AdjustedEffect], names: Sequence[str], look: Look, words: str
-) -> Trace:
-    """A dot in percent or points with its interval for each row, of one stack."""
-    value = 100 * np.array([one.value for one in figures], np.float64)
-    low, high = 100 * np.array([one.ci95 for one in figures], np.float64).T
-    return charts.scatter(
-        x=value, y=list(names), mode="markers", name=look.label, marker=look.marker,
-        error_x={
-            "type": "data", "symmetric": False, "array": high - value,
-            "arrayminus": value - low, "color": look.color, "thickness": 1.5, "width": 3,
-        },
-        hovertemplate=f"%{{y}}: {words}<extra></extra>",
-    )  # fmt: skip
+def _drawn(rows: Iterable[Row], name: str) -> Iterator[Row]:
+    """Rows with the interval of a figure drawn beside it."""
+    for row in rows:
+        ends = [row.get(f"{name}_{end}") for end in ("low", "high")]
+        known = [end for end in ends if isinstance(end, float)]
+        own, clear = row[name], name != "interaction" or row["beyond"] == "yes"
+        drawn = Bar(own, known, clear=clear) if isinstance(own, float) else own
+        yield {**row, name: drawn}
 
 
 def _converged(summary: RobustnessSummary) -> list[Row]:

@@ -20,13 +20,7 @@ from simulator.pipeline.stack import Stack
 from simulator.profile import axes
 from simulator.results.times import ABSENT, Ints, total
 from simulator.statistics.bootstrap import Resamples
-from simulator.statistics.percentiles import (
-    PERCENTILES,
-    cannot_carry,
-    figures,
-    name,
-    samples_needed,
-)
+from simulator.statistics.percentiles import figures, not_carried, samples_needed
 from simulator.tasks.score import Record, Score, numbers
 from simulator.tasks.task import Task
 
@@ -150,11 +144,8 @@ def latency(
             columns[stage] = ns[ns != ABSENT]
         table[side] = {stage: figures(ns) for stage, ns in columns.items()}
         for stage, ns in columns.items():
-            why |= {
-                f"latency_ms.{side}.{stage}.{name(p)}": cannot_carry(len(ns), p)
-                for p in PERCENTILES
-                if 0 < len(ns) < samples_needed(p)
-            }
+            reasons = not_carried(len(ns)) if len(ns) else {}
+            why |= {f"latency_ms.{side}.{stage}.{key}": one for key, one in reasons.items()}
     return table, why
 
 

@@ -16,11 +16,11 @@ from simulator.results.times import Ints
 from simulator.statistics.percentiles import (
     MS,
     PERCENTILES,
-    cannot_carry,
     early_stopping,
     figures,
     interval,
     name,
+    not_carried,
     percentile,
     samples_needed,
 )
@@ -44,9 +44,7 @@ def missing(times: Mapping[str, Times]) -> dict[str, str]:
     why: dict[str, str] = {}
     for side, found in times.items():
         answers = found.answered().size
-        reasons = {
-            name(p): cannot_carry(answers, p) for p in PERCENTILES if answers < samples_needed(p)
-        }
+        reasons = not_carried(answers)
         if not answers:
             reasons |= dict.fromkeys(("mean", "min", "max"), "every inference failed")
         for stage in (TOTAL, *found.stages):

@@ -21,9 +21,9 @@ from simulator.experiments.session import Session
 from simulator.latency import rounds
 from simulator.latency.inputs import Inputs
 from simulator.latency.job import Measurement
-from simulator.latency.pace import Pace
 from simulator.latency.recorded import load_times
 from simulator.latency.single_stream import Round, SingleStream
+from simulator.latency.stopping import Pace
 from simulator.latency.summary import Timed
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded

@@ -16,7 +16,7 @@ from simulator.experiments.session import Session
 from simulator.latency.experiments import LatencyOptions
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.job import is_recorded, positive, timed_job
-from simulator.latency.pace import Pace
+from simulator.latency.stopping import Pace
 from simulator.latency.summary import Timed, summarize
 from simulator.latency.under_load import UnderLoad
 from simulator.pipeline.stack import Chosen, Stack

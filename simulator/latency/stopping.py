@@ -1,13 +1,17 @@
-"""Algorithm 1: measure rounds until every instance's latency density is stable."""
+"""How many rounds are measured; Algorithm 1: until every instance's latency density is stable."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simulator.latency.times import Times
 from simulator.statistics.density import RESOLUTION_NS, Fit, Floats, divergence, fit
 
 
@@ -129,3 +133,42 @@ class Stopping:
             old = Fit(new.times[:rounds], bandwidth).only(left)
             left = left[divergence(new.only(left), old) < self._rule.delta]
         return left
+
+
+class Pace:
+    """Measures so many rounds, or fewer where every sample's latency distribution has settled.
+
+    Args:
+        rounds: the largest number of rounds, at least 1.
+        rule: of Algorithm 1, see :class:`Stopping`; None: exactly so
+            many rounds are measured.
+        seconds: no round begins later than this.
+
+    Attributes:
+        rounds: as given.
+        progress: what a progress bar shows after the number of the round.
+    """
+
+    def __init__(self, rounds: int, rule: Rule | None = None, seconds: float = math.inf) -> None:
+        self.rounds, self._rule = rounds, rule
+        self.progress = f" of {'at most ' if rule else ''}{rounds}"
+        self._deadline = time.monotonic() + seconds
+        self._stopping: list[Stopping] = []
+
+    def enough(self, times: Sequence[Times]) -> bool:
+        """Return whether the rounds so far are enough.
+
+        Args:
+            times: of every measured stack; empty before the first round.
+        """
+        if not times:
+            return False
+        used_up = times[0].rounds >= self.rounds or time.monotonic() > self._deadline
+        if self._rule is None:
+            return used_up
+        samples = times[0].total.shape[1]
+        self._stopping = self._stopping or [Stopping(self._rule, samples) for _ in times]
+        settled = [one.add(own.finite()) for one, own in zip(self._stopping, times, strict=True)]
+        least = min(int((one.settled > 0).sum()) for one in self._stopping)
+        self.progress = f" of at most {self.rounds}, {least} of {samples} settled"
+        return all(settled) or used_up

@@ -16,10 +16,9 @@ from simulator.latency import job, tail_figures
 from simulator.latency.experiments import TailOptions
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.job import positive, timed_job
-from simulator.latency.pace import Pace
 from simulator.latency.quality import Quality
 from simulator.latency.recorded import check_table
-from simulator.latency.stopping import Rule
+from simulator.latency.stopping import Pace, Rule
 from simulator.latency.summary import Timed, summarize
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import Chosen, Stack

@@ -183,3 +183,8 @@ def cannot_carry(samples: int, p: float) -> str:
     """Return the message for a percentile that needs more samples."""
     needed = samples_needed(p)
     return f"{samples:,} latencies cannot carry {name(p)}; it needs {needed - samples:,} more"
+
+
+def not_carried(samples: int) -> dict[str, str]:
+    """Return the percentiles that need more samples, by their names, with the message."""
+    return {name(p): cannot_carry(samples, p) for p in PERCENTILES if samples < samples_needed(p)}

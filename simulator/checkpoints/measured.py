@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class Sweep:
     manifest: RunManifest
     summary: SweepSummary
     task: Task
-    truths: Mapping[str, Any]
+    truths: Mapping[str, object]
     records: Mapping[str, Mapping[str, Record]]
     lost: Mapping[str, Mapping[str, str]]
 

@@ -79,10 +79,10 @@ def read(options: argparse.Namespace) -> int:
     return cli.GATE_FAILED if failed else cli.PASS
 
 
-def _document(bundle: Bundle, rows: list[Row], sections: list[Section]) -> dict[str, Any]:
+def _document(bundle: Bundle, rows: list[Row], sections: list[Section]) -> dict[str, object]:
     from dataclasses import asdict
 
-    def plain(match: Match | None) -> dict[str, Any] | None:
+    def plain(match: Match | None) -> dict[str, object] | None:
         return None if match is None else {**asdict(match), "exact": match.exact}
 
     found = bundle.evidence.model_dump(mode="json", by_alias=True, exclude={"recordings"})

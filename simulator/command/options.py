@@ -81,7 +81,7 @@ class Option:
     parse: Callable[[str], Any] | None = None
     write: Callable[[Any], str] = str
     alone: str | None = None
-    instead: tuple[str, str, Mapping[str, Any]] | None = None
+    instead: tuple[str, str, Mapping[str, object]] | None = None
     excludes: str | None = None
     shell: bool = True
     asked: bool = True

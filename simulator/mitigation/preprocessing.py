@@ -144,7 +144,7 @@ class MixedPreprocessing:
             self._opened = os.getpid(), Opened(self._plan, RuntimePool())
         return self._opened[1]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         held = {name: value for name, value in self.__dict__.items() if name != "profile"}
         return held | {"_opened": None}
 

@@ -22,16 +22,13 @@ from simulator.testing.audio_specimen import write
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests" / "results"))
 SUITE = {
-    "schema": 1,
-    "name": "mine",
-    "summary": "two axes",
-    "train": "pillow_fp32",
+    "schema": 1, "name": "mine", "summary": "two axes", "train": "pillow_fp32",
     "columns": {
         "order": {"bgr": {"color.order": "bgr"}},
         "resize": {"nearest": {"resize": "opencv-nearest"}, "box": {"resize": "pil-box"}},
         "ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}},
     },
-}
+}  # fmt: skip
 
 
 def blind():
@@ -157,12 +154,6 @@ def test_a_sweep_of_several_exits_with_their_gate(home, tmp_path, cache):
     assert code == 1
 
 
-def test_models_of_one_name_are_told_apart_by_their_folders(home):
-    found = simulator.checkpoints(runs(home, "a", "a"))
-
-    assert list(found.failed) == [str(home / "a")] and found.gate.rules == []
-
-
 def test_one_checkpoint_tells_nothing_of_its_recipe(home):
     found = simulator.checkpoints(runs(home, "a", "b"))
 
@@ -251,6 +242,8 @@ def test_models_of_sounds_are_compared_likewise(tmp_path, cache):
 def test_what_cannot_be_compared_is_refused(home, tmp_path, cache):
     with pytest.raises(UserError, match="two runs or more"):
         simulator.checkpoints(runs(home, "a"))
+    found = simulator.checkpoints(runs(home, "a", "a"))
+    assert list(found.failed) == [str(home / "a")] and found.gate.rules == [], "told apart"
     more = tmp_path / "more"
     sweep(
         str(home / "mine.yaml"), models=[home / "cards" / "a" / "card.yaml"], out=more, workers=1,

@@ -219,15 +219,6 @@ def test_a_recording_has_no_answer_for_our_image(here, check):
     assert lines[-1] == "mine: valid, and cannot run here"
 
 
-def test_all_problems_come_at_once(here, check):
-    path = written(here, f"{HEAD}resize: {{interpolation: cubic}}\ndecode: {{exif: turn}}\n")
-
-    code, _, err = check(path)
-
-    assert code == 2
-    assert len(err.splitlines()) == 2
-
-
 def test_show_is_a_document_with_origins_or_json(capsys):
     def shown(*form):
         assert main(["profiles", "show", "nv12_fp32", *form]) == 0

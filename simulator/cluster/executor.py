@@ -16,13 +16,12 @@ from simulator.cluster.payload import pack
 from simulator.cluster.pool import WorkerPool
 from simulator.data.folder import Item
 from simulator.errors import UserError
-from simulator.modalities.modality import Feed, Modality
+from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact
 from simulator.pipeline.adapted import Adapted
-from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor, result_of
+from simulator.pipeline.executor import Done, Executor, result_of
 from simulator.pipeline.look import Looked
 from simulator.pipeline.plan import Plan
-from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
 from simulator.profile.implementations import Choice
 from simulator.spent import Work as Spent
@@ -32,32 +31,16 @@ from simulator.spent import spending
 class RayExecutor(Executor):
     """Processes of a Ray cluster; each takes one sample at a time and opens its own runtimes.
 
-    Args:
-        modality: reads the samples.
-        runtimes: of this process, where some samples are run again for pictures.
-        workers: how many samples are processed at once.
-        memory: not used: a worker has one sample at a time.
-        place: ``HOST:PORT`` or ``//HOST:PORT`` of a cluster; empty: one is started here.
-
-    Raises:
-        MissingLibrary: Ray is not installed.
-        UserError: the cluster cannot be joined.
+    Some samples are run again in this process, for pictures. *memory* is not used; *place* is
+    ``HOST:PORT`` or ``//HOST:PORT`` of a cluster, or empty: one is started here.
     """
 
     name: ClassVar[str] = "ray"
     placed: ClassVar[bool] = True
     finds: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        modality: Modality,
-        runtimes: RuntimePool,
-        workers: int,
-        memory: int = DEFAULT_MEMORY,
-        place: str = "",
-    ) -> None:
-        super().__init__(modality, runtimes, workers, memory, place)
-        self._cluster = connect(place)
+    def _begin(self) -> None:
+        self._cluster = connect(self.place)
         self._pools: dict[Needs, WorkerPool] = {}
         self._ran: dict[str, dict[Node, None]] = defaultdict(dict)
 

@@ -130,7 +130,7 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Artifact) and value.format != "recording":
-            return _artifact, (self._file(value.path), value.key, value.format)
+            return Artifact, (self._file(value.path), value.key, value.format)
         if isinstance(value, Choice) and value.files:
             number = value.backend.of(value.stage).index(value.offer)
             files = {name: self._file(Path(value.options[name])) for name in value.files}
@@ -160,10 +160,6 @@ class _Reader(pickle.Unpickler):
         if found is None:
             raise FileNotFoundError(f"{self._units[digest].source}: was not sent")
         return found
-
-
-def _artifact(path: Path, key: str, format: str) -> Artifact:
-    return Artifact(path, key, format)
 
 
 def _batched(step: Batched, items: bytes) -> Batched:

@@ -113,6 +113,16 @@ class Executor(ABC):
         self.modality, self.runtimes = modality, runtimes
         self.workers, self.memory = workers, memory
         self.place = place
+        self._begin()
+
+    def _begin(self) -> None:
+        """Find what samples run on; called by the constructor.
+
+        Raises:
+            MissingLibrary: what it needs is not installed.
+            UserError: there is no such place.
+        """
+        return
 
     @abstractmethod
     def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:

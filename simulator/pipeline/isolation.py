@@ -35,7 +35,7 @@ class Isolation(Closing):
         if when not in get_args(Isolate):
             raise UserError(f"isolate: {unknown('value', when, get_args(Isolate))}")
         self.when = when
-        self._crews: dict[str, Crew] = {}
+        self._pools: dict[str, DecoderPool] = {}
 
     def guarded(self, choice: Choice, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a decoder's method; files that may kill it go to the same method in a worker.
@@ -48,8 +48,8 @@ class Isolation(Closing):
         backend = choice.backend
         if not self.watches(backend):
             return method
-        crew = self._crews.setdefault(backend.name, Crew(backend))
-        apart = _Apart(crew, choice, method.__name__)
+        pool = self._pools.setdefault(backend.name, DecoderPool(backend))
+        apart = _Apart(pool, choice, method.__name__)
         return lambda image: apart(image) if self.takes(backend, image) else method(image)
 
     def takes(self, backend: Backend, image: Any) -> bool:
@@ -69,11 +69,11 @@ class Isolation(Closing):
 
     def close(self) -> None:
         """End every worker."""
-        for crew in self._crews.values():
-            crew.close()
+        for pool in self._pools.values():
+            pool.close()
 
 
-class Crew(Closing):
+class DecoderPool(Closing):
     """The workers of one backend: as many as decode at once.
 
     Args:
@@ -109,14 +109,14 @@ class Crew(Closing):
 
 
 class _Apart:
-    """A decoder's method in the workers of a crew; each builds the decoder on first use."""
+    """A decoder's method in the workers of a pool; each builds the decoder on first use."""
 
-    def __init__(self, crew: Crew, choice: Choice, method: str) -> None:
-        self._crew, self._choice, self._method = crew, choice, method
+    def __init__(self, pool: DecoderPool, choice: Choice, method: str) -> None:
+        self._pool, self._choice, self._method = pool, choice, method
         self._made: dict[Worker, Any] = {}
 
     def __call__(self, image: Any) -> Any:
-        with self._crew.one() as worker:
+        with self._pool.one() as worker:
             decoder = self._made.get(worker) or self._made.setdefault(worker, self._in(worker))
             try:
                 return getattr(decoder, self._method)(image)

@@ -51,7 +51,7 @@ def decoder(name, **options):
 
 
 def started(isolation):
-    return sum(len(crew._all) for crew in isolation._crews.values())
+    return sum(len(pool._all) for pool in isolation._pools.values())
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -263,7 +263,7 @@ def _drawn(
         "train": None, "deploy": None, "difference": None, "axes": {}, "maps": [],
         "notes": list(seen.notes), "missing": list(plan.missing),
     }  # fmt: skip
-    found = _Entry(f"{LOOKS}/{number:02}-{_stem(name)}", entry, writer)
+    found = _Entry(f"{LOOKS}/{number:02}-{stem_of(name, 'image')}", entry, writer)
     try:
         if seen.picture is not None:
             entry |= {"picture": found.put("picture", seen.picture), "scale": seen.scale}
@@ -315,7 +315,7 @@ def _map(
     found.entry["maps"].append(named | kept | numbers)
 
 
-def _stem(name: str) -> str:
-    """A file's name without folder and suffix, in characters that any file system takes."""
+def stem_of(name: str, unit: str) -> str:
+    """Return a sample's name as that of a file; *unit* where nothing of it is left."""
     stem = name.rpartition("/")[2].rpartition(".")[0]
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip(".")[:60] or "image"
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip(".")[:60] or unit

@@ -5,7 +5,6 @@ A network that hears is shown what both stacks gave it; one that speaks, what it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +15,7 @@ from simulator.contract import Array, ImageWriter, Sound
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, one_line
 from simulator.experiments import spectrograms
+from simulator.experiments.gallery import stem_of
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
 from simulator.modalities.modality import Axes
@@ -113,7 +113,7 @@ class Sounds:
         found = []
         for number, (name, why, seen) in enumerate(shown, 1):
             entry = {"sample": name, "why": why, "notes": list(seen.notes)}
-            stem = f"{LOOKS}/{number:02}-{_stem(name)}"
+            stem = f"{LOOKS}/{number:02}-{stem_of(name, 'sound')}"
             if len(seen.sides) == len(SIDES):
                 files = _drawn(entry, seen.sides, writer, stem)
                 for path, content in files.items():
@@ -200,8 +200,3 @@ def _unit(sound: Sound) -> Sound:
     if samples.size and np.abs(samples).max() > _FULL:
         samples = samples / np.float32(32768)
     return Sound(samples, sound.rate)
-
-
-def _stem(name: str) -> str:
-    stem = name.rpartition("/")[2].rpartition(".")[0]
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip(".")[:60] or "sound"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from simulator.notices import Kind
 from simulator.tasks.task import TASKS
+from simulator.typed import plain
 
 if TYPE_CHECKING:  # building all of them takes longer than many a run
     from simulator.results.audits import AuditedPair
@@ -115,6 +116,16 @@ def cause(axis: str, summary: ModelSummary) -> str:
     """Name an axis; precision by what it does, where the sums of INT8 products are cut here."""
     cut = any(one.kind is Kind.SATURATED for one in summary.warnings)
     return f"saturation of INT8 products (axis {axis})" if cut and axis == "precision" else axis
+
+
+def answers(summary: PairSummary, sample: str) -> str:
+    """Return what both stacks answered to one of the worst flips; empty for another sample."""
+    flip = next((one for one in summary.worst_flips if one.sample == sample), None)
+    if flip is None:
+        return ""
+    view = TASKS[summary.task].view()
+    said = zip(view.titles, view.words(plain(flip)), strict=True)
+    return ", ".join(f"{title} {words}" for title, words in said)
 
 
 def alone(summary: PairSummary) -> dict[str, str]:

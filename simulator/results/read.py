@@ -156,13 +156,8 @@ def read_run(folder: Path) -> tuple[RunManifest, Summary, pa.Table]:
     Raises:
         RunError: the folder is not a run, or one that did not finish, or of another version.
     """
-    manifest, summary = read_summary(folder)
-    if not isinstance(manifest, RunManifest):
-        raise RunError(f"{folder}: an audit or a replay, whose records are in the runs below it")
-    try:
-        return manifest, summary, read_table(folder / RECORDS)
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise RunError(f"{folder}: not a run, or a damaged one: {error}") from error
+    manifest, summary, records = open_run(folder)
+    return manifest, summary, records.select(records.column_names)
 
 
 def read_summary(folder: Path) -> tuple[RunManifest | AuditManifest, Summary]:

@@ -9,7 +9,6 @@ import math
 import re
 import subprocess
 
-import made_pairs
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +17,6 @@ from command_lines import COMMANDS
 from drawn import drawn
 from made_pairs import blamed, effect, explained, pair
 from pyarrow import csv
-from pyarrow import parquet as pq
 from rich.console import Console
 from scipy import stats
 from test_looks_section import entry, png
@@ -221,14 +219,6 @@ def test_the_matrix_has_each_pair_in_its_cell(explanation):
     heat = [[getattr(one, "heat", None) for one in row[1:]] for row in shown(table)]
     assert heat == [[0.25, None], [1, 0]]
     assert interactions.found == ["top-1: resize and decoder: -1.00 beyond the sum of each alone."]
-
-
-def test_the_largest_share_is_the_answer(explanation):
-    assert head(explanation).answers == [
-        "deploy_fp32 moves top-1 by -5.00 points.",
-        "color has most of it: -3.00 points (95 % interval -4.00 to -2.00). No repair of one axis "
-        "wins back more than chance explains.",
-    ]
 
 
 def test_steps_and_shares_of_a_real_run_sum_to_its_total(runs):
@@ -548,14 +538,3 @@ def test_records_too_large_for_a_page_stay_in_the_run(tmp_path, monkeypatch):
     text = page.write(eight(tmp_path / "run")).read_text(encoding="utf-8")
 
     assert "they are in records.parquet" in text and 'id="records"' not in text
-
-
-def test_the_folder_of_a_made_run_is_read_back(tmp_path):
-    """The helper of these tests writes what a run has."""
-    run = reading.read(eight(tmp_path / "run"))
-
-    assert run.side("train").num_rows == run.side("deploy").num_rows == 8
-    assert pq.read_table(run.folder / "records.parquet")["correct"].to_pylist()[:4] == [
-        True, True, True, False,
-    ]  # fmt: skip
-    assert made_pairs.SIDES == ("train", "deploy")

@@ -11,7 +11,7 @@ from simulator.report.reading import Run
 from simulator.report.rendering import LOOKS, PICTURES, render
 from simulator.report.sections.embedded import Shown, png
 from simulator.report.sections.section import Section, part
-from simulator.report.words import count, figure, share
+from simulator.report.words import answers, count, figure, share
 from simulator.results.pair import AxisPicture, Difference, FeatureMap, Look, PairSummary
 
 SAME = "The pixels are the same"
@@ -45,6 +45,7 @@ class View:
 
     Attributes:
         look: what the run has kept of it.
+        answers: of both stacks, where it is one of the worst flips.
         picture: the file as a stack decoded it.
         alone: a tensor that there is nothing to hold against, with its caption.
         train: the training stack's tensor, where there are choices.
@@ -54,6 +55,7 @@ class View:
     """
 
     look: Look
+    answers: str
     picture: Shown | None
     alone: tuple[str, Shown] | None
     train: Shown | None
@@ -172,6 +174,7 @@ def _view(run: Run[PairSummary], look: Look, whole: bool = True) -> View:
         held, alone = [], (f"train and deploy. {SAME}", train)
     return View(
         look,
+        answers(run.summary, look.sample),
         png(run, look.picture),
         None if held else alone,
         train if held else None,

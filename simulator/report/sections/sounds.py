@@ -10,7 +10,7 @@ from simulator.report.rendering import LOOKS, render
 from simulator.report.sections.embedded import png, wav
 from simulator.report.sections.section import Section, part
 from simulator.report.sections.spectrogram import Spectrogram, frequencies, times
-from simulator.report.words import SIDES, figure
+from simulator.report.words import SIDES, answers, figure
 from simulator.results.pair import PairSummary, SoundLook, SoundSide
 
 
@@ -28,6 +28,7 @@ class View:
     """One sample in the page."""
 
     look: SoundLook
+    answers: str
     words: str
     sides: Mapping[str, Side]
     difference: Spectrogram | None
@@ -94,7 +95,7 @@ def _view(run: Run[PairSummary], look: SoundLook) -> View:
         moved = f"mean {figure(look.mean, '.2g')}, max {figure(look.peak, '.2g')}"
         words = f"Difference of a cell: {moved}." if look.peak else "No cell differs."
     peak = f"deploy less train, full color is {figure(look.peak, '.2g')}"
-    return View(look, words, sides, _difference(run, look), peak)
+    return View(look, answers(run.summary, look.sample), words, sides, _difference(run, look), peak)
 
 
 def _difference(run: Run[PairSummary], look: SoundLook) -> Spectrogram | None:

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from simulator.contract.bits import Kind
-from simulator.contract.injection import Target
 from simulator.errors import ProfileError
 from simulator.faults.allocation import Rule
 from simulator.profile.document import Key
@@ -72,16 +70,6 @@ class Campaign:
     spec: CampaignSpec
     path: Path
     where: Callable[[Key], str]
-
-    @property
-    def targets(self) -> tuple[Target, ...]:
-        """What of a layer is hit."""
-        return tuple(Target(one) for one in self.spec.targets)
-
-    @property
-    def kind(self) -> Kind:
-        """What happens to a bit."""
-        return Kind(self.spec.kind)
 
     @property
     def permanent(self) -> bool:

@@ -54,19 +54,6 @@ class _Cell:
         return self.elements * len(self.bits)
 
 
-@dataclass(frozen=True, slots=True)
-class Stratum:
-    """A part of all bits.
-
-    Attributes:
-        name: the bit, the layer or the operator; ``all`` where there is one stratum.
-        share: of all allowed bits.
-    """
-
-    name: str
-    share: float
-
-
 class Population:
     """All bits that a campaign may hit.
 
@@ -78,7 +65,8 @@ class Population:
         chosen: the indices of the sites that may be hit.
         bits: how many bits may be hit.
         possible: how many bits these sites have.
-        strata: the parts that faults are drawn from.
+        strata: the parts that faults are drawn from: the share of all bits of each bit, layer or
+            operator; ``all`` where there is one.
         allocation: how many come from each.
 
     Raises:
@@ -99,11 +87,10 @@ class Population:
         total = sum(cell.size for cells in self._cells for cell in cells)
         self.bits = total
         self.possible = sum(sites[index].elements * sites[index].bits for index in chosen)
-        self.strata = tuple(
-            Stratum(name, sum(cell.size for cell in cells) / total)
-            for name, cells in groups.items()
-        )
-        shares = [one.share for one in self.strata]
+        self.strata = {
+            name: sum(cell.size for cell in cells) / total for name, cells in groups.items()
+        }
+        shares = list(self.strata.values())
         self.allocation = Allocation.of(spec.allocation, shares, spec.faults, spec.name)
         self._strata = _ends(shares)
         self._ends = [_ends([cell.size for cell in cells]) for cells in self._cells]

@@ -97,10 +97,8 @@ def test_strata_have_equal_numbers_and_their_shares(tmp_path):
     own = campaign(tmp_path, strata="layer", allocation="equal", faults=300)
     population = Population(SITES, own)
 
-    assert [one.name for one in population.strata] == ["a", "b", "c"]
-    assert [one.share for one in population.strata] == pytest.approx(
-        [960 / 3120, 560 / 3120, 1600 / 3120]
-    )
+    assert list(population.strata) == ["a", "b", "c"]
+    assert list(population.strata.values()) == pytest.approx([960 / 3120, 560 / 3120, 1600 / 3120])
     drawn = drawn_of(population)
     assert np.bincount([one.stratum for one in drawn]).tolist() == [100, 100, 100]
     assert {(one.stratum, *one.sites) for one in drawn} == {(0, 1), (1, 3), (2, 5)}

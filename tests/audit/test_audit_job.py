@@ -238,12 +238,19 @@ def test_mistakes_that_only_show_when_something_is_opened_have_their_places(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The document of an audit of 60 images and rounds, and the folder of its run."""
+    folder = tmp_path_factory.mktemp("whole")
+    card, data = tiny.card(folder / "model"), tiny.data(folder / "data", each=20)
+    path = document(folder, card, data, tail={"rounds": 2, "deploy": ["bgr"]})
+    return path, audit(path, out=folder / "out").folder
+
+
 @pytest.mark.parametrize("stop", [{"stop": 40}, {"at": "bgr: figures"}, {"at": "warming up"}])
-def test_an_interrupted_audit_goes_on(card, cache, tmp_path, capsys, stop):
+def test_an_interrupted_audit_goes_on(whole, cache, tmp_path, capsys, stop):
     """Among the samples, between two pairs, and before the rounds."""
-    data = tiny.data(tmp_path / "data", each=20)
-    path = document(tmp_path, card, data, tail={"rounds": 2, "deploy": ["bgr"]})
-    whole = audit(path, out=tmp_path / "whole")
+    path, run = whole
     with pytest.raises(KeyboardInterrupt):
         audit(path, out=tmp_path / "out", progress=Told(**stop))
     out = tmp_path / "out"
@@ -260,7 +267,7 @@ def test_an_interrupted_audit_goes_on(card, cache, tmp_path, capsys, stop):
     assert before in (None, (same / "summary.json").read_bytes())
     for deploy in ("same", "bgr"):
         place = out / "pairs" / "tiny" / deploy
-        assert untimed(place).equals(untimed(whole.folder / "pairs" / "tiny" / deploy))
+        assert untimed(place).equals(untimed(run / "pairs" / "tiny" / deploy))
     assert (out / "bundle.zip").is_file()
     assert read(out / "manifest.json")["status"] == "complete"
 

@@ -1,11 +1,12 @@
 """Two finished runs held against each other."""
 
 import json
+import shutil
 from math import sqrt
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import tiny
 from scipy.stats import norm
 
 import simulator
@@ -14,20 +15,35 @@ from simulator.audit.two_runs import compare_runs
 from simulator.errors import RunError
 
 
-@pytest.fixture
-def runs(card, data, tmp_path):
-    """Twice the same, and once with the channels swapped."""
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Twice the same, and once with the channels swapped; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs")
+    card, data = tiny.card(folder / "model"), tiny.data(folder / "data")
 
     def run(name, *overrides):
-        out = tmp_path / name
-        simulator.compare(
-            "pillow_fp32", "pillow_fp32", model=card, data=data, out=out, quick=True,
+        return simulator.compare(
+            "pillow_fp32", "pillow_fp32", model=card, data=data, out=folder / name, quick=True,
             overrides=overrides,
-        )  # fmt: skip
-        return out
+        ).folder  # fmt: skip
 
-    swapped = run("three", "deploy.color.order=bgr")
-    return run("one"), run("two"), swapped
+    return run("one"), run("two"), run("three", "deploy.color.order=bgr")
+
+
+@pytest.fixture
+def second(runs, tmp_path):
+    """A function that copies the second run with one value in each record of some columns."""
+
+    def write(**columns):
+        folder = shutil.copytree(runs[1], tmp_path / "two")
+        table = pq.read_table(folder / "records.parquet")
+        for name, value in columns.items():
+            values = [[value] * table.num_rows]
+            table = table.set_column(table.column_names.index(name), name, values)
+        pq.write_table(table, folder / "records.parquet")
+        return folder
+
+    return write
 
 
 def test_the_same_twice_has_the_same_answers(runs):
@@ -60,10 +76,11 @@ def test_right_and_wrong_answers_have_exact_intervals(runs):
         assert (delta.p, delta.method) == (pytest.approx(p), "Bonett-Price")
 
 
-def test_the_whole_request_is_compared(runs, card, data, tmp_path):
+def test_the_whole_request_is_compared(runs, tmp_path):
     """The stacks are the same; the world was not, nor the question."""
+    model, data = runs[0].parent / "model" / "card.yaml", runs[0].parent / "data"
     fog = simulator.compare(
-        "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "fog",
+        "pillow_fp32", "pillow_fp32", model=model, data=data, out=tmp_path / "fog",
         under="fog:3", fail_on=["flip_rate > 5%"],
     ).folder  # fmt: skip
 
@@ -73,16 +90,11 @@ def test_the_whole_request_is_compared(runs, card, data, tmp_path):
     assert "under: fog:3 → nothing" in compare_runs(fog, runs[0]).inputs
 
 
-def test_only_another_class_is_another_answer(runs):
+def test_only_another_class_is_another_answer(runs, second):
     """What is among the five best, and what the other stack answered, is no flip of this one."""
-    place = runs[1] / "records.parquet"
-    table = pq.read_table(place)
-    for name in ("top5", "changed"):
-        other = pa.array([True] * table.num_rows).cast(table.schema.field(name).type)
-        table = table.set_column(table.column_names.index(name), table.schema.field(name), other)
-    pq.write_table(table, place)
+    other = second(top5=True, changed=True)
 
-    assert {one.changed for one in compare_runs(*runs[:2]).stacks.values()} == {0}
+    assert {one.changed for one in compare_runs(runs[0], other).stacks.values()} == {0}
 
 
 def test_the_command_begins_with_the_verdict(runs, capsys):
@@ -98,7 +110,11 @@ def test_what_cannot_be_compared_is_one_line(runs, card, data, tmp_path, capsys)
     with pytest.raises(RunError, match="not a run"):
         compare_runs(runs[0], tmp_path)
     timed = simulator.latency(
-        ["pillow_fp32", "opencv_fp32"], model=card, data=data, out=tmp_path / "timed"
+        ["pillow_fp32", "opencv_fp32"],
+        model=card,
+        data=data,
+        out=tmp_path / "timed",
+        queries=5,
     ).folder
     assert cli.main(["compare-runs", str(runs[0]), str(timed)]) == cli.USER_ERROR
     error = capsys.readouterr().err
@@ -106,14 +122,11 @@ def test_what_cannot_be_compared_is_one_line(runs, card, data, tmp_path, capsys)
 
 
 @pytest.mark.parametrize(("column", "error"), [("ns", "AttributeError"), ("side", "TypeError")])
-def test_records_of_another_kind_are_refused_in_a_line(runs, column, error):
-    place = runs[1] / "records.parquet"
-    table = pq.read_table(place)
-    numbers = pa.array([1] * table.num_rows)
-    pq.write_table(table.set_column(table.column_names.index(column), column, numbers), place)
+def test_records_of_another_kind_are_refused_in_a_line(runs, second, column, error):
+    other = second(**{column: 1})
 
     with pytest.raises(RunError, match=f"one or .*two: .* or damaged: {error}") as refused:
-        compare_runs(*runs[:2])
+        compare_runs(runs[0], other)
 
     assert "\n" not in str(refused.value)
 

@@ -22,7 +22,8 @@ from simulator.modalities.modality import Axes
 from simulator.model.card import Card
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.reference.log_mel import HOP, N_MELS, log_mel, mel_corners
+from simulator.reference.log_mel import HOP, N_MELS, log_mel
+from simulator.reference.sound import mel_corners
 from simulator.results.layout import LOOKS
 from simulator.results.store import RunWriter
 

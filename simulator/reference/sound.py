@@ -101,22 +101,37 @@ def mel_filters(
     Source:
         Slaney, Auditory Toolbox (1998); Young et al., The HTK Book 3.4 (2006), 5.4.
     """
-    first, last = mels(np.array(band), scale)
-    corners = np.linspace(first, last, n_mels + 2)
     bins = np.arange(n_fft // 2 + 1) * rate / n_fft
-    hertz = np.interp(corners, mels(_GRID * band[1], scale), _GRID * band[1])
-    at, edges = (bins, hertz) if axis == "hertz" else (mels(bins, scale), corners)
+    hertz = mel_corners(*band, n_mels, scale)
+    at, edges = (bins, hertz) if axis == "hertz" else (mels(bins, scale), mels(hertz, scale))
     low, middle, high = (edges[part, None] for part in (slice(0, -2), slice(1, -1), slice(2, None)))
     found = np.minimum((at - low) / (middle - low), (high - at) / (high - middle)).clip(0)
     return found * 2 / (hertz[2:] - hertz[:-2])[:, None] if norm == "slaney" else found
 
 
-_GRID = np.linspace(0, 1, 2**18 + 1)
+def mel_corners(low: float, high: float, n_mels: int, scale: str = "slaney") -> F64:
+    """Return (n_mels + 2,) Hz, equally far on a mel scale: filter k has its peak at corner k + 1.
+
+    Args:
+        low: where the first filter begins, in Hz.
+        high: where the last one ends, in Hz.
+        n_mels: filters.
+        scale: see :func:`mel_filters`.
+    """
+    first, last = mels(np.array([low, high]), scale)
+    at: F64 = np.linspace(first, last, n_mels + 2)
+    if scale == "htk":
+        return 700 * np.expm1(at / _HTK)
+    return np.where(at < 15, 200 * at / 3, 1000 * 6.4 ** ((np.maximum(at, 15) - 15) / 27))
+
+
+_HTK = 1127.01048
+"""2595 / ln(10), as HTK has it."""
 
 
 def mels(hertz: F64, scale: str) -> F64:
     """Return frequencies on the mel scale."""
     if scale == "htk":
-        return np.log1p(hertz / 700) * np.float64(1127.01048)
+        return np.log1p(hertz / 700) * _HTK
     line = 3 * hertz / 200
     return np.where(hertz < 1000, line, 15 + 27 * np.log(np.maximum(hertz, 1) / 1000) / np.log(6.4))

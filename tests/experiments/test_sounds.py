@@ -12,7 +12,8 @@ from shared_data import shared
 
 from simulator import compare, sweep
 from simulator.experiments import spectrograms
-from simulator.reference.log_mel import log_mel, mel_corners
+from simulator.reference.log_mel import log_mel
+from simulator.reference.sound import mel_corners
 from simulator.report import page
 from simulator.report.sections.spectrogram import Tick, frequencies, times
 from simulator.testing.audio_specimen import sine, wav, write

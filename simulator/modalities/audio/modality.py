@@ -20,7 +20,7 @@ from simulator.modalities.modality import Axes, Feed, Modality
 from simulator.places import Where
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
-from simulator.reference.log_mel import mel_corners
+from simulator.reference.sound import mel_corners
 
 
 @dataclass(frozen=True)

@@ -26,21 +26,6 @@ CHARACTERS = 3
 """Characters a token, about; for estimates of memory."""
 
 
-def front_end(profile: Profile, choices: Choices, card: TextCard) -> list[Recipe]:
-    """Return the steps from the requests of a sample to the network's inputs.
-
-    Args:
-        profile: the stack.
-        choices: the implementation of each of its stages.
-        card: the content of the model card.
-
-    Raises:
-        ModelError: the card has no vocabulary of the tokenizer's format, or the network cannot be
-            fed as the profile says.
-    """
-    return [tokenizing(profile, choices, card), feeding(profile, card)]
-
-
 @dataclass(frozen=True, eq=False)
 class Tokenize(Recipe):
     """Turns requests into token ids; see :func:`simulator.modalities.text.pairs.tokenized`.

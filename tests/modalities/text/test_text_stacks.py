@@ -13,7 +13,6 @@ import simulator
 from simulator.contract.recipe import Boundary
 from simulator.errors import ModelError, ProfileError, UserError
 from simulator.modalities.modality import MODALITIES
-from simulator.modalities.text.front_end import front_end
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.profile.implementations import choose
@@ -55,7 +54,7 @@ def compared(folder, deploy, *overrides, train="text_fp32", **more):
 
 def recipes(folder, *overrides, name="text_fp32"):
     profile = load(name, overrides)
-    return front_end(profile, choose(profile), Card(folder / "model" / "card.yaml").spec)
+    return TEXT.front_end(profile, choose(profile), Card(folder / "model" / "card.yaml").spec)
 
 
 @pytest.mark.parametrize(

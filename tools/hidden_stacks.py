@@ -116,10 +116,8 @@ def identified(
     """Search the space for a recording, and compare the answer with what was hidden."""
     start, cpu = time.monotonic(), time.process_time()
     recording = load_recording(options.out / str(seed) / "recording.yaml")
-    every = session.dataset
-    recorded_only(session, recording)
-    found, trials, items = searched(session, *ready(session, recording, whole)[:2])
-    session.dataset = every
+    own, *_ = recorded_only(session, recording)
+    found, trials, items = searched(own, *ready(own, recording, whole)[:2])
     truth = tuple(picks[axis] for axis in whole.axes)
     same = trials.key(found.best) == trials.key(truth)
     result = "exact" if same and found.exact else "equal" if found.exact else "wrong"

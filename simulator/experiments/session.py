@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,26 @@ class Session(Closing):
             )
             self.dataset = replace(self.dataset, items=tuple(items))
         return self.dataset.items
+
+    def subset(self, items: Iterable[Item]) -> Session:
+        """Return the same session over some of its samples; it is closed with this one."""
+        other = copy(self)
+        other.dataset = replace(self.dataset, items=tuple(items))
+        other.builder = copy(self.builder)
+        other.builder.order = other.sealed
+        return other
+
+    def calibrating_on(self, items: Iterable[Item], unseen: Sequence[Item] | None) -> Session:
+        """Return the same session; its stacks calibrate on samples held out of the evaluation.
+
+        Args:
+            items: those that may calibrate.
+            unseen: the evaluated ones; None: the same, where nothing calibrates on the data.
+        """
+        other = self.subset(self.dataset.items)
+        other.builder.dataset = replace(self.builder.dataset, items=tuple(items))
+        other.builder.evaluated = unseen
+        return other
 
     @property
     def workers(self) -> int:
@@ -320,7 +341,7 @@ class Session(Closing):
             tried: how many samples there are.
         """
         changed = sum(one.endswith(CHANGED) for one in why)
-        self.notes = [one for one in self.notes if one.kind is not Kind.CHANGED]
+        self.notes[:] = [one for one in self.notes if one.kind is not Kind.CHANGED]
         if changed:
             words = (
                 f"{changed:,} of {self.files.count(tried)} changed during the run and "

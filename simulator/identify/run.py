@@ -61,14 +61,15 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
     folder = job.folder("identify", {"base": start})
     job.refuse_taken(folder)
     request = job.request()
-    with job.session() as session:
+    with job.session() as opened:
         job.refuse_taken(folder)
-        if not isinstance(session.card.spec, ImageCard):
+        card = opened.card
+        if not isinstance(card.spec, ImageCard):
             raise UserError(
-                f"identify finds the stack of images, and {session.card.path} is for "
-                f"{session.card.modality.name}; give --model a card of images"
+                f"identify finds the stack of images, and {card.path} is for "
+                f"{card.modality.name}; give --model a card of images"
             )
-        notes, absent = recorded_only(session, found)
+        session, notes, absent = recorded_only(opened, found)
         whole = document or _offered(session, found, asked.base)
         target, whole, told = ready(session, found, whole)
         if told:
@@ -121,11 +122,11 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
     return Result(summary, folder)
 
 
-def recorded_only(session: Session, found: Recording) -> tuple[list[Notice], int]:
+def recorded_only(session: Session, found: Recording) -> tuple[Session, list[Notice], int]:
     """Keep only the images of a session that were recorded and can be read, in order of size.
 
     Returns:
-        Notices on images that were left out, and how many were not recorded.
+        The session over these images, notices on others, and how many were not recorded.
 
     Raises:
         DataError: it is a recording of another model, or has none of the images, or has
@@ -154,8 +155,7 @@ def recorded_only(session: Session, found: Recording) -> tuple[list[Notice], int
     if not kept:
         raise DataError(f"{found.path}: no image of it can be used; {notes[0].text}")
     _refuse_shape(session, target, kept[0])
-    session.dataset = replace(session.dataset, items=tuple(kept))
-    return notes, len(every) - len(there)
+    return session.subset(kept), notes, len(every) - len(there)
 
 
 def _refuse_shape(session: Session, target: Target, item: Item) -> None:

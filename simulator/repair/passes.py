@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -92,17 +91,20 @@ class Passes:
             own: whether INT8 that is calibrated through ``deploy`` is so through each stack's own
                 pixels, or else through those of the deployment as it is.
         """
-        session = self.session
-        with only(session, items):
-            stacks = self.stacks(candidates, own)
-            names = [stack.side for stack in stacks]
-            merged = session.plan(stacks)
-            with self.writer(name, stacks) as run:
-                done = run_and_keep(session, merged, run, timed=True)
-                found = done.answers(*names)
-                self.tell_failing(name, found.broken)
-                finish(run, {one: flips(found, one) for one in names})
+        part = self.over(items)
+        stacks = part.stacks(candidates, own)
+        names = [stack.side for stack in stacks]
+        merged = part.session.plan(stacks)
+        with part.writer(name, stacks) as run:
+            done = run_and_keep(part.session, merged, run, timed=True)
+            found = done.answers(*names)
+            self.tell_failing(name, found.broken)
+            finish(run, {one: flips(found, one) for one in names})
         return Part(found, times(names, done), made(stacks))
+
+    def over(self, items: Sequence[Item]) -> Passes:
+        """Return the same over some of the samples; what is left out and noticed is shared."""
+        return replace(self, session=self.session.subset(items))
 
     def stacks(self, candidates: Sequence[Candidate], own: bool) -> list[Stack]:
         """Prepare the training stack and others; see :meth:`run`."""
@@ -141,17 +143,6 @@ class Passes:
                 f"{', '.join(names[:TOLD])}{more}; the deployment as it is can do them"
             )
             self.notices.append(Notice(Kind.DATA, text))
-
-
-@contextmanager
-def only(session: Session, items: Sequence[Item]) -> Iterator[None]:
-    """Give a session some of its samples only."""
-    whole = session.dataset
-    session.dataset = replace(whole, items=tuple(items))
-    try:
-        yield
-    finally:
-        session.dataset = whole
 
 
 def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:

@@ -23,7 +23,7 @@ from simulator.experiments.racing import lanes_of, run_race
 from simulator.notices import Kind, Notice
 from simulator.repair import confirm
 from simulator.repair.confirm import FINALISTS, Gate
-from simulator.repair.passes import Part, Passes, finish, flips, made, only, times
+from simulator.repair.passes import Part, Passes, finish, flips, made, times
 from simulator.repair.search import measured, refuse_bare
 from simulator.repair.space import NAME, Pick, Space
 from simulator.repair.summary import Outcome
@@ -57,27 +57,27 @@ def race(
     Returns:
         What was found, and what came of the rules of the stack that is the answer, or nearest.
     """
+    passes = passes.over(items)
     session, task = passes.session, passes.session.card.task
-    with only(session, items):
-        stacks = passes.stacks(space.candidates, own=True)
-        ready = {stack.side for stack in stacks}
-        by = {one.name: one for one in space.candidates if one.name in ready}
-        refuse_bare([*by.values()], passes)
-        judge = Cheapest([*by], rules.rules, task)
-        ms: dict[Pick, float] = {}
+    stacks = passes.stacks(space.candidates, own=True)
+    ready = {stack.side for stack in stacks}
+    by = {one.name: one for one in space.candidates if one.name in ready}
+    refuse_bare([*by.values()], passes)
+    judge = Cheapest([*by], rules.rules, task)
+    ms: dict[Pick, float] = {}
 
-        def price(first: Kept) -> None:
-            names = first.stacks[0]
-            part = Part(first.answers(*names), times(names, first), made(stacks))
-            ms.update(measured(space, part))
-            judge.order = sorted(by, key=lambda name: space.rank(by[name].picks, ms))
+    def price(first: Kept) -> None:
+        names = first.stacks[0]
+        part = Part(first.answers(*names), times(names, first), made(stacks))
+        ms.update(measured(space, part))
+        judge.order = sorted(by, key=lambda name: space.rank(by[name].picks, ms))
 
-        session.show.stage(1, 1, f"{len(by)} stacks, until they are decided")
-        with passes.writer(RACE, stacks) as run:
-            ran = run_race(session, run, lanes_of(session, stacks), judge, price)
-            own = {name: ran.answers(TRAIN, name) for name in judge.order}
-            finish(run, {name: flips(found, name) for name, found in own.items()})
-        passes.tell_failing(RACE, ran.partly())
+    session.show.stage(1, 1, f"{len(by)} stacks, until they are decided")
+    with passes.writer(RACE, stacks) as run:
+        ran = run_race(session, run, lanes_of(session, stacks), judge, price)
+        own = {name: ran.answers(TRAIN, name) for name in judge.order}
+        finish(run, {name: flips(found, name) for name, found in own.items()})
+    passes.tell_failing(RACE, ran.partly())
     session.notes += doubt(session, ran.answers(TRAIN).score(TRAIN))
     if judge.dropped:
         unit = session.card.modality.unit

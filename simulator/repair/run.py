@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -188,8 +188,9 @@ class _Repair:
                 "judge no stack"
             )
             session.notes.append(Notice(Kind.CALIBRATION, told))
-        with _calibrating_on(session, aside or items, items if aside else None):
-            return raced.race(self.passes, self.space, self.rules, items)
+        held_out = session.calibrating_on(aside or items, items if aside else None)
+        passes = replace(self.passes, session=held_out)
+        return raced.race(passes, self.space, self.rules, items)
 
     @property
     def _stacks(self) -> list[Chosen]:
@@ -207,27 +208,27 @@ class _Repair:
         quantizers = (one.chosen[0].spec.precision.quantizer for one in self.space.candidates)
         if any(one and one.calibration for one in quantizers):
             session.notes.append(Notice(Kind.CALIBRATION, THROUGH, ("deploy",)))
-        with _calibrating_on(session, seen, unseen):
-            found = search.search(self.passes, self.space, seen)
-            session.show.say("choosing the finalists")
-            names = confirm.finalists(found, self.rules, seed)
-            stages = len(found.rounds) + 2
-            session.show.stage(stages - 1, stages, f"confirmation, {len(names)} stacks")
-            by = {one.name: one for one in found.candidates}
-            every = [by[name] for name in dict.fromkeys([NAME, *names])]
-            part = self.passes.run(CONFIRM, every, unseen, own=True)
-            names = {name: passed for name, passed in names.items() if name in part.answers.names}
-            session.notes += doubt(session, part.answers.score(TRAIN))
-            confirmed = confirm.confirmed(part, [*names], self.rules, seed)
-            best, nearest = confirm.answer(names, confirmed, list(by).index)
-            picks = by[nearest].picks
-            repaired: Mapping[str, Mapping[str, Repaired]] = {}
-            if picks:
-                session.show.stage(stages, stages, "what each change gives")
-                built = {one.picks: one for one in self.space.candidates}
-                wanted = [built[some] for some in confirm.subsets(picks) if some in built]
-                parts = self.passes.run(PARTS, wanted, unseen, own=True)
-                repaired = confirm.repaired(parts.answers, picks, seed)
+        passes = replace(self.passes, session=session.calibrating_on(seen, unseen))
+        found = search.search(passes, self.space, seen)
+        session.show.say("choosing the finalists")
+        names = confirm.finalists(found, self.rules, seed)
+        stages = len(found.rounds) + 2
+        session.show.stage(stages - 1, stages, f"confirmation, {len(names)} stacks")
+        by = {one.name: one for one in found.candidates}
+        every = [by[name] for name in dict.fromkeys([NAME, *names])]
+        part = passes.run(CONFIRM, every, unseen, own=True)
+        names = {name: passed for name, passed in names.items() if name in part.answers.names}
+        session.notes += doubt(session, part.answers.score(TRAIN))
+        confirmed = confirm.confirmed(part, [*names], self.rules, seed)
+        best, nearest = confirm.answer(names, confirmed, list(by).index)
+        picks = by[nearest].picks
+        repaired: Mapping[str, Mapping[str, Repaired]] = {}
+        if picks:
+            session.show.stage(stages, stages, "what each change gives")
+            built = {one.picks: one for one in self.space.candidates}
+            wanted = [built[some] for some in confirm.subsets(picks) if some in built]
+            parts = passes.run(PARTS, wanted, unseen, own=True)
+            repaired = confirm.repaired(parts.answers, picks, seed)
         searched, confirmed_on = found.part.answers, part.answers
         points = {
             name: (flips(searched, name), self.space.cost(one.picks, found.ms).ms)
@@ -248,23 +249,3 @@ class _Repair:
             found.candidates, dict.fromkeys(by, searched), fronts(points)[0], found.ms, names,
             confirmed, best, by[nearest], repaired, how,
         )  # fmt: skip
-
-
-@contextmanager
-def _calibrating_on(
-    session: Session, items: Sequence[Item], unseen: Sequence[Item] | None
-) -> Iterator[None]:
-    """Let samples of the data calibrate that judge no stack.
-
-    Args:
-        session: the model and the samples.
-        items: that may calibrate.
-        unseen: that judge; None: the same, where nothing calibrates on the data.
-    """
-    builder = session.builder
-    whole = builder.dataset
-    builder.dataset, builder.evaluated = replace(whole, items=tuple(items)), unseen
-    try:
-        yield
-    finally:
-        builder.dataset, builder.evaluated = whole, None

@@ -81,10 +81,8 @@ def identified(session, whole, kind, after, seed, folder):
         manifest = hidden.record(session, whole.stack(picks), kind, folder / str(seed), after)
         if manifest:
             break
-    every = session.dataset
-    recorded_only(session, load_recording(manifest))
-    found, trials, _ = searched(session, *ready(session, load_recording(manifest), whole)[:2])
-    session.dataset = every
+    own, *_ = recorded_only(session, load_recording(manifest))
+    found, trials, _ = searched(own, *ready(own, load_recording(manifest), whole)[:2])
     truth = trials.key(tuple(picks[axis] for axis in whole.axes))
     return truth in {trials.key(point) for point in found.equal}, found.exact
 
@@ -113,9 +111,10 @@ def test_the_recording_of_a_stack_that_cannot_read_some_images(card, narrow, ima
         png = tmp_path / "a.png"
         png.write_bytes(files.png(np.zeros((9, 9, 3), np.uint8)))
         more = (*session.dataset.items, replace(item, name="a.png", path=png))
-        session.dataset = replace(session.dataset, items=more)
 
-        manifest = hidden.record(session, narrow.stack(picks), "tensors", tmp_path / "out")
+        manifest = hidden.record(
+            session.subset(more), narrow.stack(picks), "tensors", tmp_path / "out"
+        )
 
         found = load_recording(manifest)
         assert found.holds(item, ())
@@ -141,8 +140,8 @@ def test_places_that_only_fit_together(card, images, tmp_path):
     whole = Space("pillow_fp32", axes)
     with Session(card, images, None, 0, 1, None, None) as session:
         manifest = hidden.record(session, whole.stack(picks), "tensors", tmp_path)
-        recorded_only(session, load_recording(manifest))
+        own, *_ = recorded_only(session, load_recording(manifest))
 
-        found, _, _ = searched(session, *ready(session, load_recording(manifest), whole)[:2])
+        found, _, _ = searched(own, *ready(own, load_recording(manifest), whole)[:2])
 
     assert found.exact

@@ -141,23 +141,18 @@ def load_labels(path: Where) -> Labels:
         raise DataError(f"{path}:1: {fields} columns; write 'wnid<TAB>name' or 'name'")
     seen: dict[str, int] = {}
     for number, parts in enumerate(split, 1):
+        where, wnid = f"{path}:{number}", parts[0] if fields == 2 else ""
         if not all(parts):
-            raise DataError(f"{path}:{number}: an empty name; it would shift all classes after it")
+            raise DataError(f"{where}: an empty name; it would shift all classes after it")
         if len(parts) != fields:
-            raise DataError(f"{path}:{number}: {len(parts)} columns, but line 1 has {fields}")
-        if fields == 2:
-            _check_wnid(path, number, parts[0], seen)
+            raise DataError(f"{where}: {len(parts)} columns, but line 1 has {fields}")
+        if wnid and seen.setdefault(wnid, number) != number:
+            raise DataError(f"{where}: {wnid!r} is also in line {seen[wnid]}")
+        if as_index(wnid) not in (None, number - 1):
+            why = f"looks like an index, but this line is class {number - 1}"
+            raise DataError(f"{where}: the id {wnid!r} {why}; remove the first column")
     names = tuple(parts[-1] for parts in split)
     return Labels(names, tuple(parts[0] for parts in split) if fields == 2 else None)
-
-
-def _check_wnid(path: Where, number: int, wnid: str, seen: dict[str, int]) -> None:
-    if wnid in seen:
-        raise DataError(f"{path}:{number}: {wnid!r} is also in line {seen[wnid]}")
-    seen[wnid] = number
-    if as_index(wnid) not in (None, number - 1):
-        why = f"looks like an index, but this line is class {number - 1}; remove the first column"
-        raise DataError(f"{path}:{number}: the id {wnid!r} {why}")
 
 
 def as_index(text: str) -> int | None:

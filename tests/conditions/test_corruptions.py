@@ -16,8 +16,8 @@ from simulator.conditions.condition import CONDITIONS, Disturbance, under
 from simulator.conditions.corruptions.camera import camera_noise
 from simulator.conditions.corruptions.corruption import Corruption
 from simulator.conditions.corruptions.elastic import _affine, elastic_transform, smooth
-from simulator.conditions.corruptions.frost import frosted
 from simulator.conditions.corruptions.glass import copied
+from simulator.conditions.corruptions.weather import frosted
 from simulator.conditions.image_condition import Window
 from simulator.conditions.sequences.sequence import SequenceFrame
 from simulator.contract import Matrix, PixelFormat, Range, Stage, inspect, rgb_frame, yuv_frame

@@ -10,12 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.conditions.corruptions.corruption import corruption
-from simulator.conditions.corruptions.filters import motion, zooms
-from simulator.conditions.corruptions.frost import frosted
-from simulator.conditions.image_condition import cut, unit
+from simulator.conditions.corruptions.filters import between, motion, zooms
+from simulator.conditions.image_condition import F64, cut, unit
 from simulator.contract import U8
 
 F32 = NDArray[np.float32]
+PLATES = (
+    ((78, 149, 166), (27, 16, 15)),
+    ((201, 205, 214), (21, 22, 23)),
+    ((201, 205, 214), (21, 22, 23)),
+    ((138, 153, 165), (28, 28, 30)),
+    ((112, 123, 135), (44, 43, 42)),
+)
+"""R, G, B of the ice: means and standard deviations of the five files that Hendrycks' code draws
+from (frost1 to frost5; it never draws its sixth), measured once."""
+_CELLS = (64, 32, 16, 8, 4, 2)
+_NEEDLES = 16
+"""Cells up to this size, in pixels, have ridges: thin bright lines."""
 
 
 @corruption(
@@ -45,7 +56,7 @@ def frost(rgb: U8, level: tuple[float, float], rng: np.random.Generator) -> U8:
     """Mix with a texture of ice; a level is the share of the image and that of the ice.
 
     The original cuts its ice from six photographs, which do not come with this package. This one
-    grows it, see :mod:`.frost`; the shares are the original's.
+    grows it, see :func:`frosted`; the shares are the original's.
     """
     kept, ice = level
     total = frosted(rgb.shape[0], rgb.shape[1], rng)
@@ -116,6 +127,32 @@ def snowed(rgb: U8, fallen: NDArray[np.float64], kept: float) -> U8:
     white = np.maximum(image, _gray(image) * np.float32(1.5) + np.float32(0.5))
     image = np.float32(kept) * image + np.float32(1 - kept) * white
     return cut(image + whole + whole[::-1, ::-1])
+
+
+def frosted(height: int, width: int, rng: np.random.Generator) -> F64:
+    """Grow ice for an image: ridged noise at many scales, in the colors of the published files.
+
+    The pattern is ours.
+
+    Args:
+        height: of the image, in pixels.
+        width: likewise.
+        rng: draws the colors, then the pattern.
+
+    Returns:
+        (height, width, 3) float64, 0 to 255.
+    """
+    means, deviations = PLATES[int(rng.integers(len(PLATES)))]
+    pattern = np.zeros((height, width))
+    for cell in _CELLS:
+        grid = rng.normal(size=(height // cell + 2, width // cell + 2))
+        down, across = (between(side, (side - 1) * cell + 1, side) for side in grid.shape)
+        fine = (across @ (down @ grid)[:height].T)[:width].T
+        pattern += 1 - 2 * np.abs(fine) if cell <= _NEEDLES else fine
+    pattern -= pattern.mean()
+    pattern /= pattern.std() or 1
+    ice = pattern[..., None] * np.array(deviations, float) + np.array(means, float)
+    return np.asarray(np.clip(ice, 0, 255, out=ice))
 
 
 def plasma(side: int, decay: float, rng: np.random.Generator) -> F32:

@@ -329,32 +329,20 @@ class Session(Closing):
         Raises:
             DataError: with the first reason.
         """
-        self.note_changed(done.why.values(), len(done))
-        if len(done.why) == len(done):
-            raise self.nothing_ran(len(done), done.items[0].name, done.why[0])
-
-    def note_changed(self, why: Iterable[str], tried: int) -> None:
-        """Keep a notice of the samples that changed while the run went on.
-
-        Args:
-            why: the reasons of all that were skipped.
-            tried: how many samples there are.
-        """
-        changed = sum(one.endswith(CHANGED) for one in why)
+        changed = sum(why.endswith(CHANGED) for why in done.why.values())
+        whole = self.files.count(len(done))
         self.notes[:] = [one for one in self.notes if one.kind is not Kind.CHANGED]
         if changed:
             words = (
-                f"{changed:,} of {self.files.count(tried)} changed during the run and "
+                f"{changed:,} of {whole} changed during the run and "
                 f"{'is' if changed == 1 else 'are'} not used: start again on data that stays."
             )
             self.notes.insert(0, Notice(Kind.CHANGED, words))
-
-    def nothing_ran(self, tried: int, first: str, why: str | None) -> DataError:
-        """Return the error of a run of which all samples that were tried were skipped."""
-        return DataError(
-            f"{self.dataset.root}: none of {self.files.count(tried)} could go "
-            f"through every stack; the first: {first}: {why}"
-        )
+        if len(done.why) == len(done):
+            raise DataError(
+                f"{self.dataset.root}: none of {whole} could go through every stack; the first: "
+                f"{done.items[0].name}: {done.why[0]}"
+            )
 
     def shuffle(self) -> None:
         """Put the samples in an order that says nothing of them; the same for the same seed."""

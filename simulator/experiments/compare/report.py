@@ -169,9 +169,10 @@ def _metrics(summary: PairSummary) -> Table:
             rows.append([view.metric(metric), old, new, *of])
     labelled = summary.labelled
     some = "" if labelled == summary.samples else f", {labelled:,} of them with a truth"
+    ends = "at any time, each end with 95 %" if summary.decided else "95 % interval"
     columns = [
         Column("metric, %"), Column("train", Unit.SHARE, 1), Column("deploy", Unit.SHARE, 1),
-        Column("delta, points", Unit.POINTS, 1), Column("95 % interval", Unit.POINTS),
+        Column("delta, points", Unit.POINTS, 1), Column(ends, Unit.POINTS),
         Column("p", Unit.PROBABILITY),
     ]  # fmt: skip
     return Table(columns, rows, f"Metrics of both stacks on the same {summary.sample_unit}s{some}")

@@ -99,7 +99,7 @@ def test_every_color_of_a_chart_has_one_for_the_night():
 def test_charts_use_no_other_colors(runs, name):
     """But the heat map of divergences, which has Cividis: made for those who see fewer colors."""
     text = (runs(name)[0] / "report.html").read_text(encoding="utf-8")
-    found = re.search(r'id="figures">(.*?)</script>', text).group(1)
+    found = re.search(r'id="drawings">(.*?)</script>', text).group(1)
     used = set(re.findall(r'"(#[0-9a-fA-F]{3,8})"', json.dumps(json.loads(found)["figures"])))
 
     assert used <= {*colors.DARK, colors.EVEN}

@@ -538,3 +538,11 @@ def test_records_too_large_for_a_page_stay_in_the_run(tmp_path, monkeypatch):
     text = page.write(eight(tmp_path / "run")).read_text(encoding="utf-8")
 
     assert "they are in records.parquet" in text and 'id="records"' not in text
+
+
+def test_no_two_places_of_a_page_have_one_name(tmp_path):
+    """Else the script would read a section in place of the charts."""
+    text = page.write(eight(tmp_path / "run")).read_text(encoding="utf-8")
+    names = re.findall(r'<(?:section|script|main|button)[^>]* id="([^"]+)"', text)
+
+    assert "drawings" in names and len(names) == len({*names})

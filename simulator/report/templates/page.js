@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { dark: colors, figures } = JSON.parse(document.getElementById("figures").textContent);
+  const { dark: colors, figures } = JSON.parse(document.getElementById("drawings").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)").matches;
   const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };

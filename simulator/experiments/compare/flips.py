@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from simulator.experiments.compare.report import worst as worst_of
@@ -88,7 +89,7 @@ def worst(run: Run[PairSummary]) -> Iterator[Section]:
     """Show the worst flips, with their pictures, questions and tokens where there are any."""
     summary, view = run.summary, TASKS[run.summary.task].view()
     flips = [plain(flip) for flip in summary.worst_flips]
-    shown = worst_of(summary)
+    shown = replace(worst_of(summary), title="The worst flips, the worst one first")
     wanted = [
         (flip.get("preview"), f"{name}: {about}")
         for flip, (name, *words) in zip(flips, shown.lines(), strict=True)

@@ -70,13 +70,20 @@ class RecordingSpec(BaseModel):
 class Recording:
     """A manifest whose files were found.
 
+    It can be pickled; what was read of its files stays behind.
+
     Attributes:
         path: of the manifest.
         spec: its content.
+        files: that the manifest names, by its key.
     """
 
     path: Path
     spec: RecordingSpec
+    files: Mapping[str, Path]
+
+    def __reduce__(self) -> tuple[type[Recording], tuple[Any, ...]]:
+        return Recording, (self.path, self.spec, self.files)
 
     @cached_property
     def digest(self) -> str:
@@ -85,12 +92,6 @@ class Recording:
         for place in (self.path, *self.files.values()):
             whole.update(bytes.fromhex(hash_file(place)))
         return whole.hexdigest()
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """The files that the manifest names, by its key."""
-        named = {"file": self.spec.file, "latency": self.spec.latency}
-        return {key: self.path.parent / name for key, name in named.items() if name is not None}
 
     def check(self, model: str, items: Sequence[Item], outputs: Sequence[str] = ()) -> None:
         """Check that this is a recording of the model and has every image.
@@ -224,7 +225,7 @@ class Recording:
 
     @cached_property
     def _arrays(self) -> Any:
-        file = self.path.parent / self.spec.file
+        file = self.files["file"]
         try:
             found = np.load(file, allow_pickle=False)
         except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
@@ -235,17 +236,16 @@ class Recording:
 
     @cached_property
     def _rows(self) -> Rows:
-        wanted = ("image", "prediction")
-        return _table(self.path.parent / self.spec.file, wanted)
+        return _table(self.files["file"], ("image", "prediction"))
 
     @cached_property
     def _latencies(self) -> Rows:
-        if self.spec.latency is not None:
-            return _table(self.path.parent / self.spec.latency, ("image",))
+        if "latency" in self.files:
+            return _table(self.files["latency"], ("image",))
         return self._rows if self.spec.kind == "predictions" else {}
 
     def _key(self, item: Item) -> str:
-        return item.name if self.spec.match == "name" else (sha256(item.path) or "")
+        return item.name if self.spec.match == "name" else (item.sha256 or sha256(item.path) or "")
 
 
 def load_recording(path: Path) -> Recording:
@@ -259,15 +259,16 @@ def load_recording(path: Path) -> Recording:
         spec = messages.checked(RecordingSpec, document.values, document.where, "recording")
     except ProfileError as error:
         raise DataError(str(error)) from error
-    found = Recording(path, spec)
-    for key, place in found.files.items():
+    named = {"file": spec.file, "latency": spec.latency}
+    files = {key: path.parent / name for key, name in named.items() if name is not None}
+    for key, place in files.items():
         try:
             check_file(place, LARGE)
         except FileNotFoundError as error:
             raise DataError(f"{path}: {key}: there is no file {place}") from error
         except OSError as error:
             raise DataError(f"{path}: {key}: {shortened(str(place))}: {error.strerror}") from error
-    return found
+    return Recording(path, spec, files)
 
 
 def _table(file: Path, columns: Sequence[str]) -> Rows:

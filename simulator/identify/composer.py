@@ -53,6 +53,9 @@ class Known(Recipe):
     key: str
     _opened: list[Apply] = field(default_factory=list, repr=False)
 
+    def __reduce__(self) -> tuple[type[Known], tuple[Recipe, str]]:
+        return Known, (self.recipe, self.key)
+
     @property
     def stage(self) -> str:  # type: ignore[override]
         """That of the recipe."""

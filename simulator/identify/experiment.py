@@ -68,7 +68,6 @@ class Identify(Experiment[IdentifyOptions]):
     screen = "simulator.identify.screen:show"
     verdict = "simulator.report.verdicts.identified:identify"
     gate = False
-    in_process = "searches what runs in its own process"
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return what a stack answers to four built-in images, and a space of two options."""

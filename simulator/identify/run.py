@@ -118,7 +118,7 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
             )
             took = {"seconds": job.seconds(), "workers": session.workers}
             summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
-            run.finish(summary, took)
+            run.finish(summary, took | session.ran())
     return Result(summary, folder)
 
 
@@ -205,7 +205,7 @@ def searched(
         source = session.executor.context(item).source
         return int(source.height * source.width)
 
-    items = sorted(session.dataset.items, key=area)
+    items = sorted(session.sealed(), key=area)
     return Search(trials, items, start, session.show.say).run(), trials, items
 
 

@@ -50,7 +50,7 @@ NOWHERE = Distance(equal=False, mean=FAR, largest=FAR, shape=FAR)
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A recording as the aim of a search.
+    """A recording as the aim of a search; each process keeps the values that it read last.
 
     Attributes:
         recording: what was recorded.
@@ -63,6 +63,9 @@ class Target:
     ulps: int = 0
     _values: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __reduce__(self) -> tuple[type[Target], tuple[Any, ...]]:
+        return Target, (self.recording, self.names, self.ulps)
 
     @property
     def kind(self) -> str:

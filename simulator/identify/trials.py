@@ -242,7 +242,7 @@ class Trials:
 
     @staticmethod
     def _plan(chains: Sequence[Steps], last: Recipe) -> Plan:
-        arms = {Arm(str(at)): Chain((*steps, last)) for at, steps in enumerate(chains)}
+        arms = {Arm("searched", trial=at): Chain((*steps, last)) for at, steps in enumerate(chains)}
         return plan(arms, Passed())
 
 

@@ -54,16 +54,14 @@ class LookUp(Recipe):
     """Looks up a recorded value, and the recorded latency of a stage.
 
     Attributes:
-        path: the recording's manifest.
-        digest: of the manifest and its files.
+        recording: what was recorded.
         what: ``tensor``, ``outputs`` or ``prediction``; empty for a stage with a latency only.
         outputs: names of the outputs that are needed.
         stage: the stage that the latency belongs to.
         timed: whether a latency was recorded.
     """
 
-    path: Path
-    digest: str
+    recording: Recording
     what: str
     outputs: tuple[str, ...]
     stage: str
@@ -71,7 +69,7 @@ class LookUp(Recipe):
 
     def identity(self) -> Any:
         """Return the stage and the recording."""
-        return ["recorded", self.stage, self.digest]
+        return ["recorded", self.stage, self.recording.digest]
 
     @property
     def gives(self) -> Boundary | None:  # type: ignore[override]
@@ -79,8 +77,8 @@ class LookUp(Recipe):
         return {"tensor": Boundary.INPUT, "outputs": Boundary.OUTPUTS}.get(self.what)
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Load the recording."""
-        found = load_recording(self.path)
+        """Return what reads the value in the recording."""
+        found = self.recording
         look_up: Callable[[Any], Any] = {
             "tensor": found.array,
             "outputs": lambda item: inferred(found.outputs(item, self.outputs)),
@@ -156,9 +154,9 @@ def _steps(found: Recording, stage: str, what: str, outputs: tuple[str, ...] = (
     """A step for every stage with a recorded latency; the last one returns the value."""
     recorded = found.stages
     if not recorded:
-        return [LookUp(found.path, found.digest, what, outputs, stage, timed=False)]
+        return [LookUp(found, what, outputs, stage, timed=False)]
     *before, last = recorded
     return [
-        *(LookUp(found.path, found.digest, "", (), stage, timed=True) for stage in before),
-        LookUp(found.path, found.digest, what, outputs, last, timed=True),
+        *(LookUp(found, "", (), stage, timed=True) for stage in before),
+        LookUp(found, what, outputs, last, timed=True),
     ]

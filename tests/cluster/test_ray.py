@@ -6,10 +6,8 @@ What happens when something dies is proved in test_ray_workers.py and test_ray_b
 import json
 import os
 import sys
-from pathlib import Path
 
 import pytest
-import yaml
 from drivers import PAIR, STACKS, records
 
 from simulator import cli, compare
@@ -17,11 +15,6 @@ from simulator.cluster import connection
 from simulator.cluster.connection import leave
 from simulator.contract.installing import install
 from simulator.contract.library import Library
-
-RECORDING = {
-    "schema": 1, "name": "board", "device": "a board", "kind": "predictions", "file": "board.csv",
-    "match": "name", "model": "0" * 64,
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -96,15 +89,9 @@ def test_ray_is_not_installed(card, data, tmp_path, capsys, monkeypatch):
     [
         ("latency", *STACKS), ("tail", *STACKS),
         ("faults", *STACKS, "--campaign", "neurons-transient"),
-        ("identify", "--recording", "recording.yaml"),
     ],
 )  # fmt: skip
-def test_what_is_done_here_takes_no_other_executor(
-    card, data, tmp_path, capsys, monkeypatch, command
-):
-    monkeypatch.chdir(tmp_path)
-    Path("recording.yaml").write_text(yaml.safe_dump(RECORDING))
-    Path("board.csv").write_text("image,prediction,score,margin\n")
+def test_what_is_done_here_takes_no_other_executor(card, data, tmp_path, capsys, command):
     given = ["--model", str(card), "--data", str(data), "--out", str(tmp_path / "out")]
 
     told = cli.main([*command, *given, "--executor", "ray"])

@@ -17,6 +17,7 @@ from shared_data import shared
 
 import simulator
 from simulator import cli
+from simulator.cluster.connection import leave
 from simulator.data.recording import load_recording
 from simulator.errors import DataError, ProfileError, UserError
 from simulator.experiments.common import chosen
@@ -143,6 +144,21 @@ def test_the_stack_that_made_a_recording_is_found(kind, after, known, space, tmp
     summary = found(path, space, tmp_path / "run").summary
 
     assert (named(summary), summary.exact, summary.equal) == (known, True, 4)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("kind", ["tensors", "predictions"])
+def test_workers_of_a_cluster_find_what_one_process_finds(kind, space, tmp_path, request):
+    request.addfinalizer(leave)
+    path = record(tmp_path / "board", kind, STACK)
+
+    here, there = (found(path, space, tmp_path / name, executor=name) for name in ("local", "ray"))
+
+    one, two = (run.summary.model_dump(exclude={"seconds"}) for run in (here, there))
+    assert one == two
+    assert there.records().drop_columns(["ns"]).equals(here.records().drop_columns(["ns"]))
+    manifest = json.loads((there.folder / "manifest.json").read_text())
+    assert set(manifest["executor"]["nodes"]) == {"searched", "identified"}
 
 
 def test_a_base_with_batches_is_refused_in_a_line(board, tmp_path):

@@ -65,7 +65,8 @@ def section(tmp_path):
         (tmp_path / "looks" / f"{name}.png").write_bytes(png(noise(seed)))
 
     def made(*entries):
-        return gallery.looks(run_of(tmp_path, entries))
+        run = run_of(tmp_path, entries)
+        return gallery.looks(run) or gallery.more_looks(run)
 
     return made
 
@@ -103,7 +104,7 @@ def test_equal_pixels_are_shown_once_and_said_to_be_the_same(section):
         "the picture, each pixel the mean of 3×3", "train and deploy. The pixels are the same",
     ]  # fmt: skip
     assert not page.all("canvas") and not page.all("input")
-    assert same.title == "The pixels are the same: the worst flip"
+    assert same.title == "The pixels are the same"
     assert "pixels are the same" not in one.text and one.all("canvas")
 
 

@@ -103,9 +103,9 @@ class View:
 
 @part(order=25)
 def looks(run: Run[PairSummary]) -> Section | None:
-    """Return the worst flip as both networks saw it; None where a run has kept no image."""
+    """Return the worst flip as both networks saw it; None of equal pixels, and without images."""
     entries, kept = _kept(run)
-    if not entries:
+    if not entries or _same(entries, kept):
         return None
     notes = [*_reading(entries), *dict.fromkeys(why for one in entries for why in one.missing)]
     if len(kept) < len(entries):
@@ -113,11 +113,10 @@ def looks(run: Run[PairSummary]) -> Section | None:
             f"{len(kept)} of {len(entries)} images are shown, which is what a page has room for; "
             "all are in the run folder"
         )
-    same = bool(kept and kept[0].alone) and _equal(entries[0].difference)
     why = "the worst flip" if entries[0].why == "worst flip" else entries[0].why
     return Section(
         "looks",
-        f"{SAME if same else 'What the noise looks like'}: {why}",
+        f"What the noise looks like: {why}",
         "What did each network see, and what is different?",
         notes=notes,
         html=render("gallery.html.j2", views=kept[:1], steps=STEPS, first=1) if kept else None,
@@ -126,16 +125,22 @@ def looks(run: Run[PairSummary]) -> Section | None:
 
 @part(order=190)
 def more_looks(run: Run[PairSummary]) -> Section | None:
-    """Return the other images that the page has room for, as the networks saw them."""
-    _, kept = _kept(run)
-    if len(kept) < 2:
+    """Return the other images that the page has room for; all where the pixels are the same."""
+    entries, kept = _kept(run)
+    same = _same(entries, kept)
+    if not kept[not same :]:
         return None
     return Section(
         "more-looks",
-        "More images as the networks saw them",
-        "Is it the same on other images?",
-        html=render("gallery.html.j2", views=kept[1:], steps=STEPS, first=2),
+        SAME if same else "More images as the networks saw them",
+        "What did the networks see?" if same else "Is it the same on other images?",
+        html=render("gallery.html.j2", views=kept[not same :], steps=STEPS, first=2 - same),
     )
+
+
+def _same(entries: Sequence[Look], kept: Sequence[View]) -> bool:
+    """Whether both networks saw the same pixels."""
+    return bool(kept and kept[0].alone) and _equal(entries[0].difference)
 
 
 @lru_cache(maxsize=1)

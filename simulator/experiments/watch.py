@@ -22,25 +22,13 @@ from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.alone import AxesAlone, axes_alone
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
-from simulator.experiments.flip_pictures import FlipPictures, draw, flip_pictures, writer
-from simulator.experiments.gallery import (
-    FIRST,
-    IMAGES,
-    WORST,
-    Gallery,
-    ImageSeen,
-    gallery,
-    write_gallery,
-)
 from simulator.experiments.kept import Kept
 from simulator.experiments.observers import Observer, Observers, Seen
+from simulator.experiments.pictures.pictures import Finished, Pictures, ShownPair, pictures_of
 from simulator.experiments.ranking import Ranking
 from simulator.experiments.session import Session
-from simulator.experiments.sounds import Sounds, SoundSeen, sounds
-from simulator.experiments.summary import WORST as FLIPS
 from simulator.experiments.summary import severity
 from simulator.modalities.modality import Modality
-from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import Done, Outcome, outcomes_of, pick
 from simulator.pipeline.inference import Answer
 from simulator.pipeline.plan import Plan
@@ -48,9 +36,9 @@ from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.store import RunWriter
 
-REPEAT, AXES, FLIP, LOOK, ALONE = "repeat", "axes", "flip", "look", "alone"
-"""What is observed: a second run, each axis's effect, a flip's picture, the gallery, and the
-records with each axis alone."""
+REPEAT, AXES, ALONE = "repeat", "axes", "alone"
+"""What is observed besides pictures: a second run, each axis's effect, and the records with each
+axis alone."""
 EVERY = sys.maxsize
 
 
@@ -64,8 +52,7 @@ class PairWatch:
         arms: their indices in the plan.
         effects: of every axis alone on the first samples.
         alone: the records with every axis alone; empty where that was not asked for.
-        pictures: of flips; or why there are none; None where the task draws none.
-        shown: the gallery, of pictures or of sounds; None where samples are neither.
+        pictures: of the samples, as the task or its modality shows them.
         opened: closes the temporary files of the feature maps.
         folder: where temporary files are; see :class:`simulator.experiments.kept.Kept`.
         seen: what was observed so far, by sample.
@@ -77,8 +64,7 @@ class PairWatch:
     arms: tuple[int, int]
     effects: AxisEffects
     alone: AxesAlone
-    pictures: FlipPictures | str | None
-    shown: Gallery | Sounds | None
+    pictures: Sequence[Pictures]
     opened: ExitStack
     folder: Path | None
     seen: dict[str, Seen] = field(default_factory=dict)
@@ -95,13 +81,12 @@ class PairWatch:
             REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
         }
-        if isinstance(self.pictures, FlipPictures):
-            found[FLIP] = Observer(partial(self.pictures.see, task), worst=FLIPS)
-        if self.shown:
-            found[LOOK] = Observer(self.shown.see, first=IMAGES, worst=IMAGES)
+        for one in self.pictures:
+            found[one.name] = Observer(one.see, one.first, one.worst)
         if self.alone.chains:
             found[ALONE] = Observer(self.alone.see, first=EVERY)
-        first = tuple(islice(self._index, max(SELF_SAMPLES, AXIS_SAMPLES, IMAGES)))
+        most = max(one.first for name, one in found.items() if name != ALONE)
+        first = tuple(islice(self._index, most))
         self._observers = Observers(self.arms, found, first)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -111,9 +96,9 @@ class PairWatch:
     def asides(self) -> dict[str, Chain]:
         """Return the chains that are needed besides the arms, by their names in the plan."""
         found = self.effects.asides() | self.alone.asides()
-        if isinstance(self.pictures, FlipPictures):
-            found |= self.pictures.asides()
-        return found | (self.shown.asides() if self.shown else {})
+        for one in self.pictures:
+            found |= one.asides()
+        return found
 
     def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Seen | None:
         """Observe one sample, if it is one of the first or may be a worst flip.
@@ -171,10 +156,9 @@ class PairWatch:
                     raise SampleError("a stack fails on it now")
                 self._add(item, self._observers.observe(walk, names))
             except SampleError as error:  # the file is gone or changed since the earlier attempt
-                notes = [f"the rest is not shown: {one_line(error)}"]
-                empty = SoundSeen if isinstance(self.shown, Sounds) else ImageSeen
-                lost = {REPEAT: Repeat(False, 0), AXES: {}, LOOK: empty(notes=notes), ALONE: {}}
-                self._add(item, {name: lost[name] for name in names if name in lost})
+                lost = {one.name: one.lost(one_line(error)) for one in self.pictures}
+                lost |= {REPEAT: Repeat(False, 0), AXES: {}, ALONE: {}}
+                self._add(item, {name: lost[name] for name in names if lost[name] is not None})
 
     def _add(self, item: Item, seen: Seen) -> None:
         """Store what was observed; the records with each axis alone go to a file."""
@@ -218,34 +202,11 @@ class PairWatch:
         return self._ranking.add(worse, self._index[name])
 
     def draw(self, summary: dict[str, Any], ran: Sequence[Item], run: RunWriter) -> None:
-        """Write the pictures of the worst flips and the gallery, and add them to the summary."""
-        flips = summary["worst_flips"]
-        self._beside(flips)
-        if isinstance(self.pictures, str) and flips:
-            words = f"the worst flips are not drawn: {self.pictures}"
-            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
-        elif isinstance(self.pictures, FlipPictures):
-            kept = {name: one[FLIP] for name, one in self.seen.items() if FLIP in one}
-            draw(self.session, flips, kept, run)
-        if self.shown is None:
-            return
-        self.session.show.say("drawing the gallery")
-        whys = {flip["sample"]: WORST for flip in flips}
-        for item in ran[:IMAGES]:
-            whys.setdefault(item.name, FIRST.format(unit=self.session.card.modality.unit))
-        looks = [
-            (*pair, self.seen.get(pair[0], {}).get(LOOK)) for pair in list(whys.items())[:IMAGES]
-        ]
-        files = writer()
-        if files is None:
-            words = "the gallery is not drawn: no installed backend writes PNG"
-            summary["warnings"].append(Notice(Kind.MISSING_PICTURE, words))
-        elif isinstance(self.shown, Sounds):
-            heard = [(a, b, c if isinstance(c, SoundSeen) else SoundSeen()) for a, b, c in looks]
-            summary["sounds"] = self.shown.write(heard, files, run)
-        else:
-            seen = [(a, b, c if isinstance(c, ImageSeen) else ImageSeen()) for a, b, c in looks]
-            summary["gallery"] = write_gallery(self.shown, seen, files, self.session.workers, run)
+        """Write the pictures and add them to the summary."""
+        self._beside(summary["worst_flips"])
+        for one in self.pictures:
+            kept = {name: seen[one.name] for name, seen in self.seen.items() if one.name in seen}
+            one.draw(Finished(self.session, ran, kept, summary, run))
 
     def _beside(self, flips: Sequence[dict[str, Any]]) -> None:
         """Add what the modality says of both stacks' inputs to the worst flips."""
@@ -290,11 +251,7 @@ def pair_watch(
     train, deploy = stacks
     opened = ExitStack()
     modality = session.card.modality
-    shown: Gallery | Sounds | None = None
-    if modality.draws:
-        shown = gallery(session, stacks, differing, f"{prefix}look ", opened)
-    elif modality.sounds or session.card.task.speaks:
-        shown = sounds(session, stacks, arms, f"{prefix}sound ")
+    shown = pictures_of(ShownPair(session, stacks, arms, differing, prefix, opened))
     scale = modality.scale(train.profile, session.card.spec)
     return PairWatch(
         session,
@@ -302,7 +259,6 @@ def pair_watch(
         arms,
         controls.axis_effects(session, differing, train, deploy, scale, prefix),
         axes_alone(session, stacks, () if quick else differing, prefix),
-        flip_pictures(session, stacks, arms, f"{prefix}") if modality.draws else None,
         shown,
         opened,
         folder,

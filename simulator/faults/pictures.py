@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from simulator.contract import U8, Key, Panel
-from simulator.experiments.flip_pictures import painter, pictures
+from simulator.experiments.pictures.decoded import painter, pictures
 from simulator.experiments.session import Session
 from simulator.faults.on_stack import OnStack
 from simulator.faults.persistence import Shot, shots

@@ -77,9 +77,8 @@ class Modality(ABC):
         name: as written in profiles and model cards.
         unit: the word for one sample in messages, in the singular.
         suffixes: of the files that are samples, in lower case with the dot.
-        draws: whether samples are images, so that a report can show them.
-        sounds: where samples are sounds: the step after which a report plays them, a
-            :class:`simulator.contract.Sound`.
+        pictures: what a report of two stacks shows of samples: ``module:function``, each of which
+            plans one kind, see :class:`simulator.experiments.pictures.pictures.Pictures`.
         length: the name of the size that the latency of one sample may depend on, where it is not
             that of an image; empty: there is none.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
@@ -91,8 +90,7 @@ class Modality(ABC):
     name: ClassVar[str]
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
-    draws: ClassVar[bool] = False
-    sounds: ClassVar[str | None] = None
+    pictures: ClassVar[tuple[str, ...]] = ()
     length: ClassVar[str] = ""
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
@@ -216,7 +214,7 @@ class Modality(ABC):
         """Return (bands, frames) of a network's input that is a spectrogram; None of any other.
 
         Args:
-            value: what the front end made of a sample; only where :attr:`sounds`.
+            value: what the front end made of a sample; only where samples are sounds.
             card: the checked content of the model card.
         """
         return None

@@ -10,9 +10,8 @@ from simulator.conditions.condition import Under
 from simulator.contract import Array, Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, one_line
-from simulator.experiments.flip_pictures import writer
-from simulator.experiments.gallery import levels
-from simulator.experiments.pixels import eight_bits, thumbnail
+from simulator.experiments.pictures.decoded import writer
+from simulator.experiments.pictures.pixels import eight_bits, levels, thumbnail
 from simulator.experiments.session import Session
 from simulator.modalities.image.front_end import statistics
 from simulator.pipeline import recorded

@@ -130,7 +130,8 @@ class Task(ABC):
         kinds: the columns that count kinds of flips; ``flips`` of a comparison has their sums.
         needs_labels: whether a model card must name a label file.
         in_pixels: whether answers and truth are places in the sample, as boxes and masks are.
-        speaks: whether answers are sounds; see :meth:`spoken`.
+        pictures: what a report shows of answers that are sounds, in place of what the modality
+            shows of samples; see :attr:`simulator.modalities.modality.Modality.pictures`.
         several: whether :meth:`decode` takes the outputs of several inferences.
         in_parts: whether a sample has several units, as an image has objects.
         resamples: how often its metrics are resampled.
@@ -157,7 +158,7 @@ class Task(ABC):
     kinds: ClassVar[tuple[str, ...]] = ()
     needs_labels: ClassVar[bool] = False
     in_pixels: ClassVar[bool] = False
-    speaks: ClassVar[bool] = False
+    pictures: ClassVar[tuple[str, ...]] = ()
     several: ClassVar[bool] = False
     in_parts: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
@@ -494,7 +495,7 @@ class Task(ABC):
         return {**said, **{name: deploy[name] for name in once}}
 
     def spoken(self, prediction: Any) -> Sound:
-        """Return the sound that an answer is; only where :attr:`speaks`."""
+        """Return the sound that an answer is; only where answers are sounds."""
         raise NotImplementedError(f"the answers of {self.name} are no sounds")
 
     @abstractmethod

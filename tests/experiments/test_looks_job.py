@@ -15,8 +15,9 @@ from PIL import Image
 
 from simulator import compare
 from simulator.errors import SampleError
-from simulator.experiments import feature_maps, gallery
-from simulator.experiments.pixels import thumbnail
+from simulator.experiments.pictures import feature_maps, gallery
+from simulator.experiments.pictures.looks import stem_of
+from simulator.experiments.pictures.pixels import thumbnail
 
 NEAREST = "deploy.resize={backend: opencv, interpolation: nearest, antialias: false, domain: rgb}"
 BGR = "deploy.color.order=bgr"
@@ -400,6 +401,6 @@ def test_a_thumbnail_fits_and_keeps_the_mean_of_its_blocks(short, long, turned):
 
 
 def test_the_folder_of_an_image_has_a_name_that_any_system_takes():
-    assert gallery._stem("a/b/photo 1.jpg") == "photo_1"
-    assert gallery._stem("../..") == gallery._stem("..jpg") == "image"
-    assert Path(gallery._stem("x" * 300 + ".jpg")).name == "x" * 60
+    assert stem_of("a/b/photo 1.jpg", "image") == "photo_1"
+    assert stem_of("../..", "image") == stem_of("..jpg", "image") == "image"
+    assert Path(stem_of("x" * 300 + ".jpg", "image")).name == "x" * 60

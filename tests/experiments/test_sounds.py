@@ -11,7 +11,7 @@ import yaml
 from shared_data import shared
 
 from simulator import compare, sweep
-from simulator.experiments import spectrograms
+from simulator.experiments.pictures import spectrograms
 from simulator.reference.log_mel import log_mel
 from simulator.reference.sound import mel_corners
 from simulator.report import page

@@ -19,7 +19,7 @@ from stopping import StopsAt
 from simulator import compare
 from simulator.experiments.common import pair_of
 from simulator.experiments.compare.run import differing
-from simulator.experiments.gallery import IMAGES
+from simulator.experiments.pictures.looks import IMAGES
 from simulator.experiments.ranking import MOST, Ranking
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import WORST
@@ -122,7 +122,7 @@ def test_exactly_the_worst_flips_are_kept(task, cache, tmp_path, monkeypatch, wo
     watch, names = seen_of(*task, workers)
 
     kept = watch.seen.items()
-    drawn = ranked[:WORST] if watch.pictures else []
+    drawn = ranked[:WORST] if "flip" in {one.name for one in watch.pictures} else []
     assert {name for name, one in kept if "flip" in one} == {*drawn}
     assert {name for name, one in kept if "look" in one} == {*ranked[:IMAGES], *names[:IMAGES]}
     assert [name for name in names if "repeat" in watch.seen.get(name, {})] == names[:4]
@@ -189,7 +189,7 @@ def test_a_flip_that_is_left_out_after_all_makes_room_for_the_next(task, cache, 
     watch, names = seen_of(*task, 2, left_out=out)
 
     rest = [name for name in ranked if name not in out]
-    drawn = rest[:WORST] if watch.pictures else []
+    drawn = rest[:WORST] if "flip" in {one.name for one in watch.pictures} else []
     assert {name for name, one in watch.seen.items() if "flip" in one} == {*drawn}
     looked = {name for name, one in watch.seen.items() if "look" in one}
     assert looked >= {*rest[:IMAGES]} and not looked & out

@@ -17,6 +17,7 @@ import pytest
 import tiny
 import yaml
 from installing import with_vendor
+from PIL import Image
 
 pytestmark = pytest.mark.prove
 
@@ -94,6 +95,20 @@ def test_their_section_is_an_axis_a_step_and_a_time(vectors):
     assert "└── scale" in printed
     for words in ("Grades of wear", "signed bytes, rounded to even", "acme_sensor_q7", "scale"):
         assert words in page
+
+
+def test_their_modality_draws_the_worst_flip(site, vectors):
+    """A square of 16 pixels for each reading of the one that flips, and none of ours."""
+    _, _, summary, _, page = vectors
+    (flip,) = summary["worst_flips"]
+
+    drawn = np.array(Image.open(site.folder / "vectors" / flip["picture"]))[..., 0]
+
+    (file,) = site.vectors[3].parent.rglob(flip["sample"])
+    readings, squares = np.load(file), drawn[::16, ::16]
+    assert drawn.shape == (16, 16 * readings.size)
+    assert squares[0, readings.argmin()] == 0 and squares[0, readings.argmax()] == 255
+    assert "data:image" in page
 
 
 def test_nobody_calls_them_images(vectors):

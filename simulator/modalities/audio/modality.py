@@ -41,7 +41,7 @@ class AudioModality(Modality):
     name = "audio"
     unit = "sound"
     suffixes = SUFFIXES
-    sounds = "resample"
+    pictures = ("simulator.experiments.pictures.sounds:heard",)
     length = "milliseconds"
     levels = "dB"
     Spec = AudioSpec

@@ -73,7 +73,10 @@ class ImageModality(Modality):
     name = "image"
     unit = "image"
     suffixes = SUFFIXES
-    draws = True
+    pictures = (
+        "simulator.experiments.pictures.flips:flips",
+        "simulator.experiments.pictures.gallery:gallery",
+    )
     levels = "levels"
     Spec = ImageSpec
     Card = ImageCard

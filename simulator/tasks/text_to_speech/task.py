@@ -118,7 +118,7 @@ class TextToSpeech(Task):
     in_parts = True
     metrics = ("durations_right",)
     kinds = ("lengths",)
-    speaks = True
+    pictures = ("simulator.experiments.pictures.sounds:spoken",)
     several = True
     reads = ("waveform", "durations")
     answer = ("samples",)  # a record has no durations

@@ -20,9 +20,12 @@ from pydantic import Field
 from simulator.contract import Array, StageSpec
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.errors import SampleError, one_line
+from simulator.experiments.pictures.decoded import writer
+from simulator.experiments.pictures.pictures import Finished, Pictures, ShownPair
 from simulator.modalities.card import CardInput, CardSpec
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
+from simulator.pipeline.walk import Walk
 from simulator.places import Where, read_sample
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
@@ -114,12 +117,41 @@ class Nowhere:
         """Return nothing."""
 
 
+@dataclass(frozen=True)
+class Strips(Pictures):
+    """A grey strip for each of the worst flips: a square a reading, black is the lowest."""
+
+    name = "acme_strips"
+    worst = 10
+
+    def see(self, walk: Walk) -> Array:
+        """Return the readings."""
+        values: Array = walk.context.source.values
+        return values
+
+    def draw(self, finished: Finished) -> None:
+        """Write a PNG of each."""
+        files = writer()
+        for flip in finished.summary["worst_flips"] if files else ():
+            values = finished.seen[flip["sample"]]
+            levels = (values - values.min()) / max(np.ptp(values), 1e-12) * 255
+            squares = np.kron(np.rint(levels), np.ones((16, 16))).astype(np.uint8)
+            flip["picture"] = flip["preview"] = f"flips/{Path(flip['sample']).stem}.png"
+            finished.run.write_file(flip["picture"], files.png(np.dstack([squares] * 3)))
+
+
+def strips(pair: ShownPair) -> Strips:
+    """Plan the strips."""
+    return Strips()
+
+
 class VectorModality(Modality):
     """One vector a sample."""
 
     name = "vector"
     unit = "vector"
     suffixes = (".npy",)
+    pictures = ("acme_npu.vectors:strips",)
     Spec = VectorSpec
     Card = VectorCard
 

@@ -6,23 +6,20 @@ which samples are shown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from simulator.contract import U8, Array, ImageWriter, Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, UserError, one_line
-from simulator.experiments import feature_maps
 from simulator.experiments.controls import difference
-from simulator.experiments.flip_pictures import decoding
-from simulator.experiments.pixels import eight_bits, thumbnail, window
+from simulator.experiments.pictures import feature_maps
+from simulator.experiments.pictures.decoded import decoding
+from simulator.experiments.pictures.looks import Look, Looks, stem_of
+from simulator.experiments.pictures.pictures import ShownPair
+from simulator.experiments.pictures.pixels import eight_bits, levels, thumbnail, window
 from simulator.experiments.session import Session
 from simulator.modalities.image.front_end import deviations, statistics
 from simulator.pipeline import recorded
@@ -31,11 +28,6 @@ from simulator.pipeline.walk import Walk
 from simulator.profile.axes import is_of_front_end, swap
 from simulator.results.layout import LOOKS
 from simulator.results.store import RunWriter
-
-IMAGES = 4
-"""How many images are shown."""
-WORST, FIRST = "worst flip", "one of the first {unit}s"
-"""Why an image is shown."""
 
 
 @dataclass(slots=True)
@@ -59,7 +51,7 @@ class ImageSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Gallery:
+class Gallery(Looks[ImageSeen]):
     """The chains that the gallery needs besides the arms of a pair, and how to show tensors.
 
     Attributes:
@@ -82,6 +74,7 @@ class Gallery:
     pairs: tuple[feature_maps.Pair, ...]
     missing: tuple[str, ...]
     prefix: str
+    key = "gallery"
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains by their names in the plan."""
@@ -115,48 +108,51 @@ class Gallery:
                 for label, before, after in pair.see(walk, self.prefix):
                     seen.maps.append((pair, label, before, after))
 
+    def empty(self, *notes: str) -> ImageSeen:
+        """Return the data of an image of which nothing could be kept."""
+        return ImageSeen(notes=[*notes])
 
-def levels(tensor: Array, card: Any, mean_std: tuple[Array, Array]) -> NDArray[np.float64]:
-    """Return (H, W, 3) RGB levels on 0-255 of a network's input.
+    def write(
+        self, shown: Sequence[Look[ImageSeen]], files: ImageWriter, workers: int, run: RunWriter
+    ) -> list[dict[str, Any]]:
+        """Write the pictures; return for each image an entry of the summary.
 
-    Args:
-        tensor: with a batch of 1.
-        card: the ``input`` section of the model card.
-        mean_std: (3,) on 0-255, of the normalization that is undone.
-    """
-    rows = tensor[0].transpose(1, 2, 0) if card.layout == "NCHW" else tensor[0]
-    mean, std = mean_std
-    found: NDArray[np.float64] = rows.astype(np.float64) * std + mean
-    return found if card.order == "rgb" else found[..., ::-1]
+        An entry has ``sample`` and ``why``; ``picture``, as a stack decoded it, each pixel the
+        mean of ``scale`` x ``scale``; ``size``, the network's rows and columns, and ``window``,
+        how many of them the pictures show, cut from the middle, None for all; ``train`` and
+        ``deploy``, the tensors as 8-bit pictures; ``difference`` of the two, and ``axes``, each
+        swapped alone into the training stack, with its ``picture``: ``values_changed`` (share, 0
+        to 1), ``mean`` and ``max`` absolute difference in levels of 0-255, of the whole tensors in
+        floating point; ``maps``, see :func:`simulator.experiments.pictures.feature_maps.compared`;
+        ``notes`` on the image, and what is ``missing`` for every image. Paths are below the run
+        folder, None where there is no such picture.
+        """
+
+        def draw(number: int, name: str, why: str, seen: ImageSeen) -> _Entry:
+            return _drawn(self, number, name, why, seen, files)
+
+        with ThreadPoolExecutor(workers) as pool:
+            drawn = list(pool.map(draw, range(1, len(shown) + 1), *zip(*shown, strict=True)))
+        for one in drawn:
+            for name, content in one.files.items():
+                run.write_file(name, content)
+        return [one.entry for one in drawn]
 
 
-def gallery(
-    session: Session,
-    stacks: Sequence[Stack],
-    differing: Sequence[str],
-    prefix: str,
-    opened: ExitStack,
-) -> Gallery:
-    """Plan the gallery.
-
-    Args:
-        session: the model and the images.
-        stacks: train and deploy.
-        differing: the axes on which they differ.
-        prefix: of the chains' names in the plan.
-        opened: the temporary files of the feature maps are closed with it.
-    """
+def gallery(pair: ShownPair) -> Gallery:
+    """Plan the gallery."""
+    session, stacks, differing = pair.session, pair.stacks, pair.differing
     card, train = session.card, stacks[0]
     missing: list[str] = []
     chains = _chains(session, stacks, differing, missing)
-    pairs = []
+    maps = []
     for axis in (axis for axis in feature_maps.AXES if axis in differing):
         try:
-            pair = opened.enter_context(feature_maps.opened(session, stacks, axis))
+            graphs = pair.opened.enter_context(feature_maps.opened(session, stacks, axis))
         except Exception as error:  # a runtime may raise anything
             missing.append(f"{axis}: no feature maps: {one_line(error)}")
             continue
-        pairs += [pair] if pair else []
+        maps += [graphs] if graphs else []
     decoders = [(stack.side, made) for stack in stacks if (made := decoding(stack))]
     first, picture = decoders[0] if decoders else (None, None)
     if picture is None:
@@ -169,9 +165,9 @@ def gallery(
         picture,
         statistics(train.profile, card.spec.input),
         deviations(train.profile, card.spec),
-        tuple(pairs),
+        tuple(maps),
         tuple(missing),
-        prefix,
+        f"{pair.prefix}look ",
     )
 
 
@@ -213,45 +209,6 @@ class _Entry:
         if known == path:
             self.files[path] = self.writer.png(pixels)
         return known
-
-
-def write_gallery(
-    plan: Gallery,
-    shown: Sequence[tuple[str, str, ImageSeen]],
-    writer: ImageWriter,
-    workers: int,
-    run: RunWriter,
-) -> list[dict[str, Any]]:
-    """Write the pictures of the gallery to the run.
-
-    Args:
-        plan: how tensors are shown.
-        shown: name, reason and data of each image.
-        writer: of PNG files.
-        workers: how many images are drawn at once.
-        run: the pictures are written to it.
-
-    Returns:
-        For each image: ``sample`` and ``why``; ``picture``, as a stack decoded it, each pixel the
-        mean of ``scale`` x ``scale``; ``size``, the network's rows and columns, and ``window``,
-        how many of them the pictures show, cut from the middle, None for all; ``train`` and
-        ``deploy``, the tensors as 8-bit pictures; ``difference`` of the two, and ``axes``, each
-        swapped alone into the training stack, with its ``picture``: ``values_changed`` (share, 0
-        to 1), ``mean`` and ``max`` absolute difference in levels of 0-255, of the whole tensors in
-        floating point; ``maps``, see :func:`simulator.experiments.feature_maps.compared`;
-        ``notes`` on the image, and what is ``missing`` for every image. Paths are below the run
-        folder, None where there is no such picture.
-    """
-
-    def draw(number: int, name: str, why: str, seen: ImageSeen) -> _Entry:
-        return _drawn(plan, number, name, why, seen, writer)
-
-    with ThreadPoolExecutor(workers) as pool:
-        drawn = list(pool.map(draw, range(1, len(shown) + 1), *zip(*shown, strict=True)))
-    for one in drawn:
-        for name, content in one.files.items():
-            run.write_file(name, content)
-    return [one.entry for one in drawn]
 
 
 def _drawn(
@@ -313,9 +270,3 @@ def _map(
     kept["picture"] = kept.pop("difference")
     named = {"axis": pair.axis, "node": label, "first": number == 1, "by": pair.by}
     found.entry["maps"].append(named | kept | numbers)
-
-
-def stem_of(name: str, unit: str) -> str:
-    """Return a sample's name as that of a file; *unit* where nothing of it is left."""
-    stem = name.rpartition("/")[2].rpartition(".")[0]
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip(".")[:60] or unit

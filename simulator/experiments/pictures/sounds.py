@@ -14,13 +14,12 @@ import numpy as np
 from simulator.contract import Array, ImageWriter, Sound
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, one_line
-from simulator.experiments import spectrograms
-from simulator.experiments.gallery import stem_of
-from simulator.experiments.session import Session
+from simulator.experiments.pictures import spectrograms
+from simulator.experiments.pictures.looks import Look, Looks, stem_of
+from simulator.experiments.pictures.pictures import ShownPair
 from simulator.experiments.summary import SIDES
 from simulator.modalities.modality import Axes
 from simulator.model.card import Card
-from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.reference.log_mel import HOP, N_MELS, log_mel
 from simulator.reference.sound import mel_corners
@@ -57,24 +56,25 @@ class SoundSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Sounds:
+class Sounds(Looks[SoundSeen]):
     """The chains that the gallery needs besides the arms of a pair.
 
     Attributes:
         card: the model card.
-        chains: to the waveform and to the network's input, by side; none of a network that speaks.
+        chains: to the waveform and to the network's input, by side; None: the network speaks.
         arms: indices of train and deploy.
         prefix: of the chains' names in the plan.
     """
 
     card: Card
-    chains: Mapping[str, Chain]
+    chains: Mapping[str, Chain] | None
     arms: tuple[int, int]
     prefix: str
+    key = "sounds"
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains by their names in the plan."""
-        return {f"{self.prefix}{name}": chain for name, chain in self.chains.items()}
+        return {f"{self.prefix}{name}": chain for name, chain in (self.chains or {}).items()}
 
     def see(self, walk: Walk) -> SoundSeen:
         """Return what is shown of one sample; an error becomes a note and does not stop the run."""
@@ -88,7 +88,7 @@ class Sounds:
 
     def _heard(self, walk: Walk, side: str, arm: int) -> Heard:
         card = self.card
-        if card.task.speaks:
+        if self.chains is None:
             sound = card.task.spoken(walk.answers()[arm].prediction)
             return _drawn_for(sound)
         if f"played {side}" not in self.chains:
@@ -101,44 +101,43 @@ class Sounds:
         known = axes is not None and len(axes.hertz) == bands.shape[0]
         return Heard(sound, bands, True, axes if known else None)
 
-    def write(
-        self, shown: Sequence[tuple[str, str, SoundSeen]], writer: ImageWriter, run: RunWriter
-    ) -> list[dict[str, Any]]:
-        """Write pictures and sounds to the run; return ``sounds`` of the summary.
+    def empty(self, *notes: str) -> SoundSeen:
+        """Return the data of a sample of which nothing could be kept."""
+        return SoundSeen(notes=[*notes])
 
-        Args:
-            shown: name, reason and data of each sample.
-            writer: of PNG files.
-            run: the files are written to it.
-        """
+    def write(
+        self, shown: Sequence[Look[SoundSeen]], files: ImageWriter, workers: int, run: RunWriter
+    ) -> list[dict[str, Any]]:
+        """Write pictures and sounds to the run; return ``sounds`` of the summary."""
         found = []
         for number, (name, why, seen) in enumerate(shown, 1):
             entry = {"sample": name, "why": why, "notes": list(seen.notes)}
             stem = f"{LOOKS}/{number:02}-{stem_of(name, 'sound')}"
             if len(seen.sides) == len(SIDES):
-                files = _drawn(entry, seen.sides, writer, stem)
-                for path, content in files.items():
+                for path, content in _drawn(entry, seen.sides, files, stem).items():
                     run.write_file(path, content)
             found.append(entry)
         return found
 
 
-def sounds(session: Session, stacks: Sequence[Stack], arms: tuple[int, int], prefix: str) -> Sounds:
-    """Plan the gallery.
+def heard(pair: ShownPair, played: str = "resample") -> Sounds:
+    """Plan the gallery of a network that hears.
 
     Args:
-        session: the model and the samples.
-        stacks: train and deploy.
-        arms: their indices in the plan.
-        prefix: of the chains' names in the plan.
+        pair: whose samples are shown.
+        played: the step after which a sound is played, a :class:`simulator.contract.Sound`.
     """
     chains: dict[str, Chain] = {}
-    if not session.card.task.speaks:
-        heard = [pair for pair in zip(SIDES, stacks, strict=True) if _hears(pair[1].chain)]
-        for side, stack in heard:
-            chains[f"played {side}"] = _until(stack.chain, session.card.modality.sounds)
+    for side, stack in zip(SIDES, pair.stacks, strict=True):
+        if _hears(stack.chain):
+            chains[f"played {side}"] = _until(stack.chain, played)
             chains[f"input {side}"] = stack.chain.until(Boundary.INPUT)
-    return Sounds(session.card, chains, arms, prefix)
+    return Sounds(pair.session.card, chains, pair.arms, f"{pair.prefix}sound ")
+
+
+def spoken(pair: ShownPair) -> Sounds:
+    """Plan the gallery of a network that speaks."""
+    return Sounds(pair.session.card, None, pair.arms, f"{pair.prefix}sound ")
 
 
 def _drawn(
@@ -190,7 +189,7 @@ def _hears(chain: Chain) -> bool:
     return chain.has(Boundary.FRAME) and chain.has(Boundary.INPUT)
 
 
-def _until(chain: Chain, stage: str | None) -> Chain:
+def _until(chain: Chain, stage: str) -> Chain:
     ends = [at for at, recipe in enumerate(chain.recipes) if recipe.stage == stage]
     return Chain(chain.recipes[: ends[-1] + 1])
 

@@ -15,7 +15,7 @@ import onnx
 from simulator.contract import U8, Array, Stage
 from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
 from simulator.errors import ModelError
-from simulator.experiments.pixels import WINDOW
+from simulator.experiments.pictures.pixels import WINDOW
 from simulator.experiments.session import Session
 from simulator.model.artifact import Artifact, pinned
 from simulator.model.card import Card

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract import U8
+from simulator.contract import U8, Array
 
 LONGEST = 320
 """The largest longer side of a thumbnail, in pixels: the width that the report gives it."""
 WINDOW = 320
 """Rows and columns that are shown of a larger tensor; it is cut, never resampled."""
+
+
+def levels(tensor: Array, card: Any, mean_std: tuple[Array, Array]) -> NDArray[np.float64]:
+    """Return (H, W, 3) RGB levels on 0-255 of a network's input.
+
+    Args:
+        tensor: with a batch of 1.
+        card: the ``input`` section of the model card.
+        mean_std: (3,) on 0-255, of the normalization that is undone.
+    """
+    rows = tensor[0].transpose(1, 2, 0) if card.layout == "NCHW" else tensor[0]
+    mean, std = mean_std
+    found: NDArray[np.float64] = rows.astype(np.float64) * std + mean
+    return found if card.order == "rgb" else found[..., ::-1]
 
 
 def thumbnail(rgb: U8, longest: int = LONGEST) -> tuple[U8, int]:

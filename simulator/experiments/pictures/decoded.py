@@ -1,0 +1,70 @@
+"""Images as stacks decode them, and the installed libraries that draw and write pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from simulator import registry
+from simulator.contract import U8, ImageWriter, Painter, Stage
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.experiments.session import Session
+from simulator.modalities.image.orientation import UPRIGHT, stored
+from simulator.modalities.image.steps import Decode
+from simulator.pipeline import recorded
+from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.stack import Stack
+
+RECORDED = (Stage.DECODE, Stage.RUNTIME)
+
+
+def painter() -> Painter | None:
+    """Return the drawing implementation of an installed backend; None if there is none."""
+    found: Painter | None = _service(Stage.DRAW)
+    return found
+
+
+def _service(stage: str) -> Any:
+    for backend in registry.serving(stage):
+        if all(library.version for library in backend.libraries):
+            return backend.of(stage)[0].make({})
+    return None
+
+
+def writer() -> ImageWriter | None:
+    """Return the PNG writer of an installed backend; None if there is none."""
+    found: ImageWriter | None = _service(Stage.WRITE)
+    return found
+
+
+def pictures(session: Session, stack: Stack, items: Iterable[Item]) -> Iterator[U8] | None:
+    """Return images as a stack decodes them, one by one; None where the stack was recorded.
+
+    They have the orientation of the file, which predictions refer to.
+    """
+    chain = decoding(stack)
+    if chain is None:
+        return None
+    executor = session.executor
+    opened = executor.open(plan({Arm(stack.side): chain}))
+    applied = turns(stack)
+
+    def one(item: Item) -> U8:
+        context = executor.context(item)
+        (frame,) = opened.walk(context).answers()
+        return stored(frame.rgb, context.source.orientation if applied else UPRIGHT)
+
+    return map(one, items)
+
+
+def decoding(stack: Stack) -> Chain | None:
+    """Return a stack's chain from the file to RGB; None where the stack was recorded."""
+    if any(recorded.recording(stack.profile, stack.choices, stage) for stage in RECORDED):
+        return None
+    return Chain((Decode(stack.choices[Stage.DECODE], planes=False),))
+
+
+def turns(stack: Stack) -> bool:
+    """Whether a stack's decoder applies the EXIF orientation."""
+    return stack.choices[Stage.DECODE].options.get("exif") == "apply"

@@ -114,7 +114,7 @@ def main() -> int:
         del STACKS[name]
     print(f"| runtime | {' | '.join(f'batch {size}' for size in batches)} |")
     print("| --- " * (len(batches) + 1) + "|")
-    with Session(given.model, given.data, given.samples, 0, 1, None, None) as session:
+    with Session.open(given.model, given.data, given.samples, 0, 1, None, None) as session:
         for row in rows(session, batches, len(session.dataset.items)):
             print(f"| {' | '.join(row)} |", flush=True)
     return 0

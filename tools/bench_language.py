@@ -180,7 +180,7 @@ def ours(folder: Path, gguf: Path, stacks: tuple[str, ...]) -> tuple[float, dict
     for name, (_, _, _, task) in SETS.items():
         (model / f"{task}.yaml").write_text(card.replace("task: multiple_choice", f"task: {task}"))
         data = data_card(folder, name, task)
-        with Session(model / f"{task}.yaml", data, None, 0, 1, None, None) as session:
+        with Session.open(model / f"{task}.yaml", data, None, 0, 1, None, None) as session:
             pairs = [(stack, chosen(stack, [])) for stack in stacks]
             made = session.stacks(
                 [Variant(stack, own, {"train": own, "deploy": own}) for stack, own in pairs]

@@ -81,7 +81,7 @@ def main() -> None:
     data = args.data if args.data.is_dir() else None
     parts = []
     for card in (None, *squeezenet(args.out)):
-        with Session(card, data, args.images, 0, 1, None, None) as session:
+        with Session.open(card, data, args.images, 0, 1, None, None) as session:
             parts.append(table(session, measure(session, args.suite)))
             if card is None:
                 parts.append(overhead(session))

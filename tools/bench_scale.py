@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=300)
     count = parser.parse_args().samples
-    with Session(None, None, None, 0, 1, None, None) as session:
+    with Session.open(None, None, None, 0, 1, None, None) as session:
         stacks = session.stacks(variants(pair_of(*PAIR, [])).values())
         plan = session.plan(stacks)
         known = session.dataset.items

@@ -289,7 +289,7 @@ def grow(count: int, folder: Path) -> tuple[float, int, int]:
         ])  # fmt: skip
         own = profile, choose(profile)
         chosen.append(Variant(f"{decoder}-{library}-{kernel}", own, {"train": own, "deploy": own}))
-    with Session(None, folder, None, 0, THREADS, None, None) as session:
+    with Session.open(None, folder, None, 0, THREADS, None, None) as session:
         merged = session.plan(session.stacks(chosen))
         start = time.perf_counter()
         session.run(merged, lambda _: None)

@@ -168,7 +168,7 @@ def main() -> None:
     sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
     rows = pq.read_table(given.run / "faults.parquet").to_pylist()
     every = [row for row in rows if row["skipped"] is None and _is_in_one_layer(row)]
-    with Session(model, data, asked.limit, asked.seed, 1, None, None) as session:
+    with Session.open(model, data, asked.limit, asked.seed, 1, None, None) as session:
         hooked = Hooked(session.card.model)
         for side, chosen in sides.items():
             rows = [

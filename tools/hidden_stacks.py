@@ -69,7 +69,7 @@ def hide(options: argparse.Namespace, data: Path) -> None:
         seed for seed in range(options.first, options.first + options.count) if seed not in done
     ]
     document = options.out / "space.yaml"
-    with Session(options.model, data, None, 0, 1, None, None) as session:
+    with Session.open(options.model, data, None, 0, 1, None, None) as session:
         if not document.exists():
             whole = (
                 load_space(options.space) if options.space
@@ -101,7 +101,7 @@ def recorded(job: tuple[Any, ...]) -> tuple[int, dict[str, str]]:
     """In the other process: draw a stack and record it; one that cannot run is drawn again."""
     seed, model, data, document, kind, after, out = job
     if not _BOARD:
-        _BOARD["session"] = Session(model, data, None, 0, 1, None, None)
+        _BOARD["session"] = Session.open(model, data, None, 0, 1, None, None)
         _BOARD["space"] = load_space(document)
     session, whole = _BOARD["session"], _BOARD["space"]
     for picks in hidden.draws(whole, session, seed):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from simulator.cli.progress import Bar
@@ -79,16 +78,15 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         Bar() as bar,
-        Session(options.model, options.data, options.limit, 0, None, None, bar) as session,
+        Session.open(options.model, options.data, options.limit, 0, None, None, bar) as opened,
     ):
-        items = session.dataset.items
+        items = opened.dataset.items
         order = generator("repairs", 0).permutation(len(items))
         for at in order[: options.samples]:
             place = Path(folder) / f"{at:05}{items[at].path.suffix}"
             os.symlink(items[at].path.resolve(), place)
         rest = tuple(items[at] for at in sorted(order[options.samples :]))
-        session.dataset = replace(session.dataset, items=rest, film=False)
-        session.builder.dataset = session.dataset
+        session = opened.subset(rest).calibrating_on(rest, None)
         base = chosen(train, [])
         stacks = [session.stack(Variant("train", base, {"train": base, "deploy": base}))]
         for name, changes in table.items():

@@ -69,7 +69,7 @@ def main() -> None:
         photos = sorted(options.photos.glob("*"))[: options.limit] if options.photos else []
         for photo in photos:
             (folder / f"photo_{photo.stem}.jpg").write_bytes(photo.read_bytes())
-        with Session(card.path, folder, None, 0, 1, None, None) as session:
+        with Session.open(card.path, folder, None, 0, 1, None, None) as session:
             whole = space(BASE, card)
             print(
                 "| axis | options | different | told apart by most | only a photo tells | alike |"

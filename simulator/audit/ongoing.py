@@ -77,7 +77,7 @@ class OngoingAudit:
         with ExitStack() as held:
             found = {}
             for model, (card, data) in self.sources.items():
-                session = Session(
+                session = Session.open(
                     card, data, spec.limit, spec.seed,
                     given.workers, given.memory, given.progress,
                     under(given.under, given.trial), given.executor, given.isolate,

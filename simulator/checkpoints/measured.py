@@ -90,7 +90,7 @@ def opened(folder: Path) -> Sweep:
         )
     assert manifest.request is not None
     asked = manifest.request.arguments
-    with Session(
+    with Session.open(
         manifest.model.card, asked.get("data"), asked.get("limit"), manifest.seed, 1, None,
         None, under(asked.get("under"), asked.get("trial", 0)),
     ) as session:  # fmt: skip

@@ -28,7 +28,7 @@ def accuracy(
     Raises:
         UserError: the data cannot be used, or have no labels; or a guess of this task has no level.
     """
-    with Session(card, data, limit, 0, None, None, progress) as session:
+    with Session.open(card, data, limit, 0, None, None, progress) as session:
         stack = session.stack(Variant(TRAIN, chosen, {"train": chosen, "deploy": chosen}))
         score = session.run(session.plan([stack])).answers(TRAIN).score(TRAIN)
         found = guessing(card.task, session.source.outputs, score, session.seed)

@@ -194,7 +194,7 @@ class Job:
                 "machine that it is about"
             )
         with spending(Work.PREPARING):
-            return Session(
+            return Session.open(
                 self._model, asked.data, asked.limit, asked.seed, asked.workers, asked.memory,
                 asked.progress, self._under, asked.executor, asked.isolate,
             )  # fmt: skip

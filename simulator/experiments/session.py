@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from simulator import registry
 from simulator.closing import Closing
@@ -24,7 +24,7 @@ from simulator.digests import Digests
 from simulator.errors import DataError, SampleError, UserError
 from simulator.experiments.kept import Kept
 from simulator.model.card import Card
-from simulator.model.onnxfile import check
+from simulator.model.onnxfile import ModelFile, check
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import Adapted, refuse_together
 from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor
@@ -57,27 +57,44 @@ class Variant:
     pair: Pair
 
 
+@dataclass(frozen=True, eq=False)
 class Session(Closing):
     """One model and one data set, opened for any number of stacks; a context manager.
 
-    Args:
-        model: a model card, or the path of one; the built-in model by default.
-        data: a folder of samples or a data card; the built-in images by default.
-        limit: take a random subset of this many samples.
-        seed: of the subset and of the calibration samples.
-        workers: how many samples are processed at once; the number of cores by default.
-        memory: MiB that these samples may need together; 2048 by default.
-        progress: called as the run goes on.
-        under: the condition that is applied to every stack.
-        executor: the name of the executor, or ``NAME:PLACE``.
-        isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
+    A session does not change: :meth:`subset`, :meth:`shuffled` and :meth:`calibrating_on` give
+    another, which is closed with the one that was opened.
 
-    Raises:
-        UserError: the model or the data cannot be used.
+    Attributes:
+        card: the model card.
+        source: its checked ONNX file.
+        files: which files are samples.
+        dataset: the samples, in the order in which they run.
+        notes: what users should know of the model and the samples; a run adds to them.
+        seed: of the subset and of the calibration samples.
+        limit: of how many samples a random subset was taken; None: of all.
+        show: called as the run goes on.
+        executor: runs the samples.
+        digests: of the samples' bytes.
+        base_builder: makes stacks; :attr:`builder` knows the order of the samples as well.
+        under: the condition that is applied to every stack.
     """
 
-    def __init__(
-        self,
+    card: Card
+    source: ModelFile
+    files: Files
+    dataset: Dataset
+    notes: list[Notice]
+    seed: int
+    limit: int | None
+    show: Progress
+    executor: Executor
+    digests: Digests
+    base_builder: StackBuilder
+    under: Under | None = None
+
+    @classmethod
+    def open(
+        cls,
         model: str | Path | Card | None,
         data: str | Path | None,
         limit: int | None,
@@ -88,42 +105,61 @@ class Session(Closing):
         under: Under | None = None,
         executor: str = "local",
         isolate: str = "auto",
-    ) -> None:
+    ) -> Self:
+        """Open a model and a data set.
+
+        Args:
+            model: a model card, or the path of one; the built-in model by default.
+            data: a folder of samples or a data card; the built-in images by default.
+            limit: take a random subset of this many samples.
+            seed: of the subset and of the calibration samples.
+            workers: how many samples are processed at once; the number of cores by default.
+            memory: MiB that these samples may need together; 2048 by default.
+            progress: called as the run goes on.
+            under: the condition that is applied to every stack.
+            executor: the name of the executor, or ``NAME:PLACE``.
+            isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
+
+        Raises:
+            UserError: the model or the data cannot be used.
+        """
         if workers is not None and workers < 1:
             raise UserError(f"workers must be at least 1, got {workers}")
         if memory is not None and memory < 1:
             raise UserError(f"memory must be at least 1 MiB, got {memory}")
-        self.show = progress or Progress()
-        self.show.say("preparing the model and the data")
-        if not isinstance(model, Card):
-            model = Card(Path(model) if model else example.model_card())
-        self.card = model
-        self.source = check(self.card)
-        under = self._fitted(under) if under else None
-        task, self.files = self.card.task, Files.of(self.card.modality)
-        whole = task.load(root_of(data), self.files) if data else task.example()
-        self.notes = [Notice(Kind.DATA, line) for line in whole.notes]
-        if not self.card.spec.converged:
-            self.notes.append(Notice(Kind.NOT_CONVERGED, NC))
-        self.dataset: Dataset = subset(whole, limit, seed)
+        show = progress or Progress()
+        show.say("preparing the model and the data")
+        card = model if isinstance(model, Card) else Card(Path(model or example.model_card()))
+        source = check(card)
+        under = _fitted(under, card, source) if under else None
+        task, files = card.task, Files.of(card.modality)
+        whole = task.load(root_of(data), files) if data else task.example()
+        notes = [Notice(Kind.DATA, line) for line in whole.notes]
+        if not card.spec.converged:
+            notes.append(Notice(Kind.NOT_CONVERGED, NC))
+        dataset = subset(whole, limit, seed)
         if under and under.warp and task.in_pixels:
-            self.dataset = replace(self.dataset, items=self.moved(under.warp))
-        self.seed, self.limit = seed, limit
+            dataset = replace(dataset, items=_moved(card, dataset.items, under.warp))
         workers = workers or os.cpu_count() or 1
-        self.builder = StackBuilder(
-            self.card, self.source, self.dataset, seed, self.show.say, isolate
-        )
-        self.executor: Executor = executor_of(
+        builder = StackBuilder(card, source, dataset, seed, show.say, isolate)
+        found = executor_of(
             executor,
-            self.card.modality,
-            self.builder.runtimes,
+            card.modality,
+            builder.runtimes,
             workers,
             memory * 2**20 if memory else DEFAULT_MEMORY,
         )
-        self.builder.look = self.executor.look
-        self.builder.order = self.sealed
-        self.digests = Digests([item.path for item in self.dataset.items], workers)
-        self.under = self._asking(under) if under else None
+        builder.look = found.look
+        digests = Digests([item.path for item in dataset.items], workers)
+        session = cls(
+            card, source, files, dataset, notes, seed, limit, show, found, digests, builder
+        )
+        return replace(session, under=session._asking(under)) if under else session
+
+    @cached_property
+    def builder(self) -> StackBuilder:
+        """Makes stacks; their batches follow the order of the samples."""
+        return self.base_builder.ordered(self.sealed)
 
     def sealed(self) -> tuple[Item, ...]:
         """Return the samples, of which from now on no other bytes are used than those hashed."""
@@ -131,16 +167,23 @@ class Session(Closing):
             items = (
                 replace(one, sha256=self.digests[one.path] or "") for one in self.dataset.items
             )
-            self.dataset = replace(self.dataset, items=tuple(items))
+            sealed = replace(self.dataset, items=tuple(items))
+            object.__setattr__(self, "dataset", sealed)  # the same samples, hashed once
         return self.dataset.items
 
     def subset(self, items: Iterable[Item]) -> Session:
         """Return the same session over some of its samples; it is closed with this one."""
-        other = copy(self)
-        other.dataset = replace(self.dataset, items=tuple(items))
-        other.builder = copy(self.builder)
-        other.builder.order = other.sealed
-        return other
+        return replace(self, dataset=replace(self.dataset, items=tuple(items)))
+
+    def shuffled(self) -> Session:
+        """Return the same session with its samples in an order that says nothing of them.
+
+        The order is the same for the same seed.
+        """
+        items = self.dataset.items
+        order = generator("order", self.seed).permutation(len(items))
+        mixed = tuple(items[at] for at in order)
+        return replace(self, dataset=replace(self.dataset, items=mixed, film=False))
 
     def calibrating_on(self, items: Iterable[Item], unseen: Sequence[Item] | None) -> Session:
         """Return the same session; its stacks calibrate on samples held out of the evaluation.
@@ -149,10 +192,7 @@ class Session(Closing):
             items: those that may calibrate.
             unseen: the evaluated ones; None: the same, where nothing calibrates on the data.
         """
-        other = self.subset(self.dataset.items)
-        other.builder.dataset = replace(self.builder.dataset, items=tuple(items))
-        other.builder.evaluated = unseen
-        return other
+        return replace(self, base_builder=self.base_builder.calibrating_on(items, unseen))
 
     @property
     def workers(self) -> int:
@@ -172,12 +212,7 @@ class Session(Closing):
         Raises:
             UserError: it is for another model, or for other samples.
         """
-        return self._asking(self._fitted(under))
-
-    def _fitted(self, under: Under) -> Under:
-        found = under.bound(self.card, self.source)
-        found.check(self.card.modality.name, in_pixels=self.card.task.in_pixels)
-        return found
+        return self._asking(_fitted(under, self.card, self.source))
 
     def _asking(self, under: Under) -> Under:
         """A condition that asks a stack for answers, with that stack's network."""
@@ -258,19 +293,7 @@ class Session(Closing):
 
     def moved(self, warp: WarpOf) -> tuple[Item, ...]:
         """Return the samples with truth that follows the pixels of their images."""
-        modality, task = self.card.modality, self.card.task
-
-        def one(item: Item) -> Item:
-            def size() -> Size:
-                image = modality.read(item.name, item.path)
-                return image.height, image.width
-
-            try:
-                return replace(item, truth=item.truth and task.moved(item.truth, warp, size))
-            except SampleError:  # it cannot be read, and is skipped when its turn comes
-                return item
-
-        return tuple(map(one, self.dataset.items))
+        return _moved(self.card, self.dataset.items, warp)
 
     def disturbed(self, chain: Chain) -> Chain:
         """Return a chain with the session's condition inserted, if it acts between two steps."""
@@ -344,12 +367,6 @@ class Session(Closing):
                 f"{done.items[0].name}: {done.why[0]}"
             )
 
-    def shuffle(self) -> None:
-        """Put the samples in an order that says nothing of them; the same for the same seed."""
-        items = self.dataset.items
-        order = generator("order", self.seed).permutation(len(items))
-        self.dataset = replace(self.dataset, items=tuple(items[at] for at in order), film=False)
-
     def ran(self) -> dict[str, Any]:
         """Return what a finished manifest says of where the samples ran."""
         return {"executor": self.executor.described()}
@@ -358,10 +375,31 @@ class Session(Closing):
         """Stop hashing, close every runtime, and forget attacked models."""
         self.digests.close()
         self.executor.close()
-        self.builder.close()
+        self.base_builder.close()
         release()
 
 
 def arm_of(stack: str, under: Under | None) -> Arm:
     """Return the arm of a stack under a condition."""
     return Arm(stack, under.condition.text, under.trial) if under else Arm(stack)
+
+
+def _fitted(under: Under, card: Card, source: ModelFile) -> Under:
+    """A condition for a model; one that does not fit it is refused."""
+    found = under.bound(card, source)
+    found.check(card.modality.name, in_pixels=card.task.in_pixels)
+    return found
+
+
+def _moved(card: Card, items: Iterable[Item], warp: WarpOf) -> tuple[Item, ...]:
+    def one(item: Item) -> Item:
+        def size() -> Size:
+            image = card.modality.read(item.name, item.path)
+            return image.height, image.width
+
+        try:
+            return replace(item, truth=item.truth and card.task.moved(item.truth, warp, size))
+        except SampleError:  # it cannot be read, and is skipped when its turn comes
+            return item
+
+    return tuple(map(one, items))

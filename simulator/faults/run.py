@@ -119,7 +119,7 @@ class _Faults:
                 left_out = done.failures(names, reference_of(names))
                 left_out["skipped"] = len(done.skipped)
                 truths = [item.truth for item in items]
-                session.notes += doubt(session, session.card.task.score(clean[0], truths))
+                session.notes.extend(doubt(session, session.card.task.score(clean[0], truths)))
                 summary = summarized(session, self.campaign, every, number, left_out)
                 slower = {
                     two.side: slowdown(session, one, two, items)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 from simulator import registry
@@ -116,6 +117,21 @@ class StackBuilder:
         self.look: Look = self._here
         self._adapting: set[Adapted] = set()
         self.order: Callable[[], tuple[Item, ...]] = lambda: self.dataset.items
+
+    def ordered(self, order: Callable[[], tuple[Item, ...]]) -> StackBuilder:
+        """Return the same builder for samples that run in another order."""
+        other = copy(self)
+        other.order = order
+        return other
+
+    def calibrating_on(
+        self, items: Iterable[Item], evaluated: Sequence[Item] | None
+    ) -> StackBuilder:
+        """Return the same builder for other samples; see :meth:`Session.calibrating_on`."""
+        other = copy(self)
+        other.dataset = replace(self.dataset, items=tuple(items))
+        other.evaluated = evaluated
+        return other
 
     def stack(self, side: str, chosen: Chosen, pair: Pair, under: Under | None = None) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.

@@ -78,7 +78,7 @@ def race(
         own = {name: ran.answers(TRAIN, name) for name in judge.order}
         finish(run, {name: flips(found, name) for name, found in own.items()})
     passes.tell_failing(RACE, ran.partly())
-    session.notes += doubt(session, ran.answers(TRAIN).score(TRAIN))
+    session.notes.extend(doubt(session, ran.answers(TRAIN).score(TRAIN)))
     if judge.dropped:
         unit = session.card.modality.unit
         told = OWN_SAMPLES.format(unit=unit, family=len(by))

@@ -100,7 +100,7 @@ def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSu
         space = spaces.space(document, deploy, changes)
         refuse_missing([one.chosen for one in space.candidates])
         _refuse_adapting({one.name: one.chosen for one in space.candidates})
-        session.notes += unasked_notices(pair)
+        session.notes.extend(unasked_notices(pair))
         passes = Passes(job, session, folder, pair["train"], pair["deploy"], overrides)
         one = _Repair(session, space, passes, rules)
         outcome, decision = one.raced() if asked.until_decided else (one.halved(), None)
@@ -218,7 +218,7 @@ class _Repair:
         every = [by[name] for name in dict.fromkeys([NAME, *names])]
         part = passes.run(CONFIRM, every, unseen, own=True)
         names = {name: passed for name, passed in names.items() if name in part.answers.names}
-        session.notes += doubt(session, part.answers.score(TRAIN))
+        session.notes.extend(doubt(session, part.answers.score(TRAIN)))
         confirmed = confirm.confirmed(part, [*names], self.rules, seed)
         best, nearest = confirm.answer(names, confirmed, list(by).index)
         picks = by[nearest].picks

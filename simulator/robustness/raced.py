@@ -96,7 +96,7 @@ def measured(session: Session, done: Kept, lanes: Lanes, stacks: Sequence[str]) 
         found = done.answers(first, name)
         metrics[side, CLEAN] = _metric(session, found, name)
         if side == stacks[0]:
-            session.notes += doubt(session, found.score(name))
+            session.notes.extend(doubt(session, found.score(name)))
     skipped = {item.name: why for item, why in done.skipped}
     of = {name: lane.arm.stack for name, lane in lanes.items()}
     failed = done.failures(stacks, stacks[0], of)

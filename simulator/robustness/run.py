@@ -96,10 +96,11 @@ def robustness(
             folder = job.folder(loaded.spec.name, sides, below=safe_name(session.card.spec.name))
             job.refuse_taken(folder)
             session.require_truth()
-            session.notes += notices
+            session.notes.extend(notices)
             suited = loaded.bound(session.bound)
             judging = rules if base else alone
-            own = _Robustness(job, session, suited, sides, noise, judging, base)
+            measured = session.shuffled() if question else session
+            own = _Robustness(job, measured, suited, sides, noise, judging, base)
             known = {rule.text for rule in judging}
             request = job.request(
                 suite=str(loaded.path.resolve()),
@@ -180,7 +181,6 @@ class _Robustness:
         stacks = session.stacks(variants(self.sides).values())
         lanes = raced.lanes(stacks, conditions, self._chain)
         unique = len(plan({lane.arm: lane.chain for lane in lanes.values()}).nodes)
-        session.shuffle()
         with self.job.writer(folder, self._start(stacks, request), session) as run:
             ran = run_race(session, run, lanes, asked)
             session.show.say("computing the figures")
@@ -274,7 +274,7 @@ class _Robustness:
         return not_converged(self.session, found.metrics, profiles)
 
     def _doubt(self, score: Score) -> None:
-        self.session.notes += doubt(self.session, score)
+        self.session.notes.extend(doubt(self.session, score))
 
     def _summary(
         self, stacks: Sequence[Stack], unique: int, found: Measured, figures: Fields

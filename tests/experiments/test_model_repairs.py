@@ -14,7 +14,7 @@ OTHER = ["normalize.mean=[10, 20, 30]", "normalize.std=[40, 50, 60]"]
 
 @pytest.fixture
 def session(card, data, cache):
-    with Session(card, data, None, 0, 1, None, None) as opened:
+    with Session.open(card, data, None, 0, 1, None, None) as opened:
         yield opened
 
 

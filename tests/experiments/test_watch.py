@@ -100,7 +100,7 @@ def seen_of(card, data, workers, left_out=(), quick=True, after=lambda watch: No
     *after* is called when all samples are through, before what is missing is made up for.
     """
     sides = pair_of("pillow_fp32", "pillow_fp32", OVERRIDES)
-    with Session(card, data, None, 0, workers, None, None) as session:
+    with Session.open(card, data, None, 0, workers, None, None) as session:
         stacks = session.stacks([Variant(side, own, sides) for side, own in sides.items()])
         watch = pair_watch(session, stacks, differing(stacks), quick=quick)
         with watch.opened:

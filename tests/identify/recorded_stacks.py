@@ -12,7 +12,7 @@ def record(folder, kind, changes, base="pillow_fp32", images=4, after=None, **ma
     """Record the built-in model's images on a stack of the built-in libraries; return the path."""
     folder.mkdir(exist_ok=True)
     stack = chosen(base, changes)
-    with Session(None, None, images, 0, 1, None, None) as session:
+    with Session.open(None, None, images, 0, 1, None, None) as session:
         chain = session.builder.stack("board", stack, {"train": stack, "deploy": stack}).chain
         steps = [(one, one.open(session.builder.runtimes)) for one in chain.recipes]
         arrays, rows = {}, ["image,prediction,score,margin"]

@@ -91,7 +91,7 @@ def identified(session, whole, kind, after, seed, folder):
 def test_hidden_stacks_are_named(cache, card, narrow, images, tmp_path, kind, after):
     """Tensors and frames: each is reproduced bit by bit, and the hidden one is among the equals."""
     whole = of(narrow, kind, after)
-    with Session(card, images, None, 0, 1, None, None) as session:
+    with Session.open(card, images, None, 0, 1, None, None) as session:
         results = [
             identified(session, whole, kind, after, seed, tmp_path) for seed in range(STACKS)
         ]
@@ -106,7 +106,7 @@ def test_the_recording_of_a_stack_that_cannot_read_some_images(card, narrow, ima
     """TurboJPEG reads no PNG: it is left out, as a board would."""
     picks = {axis: next(iter(options)) for axis, options in narrow.axes.items()}
     picks |= {"decode": "turbojpeg idct=ifast chroma_upsampling=fancy", "format": "rgb"}
-    with Session(card, images, None, 0, 1, None, None) as session:
+    with Session.open(card, images, None, 0, 1, None, None) as session:
         (item, *_) = session.dataset.items
         png = tmp_path / "a.png"
         png.write_bytes(files.png(np.zeros((9, 9, 3), np.uint8)))
@@ -138,7 +138,7 @@ def test_places_that_only_fit_together(card, images, tmp_path):
         for axis, options in space("pillow_fp32", Card(card)).axes.items() if axis in picks
     }  # fmt: skip
     whole = Space("pillow_fp32", axes)
-    with Session(card, images, None, 0, 1, None, None) as session:
+    with Session.open(card, images, None, 0, 1, None, None) as session:
         manifest = hidden.record(session, whole.stack(picks), "tensors", tmp_path)
         own, *_ = recorded_only(session, load_recording(manifest))
 

@@ -210,7 +210,7 @@ def test_a_stack_that_is_not_in_the_space_gets_its_nearest_and_exit_code_1(space
 
 
 def test_a_part_of_the_images_called_by_their_hashes(changed, space, tmp_path):
-    with Session(None, None, None, 0, 1, None, None) as session:
+    with Session.open(None, None, None, 0, 1, None, None) as session:
         digests = {one.name: session.digests[one.path] for one in session.dataset.items}
     path = changed(lambda of: {digests[name]: one for name, one in of.items()}, match="sha256")
 
@@ -338,7 +338,7 @@ def test_an_interrupted_run_goes_on_to_the_same_answer(answer, tmp_path):
 
 def test_composed_stacks_are_those_that_profiles_load(space):
     whole = load_space(space)
-    with Session(None, None, 1, 0, 1, None, None) as session:
+    with Session.open(None, None, 1, 0, 1, None, None) as session:
         composer = Composer(whole.base, whole.axes, session)
         for point in [("ifast", "opencv-bicubic", "bgr"), ("apply", "pil-bilinear", "rgb")]:
             picks = dict(zip(whole.axes, point, strict=True))

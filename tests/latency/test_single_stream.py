@@ -323,7 +323,7 @@ def real(card, data, cache):
     profiles = stacks_of(
         {"train": "pillow_fp32", "deploy": "pillow_bilinear_fp32"}, ["deploy.color.order=bgr"]
     )
-    with Session(card, data, None, 0, 1, None, None) as session:
+    with Session.open(card, data, None, 0, 1, None, None) as session:
         made = session.stacks([Variant(side, own, profiles) for side, own in profiles.items()])
         yield made, session.dataset.items, session.executor
 

@@ -51,7 +51,7 @@ def suite_of(tmp_path, columns):
 def seen(card, data, changes):
     """What the network of a session gets, by the name of the image."""
     found = {}
-    with Session(card, data, None, 0, 1, None, None) as session:
+    with Session.open(card, data, None, 0, 1, None, None) as session:
         stack_of = chosen("pillow_bilinear_fp32", changes)
         stack = session.stack(Variant("one", stack_of, {"train": stack_of, "deploy": stack_of}))
         opened = session.executor.open(session.plan([stack]))

@@ -38,7 +38,7 @@ def answers_of(done):
 def here_and_there(folder, card, data, overrides=(), deploy="pillow_fp32", condition=None):
     """Run the plan of a pair here and in a fresh process; both answers."""
     sides = pair_of("pillow_fp32", deploy, list(overrides))
-    with Session(card, data, None, 0, 1, None, None, under(condition)) as session:
+    with Session.open(card, data, None, 0, 1, None, None, under(condition)) as session:
         stacks = session.stacks([Variant(side, own, sides) for side, own in sides.items()])
         watch = pair_watch(session, stacks, differing(stacks))
         with watch.opened:

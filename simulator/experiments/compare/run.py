@@ -56,13 +56,12 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
     refuse_missing(sides.values())
     folder = job.folder("", sides)
     job.refuse_taken(folder)
-    with job.session() as session:
-        session.notes += unasked_notices(sides)
+    with job.session() as opened:
+        session = opened.shuffled() if asked.until_decided else opened
+        session.notes.extend(unasked_notices(sides))
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         decision = Decision(rules, task) if asked.until_decided else None
-        if decision:
-            session.shuffle()
         stacks = session.stacks(variants(sides).values())
         if asked.strict:
             _refuse_differences(stacks)

@@ -64,7 +64,7 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
     folder = job.folder("explain", pair)
     job.refuse_taken(folder)
     with job.session() as session:
-        session.notes += unasked_notices(pair)
+        session.notes.extend(unasked_notices(pair))
         variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
         stacks = session.stacks(variants)
         whole = session.plan(stacks)

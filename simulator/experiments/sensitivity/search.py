@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -70,16 +70,15 @@ def sensitivity(
     refuse_fitted(base[0])
     refuse_missing([base])
     show = asked.progress or Progress()
-    with Session(
+    with Session.open(
         asked.model, asked.data, asked.limit, asked.seed, asked.workers, None, show
     ) as session:
         claim(home, work_of(session, asked, base), "search")
         parts = divided(session.dataset.items, given, asked.seed)
         changes = calibrated(home, parts.calibrate)
         items = (*parts.search, *parts.confirm)
-        session.dataset = replace(session.dataset, items=items, film=False)
-        session.builder.dataset = session.dataset
-        return _Search(home, session, asked, goal, changes, parts).run()
+        searched = session.subset(items).calibrating_on(items, None)
+        return _Search(home, searched, asked, goal, changes, parts).run()
 
 
 @dataclass
@@ -172,8 +171,7 @@ class _Search:
         keys = {names: json.dumps([part, sorted(names)]) for names in lists}
         new = [names for names in lists if keys[names] not in known]
         if new:
-            session = self.session
-            session.dataset = replace(session.dataset, items=tuple(self.parts[part]))
+            session = self.session.subset(self.parts[part])
             stacks = [self.plain]
             for number, names in enumerate(new):
                 stacks.append(self._stack(f"keep {number}", self._kept(names)))

@@ -76,7 +76,8 @@ def sweep(experiment: Experiment[Any], asked: SweepOptions) -> list[Result[Sweep
             job.refuse_taken(folder)
             session.require_truth()
             request = job.request(suite=str(loaded.path.resolve()))
-            one = _Sweep(job, session, loaded, base, tried, refused, request, rules)
+            measured = session.shuffled() if asked.until_decided else session
+            one = _Sweep(job, measured, loaded, base, tried, refused, request, rules)
             results.append(one.run(folder))
     return results
 
@@ -134,8 +135,6 @@ class _Sweep:
 
     def run(self, folder: Path) -> Result[SweepSummary]:
         left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
-        if self.question is not None:
-            self.session.shuffle()
         self.session.show.say("preparing the stacks")
         stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
         kept: list[Key] = []

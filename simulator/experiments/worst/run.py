@@ -75,9 +75,8 @@ def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSumma
             tried = {pick: chosen(base, changes) for pick, changes in every.items()}
             left_out = inapplicable(session, first, tried)
             options = {pick: every[pick] for pick in every if pick not in left_out}
-            search = _Search(job, session, base, options, folder, asked.until_decided)
-            if asked.until_decided:
-                session.shuffle()
+            measured = session.shuffled() if asked.until_decided else session
+            search = _Search(job, measured, base, options, folder, asked.until_decided)
             path = search.greedy()
             best = search.exhaustive() if search.combinations <= EXHAUSTIVE else None
         task = session.card.task

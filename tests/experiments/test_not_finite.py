@@ -166,6 +166,10 @@ MAKERS = {
 }
 
 
+HEARD = {"text_to_speech", "audio_classification", "voice_activity"}
+"""Tasks of which a report shows sounds: what the network hears, or what it says."""
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("task", MAKERS)
 def test_a_deployment_that_is_not_finite_for_some_fails_every_gate(tmp_path, cache, task, bad):
@@ -181,6 +185,8 @@ def test_a_deployment_that_is_not_finite_for_some_fails_every_gate(tmp_path, cac
     assert "the model gave " in told.lost[0]
     assert ("NaN" if np.isnan(bad) else "an infinity") in told.lost[0]
     assert "deploy fails on " in found.report.read_text()
+    assert bool(found.summary.gallery) == (MAKERS[task] is image)
+    assert bool(found.summary.sounds) == (task in HEARD)
 
 
 def test_every_task_is_tried():

@@ -59,10 +59,15 @@ def run(command: Command[Any], given: argparse.Namespace) -> int:
     with Bar() as bar:
         asked = command.Options(**values, progress=bar)
         found = command.run(asked)
-    if command.json and given.json:
+    return finished(command, found, str(asked.out), command.json and given.json)
+
+
+def finished(command: Command[Any], found: Any, folder: str, as_json: bool) -> int:
+    """Print the result of a command that leaves no run; the exit code is that of its gate."""
+    if as_json:
         common.print_json(found)
     else:
-        command.print_result(found, str(asked.out), common.console())
+        command.print_result(found, folder, common.console())
     return PASS if command.passed(found) else GATE_FAILED
 
 

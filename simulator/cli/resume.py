@@ -1,9 +1,9 @@
-"""Continue an interrupted run; what it had finished is kept.
+"""Continue an interrupted run, or a folder of corrupt, finetune, quantize or sensitivity.
 
 simulate resume runs/NAME
 
-The exit code is that of the run: 1 where a rule of its gate failed, also if there is nothing left
-to do.
+What it had finished is kept. The exit code is that of the run: 1 where a rule of its gate failed,
+also if there is nothing left to do.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from simulator.cli import common, supervised
 from simulator.cli.exits import GATE_FAILED, PASS
+from simulator.command.experiment import EXPERIMENTS, Command, Experiment
 from simulator.data.address import again
 from simulator.errors import RunError, UserError, one_line, shortened
+from simulator.results.layout import PLAN
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN", help="the run folder")
+    parser.add_argument("run", metavar="RUN", help="the run folder, or that of a command")
     parser.add_argument("--workers", type=int, metavar="N", help="samples processed at once")
     parser.add_argument(
         "--executor", metavar="NAME[:PLACE]", help="what runs the samples; default: as before"
@@ -38,12 +41,13 @@ def run(options: argparse.Namespace) -> int:
     """Repeat the request of the run, skipping finished samples."""
     from simulator.cli.experiment import show
     from simulator.cli.progress import Bar
-    from simulator.command.experiment import EXPERIMENTS
     from simulator.experiments.job import Result
     from simulator.results.read import read_manifest, read_summary
     from simulator.results.store import complete
 
     folder = Path(options.run)
+    if (folder / PLAN).is_file():
+        return _command(folder, options)
     manifest = read_manifest(folder)
     if options.sign and manifest.get("command") != "audit":
         raise UserError(f"{folder}: not an audit; --sign is for the bundle of one")
@@ -57,16 +61,7 @@ def run(options: argparse.Namespace) -> int:
         known = summary.command in EXPERIMENTS.names  # else a pass of a run, which has no verdict
         passed = EXPERIMENTS.of(summary.command).passed(summary) if known else summary.gate.passed
         return PASS if passed else GATE_FAILED
-    try:
-        request = manifest["request"]
-        experiment = EXPERIMENTS.of(request["command"])
-        arguments = experiment.again(request["arguments"])
-        if options.data is not None:
-            arguments["data"] = again(str(arguments.get("data")), options.data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RunError(
-            f"{folder}: its manifest has no valid request to repeat: {shortened(one_line(error))}"
-        ) from error
+    experiment, arguments = _request(folder, manifest, options.data, Experiment)
     if manifest["status"] == "reporting":
         with Bar() as bar:
             complete(folder, experiment.report, bar.note)
@@ -84,6 +79,56 @@ def run(options: argparse.Namespace) -> int:
         found = experiment.run(asked)
     sign(folder)
     return show(experiment, found if isinstance(found, list) else [found], options.json)
+
+
+def _command(folder: Path, options: argparse.Namespace) -> int:
+    """Go on with a command that leaves no run."""
+    from simulator.cli.experiment import finished
+    from simulator.cli.progress import Bar
+    from simulator.command.options import declared
+    from simulator.results.read import read_plan
+
+    command, arguments = _request(folder, read_plan(folder).model_dump(), options.data, Command)
+    taken = {"json"} if command.json else set()
+    taken |= declared(command.Options).keys()
+    for name in ("workers", "executor", "sign", "json"):
+        if getattr(options, name) and name not in taken:
+            raise UserError(f"{folder}: --{name} is not for {command.name}; leave it out")
+    if options.workers is not None:
+        arguments["workers"] = options.workers
+    with Bar() as bar:
+        found = command.run(command.Options(**arguments, out=folder, progress=bar))
+    return finished(command, found, str(folder), options.json)
+
+
+def _request(
+    folder: Path, content: Mapping[str, Any], data: str | None, kind: type[Command[Any]]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the command that a folder asks for again, and its options.
+
+    Args:
+        folder: that of the request.
+        content: what it says, which anyone may have edited.
+        data: the URL of the samples again.
+        kind: of the commands that leave such a folder: of runs, or any.
+
+    Raises:
+        RunError: the request is not valid.
+    """
+    try:
+        request = content["request"]
+        command = EXPERIMENTS.of(request["command"])
+        if isinstance(command, Experiment) != (kind is Experiment):
+            raise ValueError(f"{command.name} leaves no such folder")
+        arguments = command.again(request["arguments"])
+        if data is not None:
+            arguments["data"] = again(str(arguments.get("data")), data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        where = "manifest" if kind is Experiment else "plan"
+        raise RunError(
+            f"{folder}: its {where} has no valid request to repeat: {shortened(one_line(error))}"
+        ) from error
+    return command, arguments
 
 
 def _executor(folder: Path, manifest: Mapping[str, object]) -> str:

@@ -38,6 +38,7 @@ class Command(Generic[O]):
         screen: ``module:function`` that prints a result, given also its folder and a console.
         summary: ``module:Class`` of its ``summary.json``; empty where it leaves no run.
         reported: whether its runs have a page.
+        work: what its folder holds, where it leaves no run: "a search", in one word.
     """
 
     name: ClassVar[str]
@@ -49,6 +50,7 @@ class Command(Generic[O]):
     screen: ClassVar[str] = ""
     summary: ClassVar[str] = ""
     reported: ClassVar[bool] = False
+    work: ClassVar[str] = ""
 
     def run(self, asked: O) -> Any:
         """Run it.
@@ -70,6 +72,49 @@ class Command(Generic[O]):
         """Return the options that Python takes without their names."""
         every = declared(self.Options).values()
         return [one.name for one in every if one.about.in_python or one.about.positional]
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return options of a small run, by which it is tried.
+
+        Args:
+            folder: empty; for the files that the run needs.
+
+        Raises:
+            UserError: it has none, and cannot be tried.
+        """
+        raise UserError(
+            f"the experiment {self.name!r} has no specimen to try it with; write its specimen(), "
+            "see docs/conformance.md"
+        )
+
+    @property
+    def several(self) -> bool:
+        """Whether it takes several models, and leaves a run for each."""
+        return issubclass(self.Options, groups.Models)
+
+    def again(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a request, which anyone may have edited.
+
+        Raises:
+            TypeError: one is missing or unknown.
+            ValueError: one is of another type.
+        """
+        from pydantic import TypeAdapter, ValidationError
+
+        found = dict(arguments)
+        if self.several:
+            found["models"] = [found.pop("model")]
+        known = {name: one for name, one in declared(self.Options).items() if one.about.asked}
+        for name, value in found.items():
+            if name not in known:
+                raise TypeError(unknown("argument", name, known))
+            try:
+                TypeAdapter(known[name].type).validate_python(value, strict=True)
+            except ValidationError as error:
+                raise ValueError(f"{name}: {error.errors()[0]['msg']}") from error
+        shape: Any = self.Options
+        shape(**found, out=Path())
+        return found
 
 
 class Experiment(Command[O]):
@@ -108,20 +153,6 @@ class Experiment(Command[O]):
         help_text = inspect.cleandoc(self.__doc__ or f"{self.about}.")
         return f"{summary.model}: {self.name}", help_text.partition("\n")[0]
 
-    def specimen(self, folder: Path) -> Mapping[str, object]:
-        """Return options of a small run, by which the experiment is tried.
-
-        Args:
-            folder: empty; for the files that the run needs.
-
-        Raises:
-            UserError: it has none, and cannot be tried.
-        """
-        raise UserError(
-            f"the experiment {self.name!r} has no specimen to try it with; write its specimen(), "
-            "see docs/conformance.md"
-        )
-
     def show(self, found: Sequence[Any], console: Console) -> None:
         """Print a run, or those of several models where they are shown together.
 
@@ -148,34 +179,6 @@ class Experiment(Command[O]):
     def passed(self, summary: Any) -> bool:
         """Whether a finished run ends with exit code 0."""
         return bool(summary.gate.passed)
-
-    @property
-    def several(self) -> bool:
-        """Whether it takes several models, and leaves a run for each."""
-        return issubclass(self.Options, groups.Models)
-
-    def again(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of a request, which anyone may have edited.
-
-        Raises:
-            TypeError: one is missing or unknown.
-            ValueError: one is of another type.
-        """
-        from pydantic import TypeAdapter, ValidationError
-
-        found = dict(arguments)
-        if self.several:
-            found["models"] = [found.pop("model")]
-        known = {name: one for name, one in declared(self.Options).items() if one.about.asked}
-        for name, value in found.items():
-            if name not in known:
-                raise TypeError(unknown("argument", name, known))
-            try:
-                TypeAdapter(known[name].type).validate_python(value, strict=True)
-            except ValidationError as error:
-                raise ValueError(f"{name}: {error.errors()[0]['msg']}") from error
-        self.Options(**found)
-        return found
 
 
 def place(reference: str) -> Any:

@@ -116,16 +116,23 @@ class Declared:
     @property
     def several(self) -> bool:
         """Whether it may be given more than once."""
-        return get_origin(self.type) is Sequence
+        return get_origin(self._kind) is Sequence
 
     @property
     def one(self) -> Any:
         """The type of one value, without None."""
-        inner = get_args(self.type)[0] if self.several else self.type
-        if get_origin(inner) in (Union, types.UnionType):
-            kinds = [one for one in get_args(inner) if one is not types.NoneType]
-            return str if Path in kinds else kinds[0]
-        return inner
+        return _without_none(get_args(self._kind)[0]) if self.several else self._kind
+
+    @property
+    def _kind(self) -> Any:
+        return _without_none(self.type)
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, types.UnionType):
+        return kind
+    kinds = [one for one in get_args(kind) if one is not types.NoneType]
+    return str if Path in kinds else kinds[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,9 +57,11 @@ def _taken(one: Declared) -> dict[str, Any]:
     """How argparse reads an option: its values, its default, what it is called."""
     about, kind = one.about, one.one
     default = None if one.default is MISSING else one.default
+    if one.several and default is not None:
+        default = list(default)
     if kind is bool:
         return {"action": "store_true"}
-    found: dict[str, Any] = {"default": list(default or ()) if one.several else default}
+    found: dict[str, Any] = {"default": default}
     if one.several:
         found["action"] = "extend" if about.parse else "append"
     if about.parse:

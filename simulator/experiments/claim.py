@@ -1,34 +1,107 @@
-"""A folder that belongs to one piece of work: the same call goes on in it, another is refused."""
+"""A folder that belongs to one piece of work: the request that it keeps, by which it goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypedDict
 
+from simulator.command.experiment import Command
+from simulator.command.options import Declared, Group, Kind, given
+from simulator.data.address import Root, absolute, root_of
 from simulator.errors import UserError
-from simulator.files import TEXT, read_file
-from simulator.results.json_text import finite, parse_json, write_json
+from simulator.profile.load import find, name_of
+from simulator.results.json_text import finite, write_json
+from simulator.results.layout import PLAN
+from simulator.results.lock import LOCK, locked
+from simulator.results.manifest import Plan
+from simulator.results.read import read_plan
 
-PLAN = "plan.json"
+ALWAYS = ("model", "data", "limit", "seed")
+"""Options that a request says also where they have their defaults."""
+PLACES: Mapping[Kind, Callable[[str], Root]] = {
+    "profile": find, "data": root_of, "file": Path, "folder": Path,
+}  # fmt: skip
+"""What makes a path of an option's value, by its kind."""
+_IN_DIGESTS = ("model", "data", "limit")
+"""Options that may change: the work has the digests of what they choose."""
 
 
-def claim(folder: Path, work: Mapping[str, object], what: str) -> None:
-    """Take a folder for a piece of work, or find it taken for the same by an earlier call.
+class Request(TypedDict):
+    """How another process can ask for the same."""
+
+    command: str
+    arguments: dict[str, Any]
+
+
+def request(command: Command[Any], asked: Group, **found: Any) -> Request:
+    """Return a call as JSON, so that another process can repeat it.
 
     Args:
-        folder: made if there is none.
-        work: all that its results depend on.
-        what: the kind of work.
+        command: that was called.
+        asked: its options.
+        found: values that the call has found for some options.
+    """
+    arguments = {
+        one.name: _placed(one, value)
+        for one, value in given(asked)
+        if one.about.asked and (value != one.default or one.name in ALWAYS)
+    }
+    return {"command": command.name, "arguments": arguments | found}
+
+
+def portable(profile: str) -> str:
+    """Return the name of a built-in profile, and the full path of another one."""
+    place = find(profile)
+    return name_of(place) or absolute(place)
+
+
+@contextmanager
+def claimed(
+    command: Command[Any], asked: Any, work: Mapping[str, object], **found: Any
+) -> Iterator[None]:
+    """Hold the folder of a command meanwhile: a new one, or one of the same call, which goes on.
+
+    Args:
+        command: that was called.
+        asked: its options; ``out`` is the folder, made if there is none.
+        work: all that the results depend on besides the options.
+        found: see :func:`request`.
 
     Raises:
+        RunError: another process holds it, it cannot be written, or is damaged.
         UserError: it holds something else.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder / PLAN
-    if place.exists():
-        if parse_json(read_file(place, TEXT)) != finite(work):
-            raise UserError(f"{folder} holds another {what}; choose another --out")
-    elif any(folder.iterdir()):
-        raise UserError(f"{folder} is not empty; choose another --out")
-    else:
-        write_json(place, work)
+    folder = Path(asked.out)
+    content = {"request": request(command, asked, **found), "work": work}
+    plan = Plan.model_validate(finite(content))
+    with locked(folder, asked.progress.note if asked.progress else lambda said: None):
+        if (folder / PLAN).exists():
+            if _identity(read_plan(folder)) != _identity(plan):
+                raise UserError(f"{folder} holds another {command.work}; choose another --out")
+        elif any(place.name != LOCK for place in folder.iterdir()):
+            raise UserError(f"{folder} is not empty; choose another --out")
+        else:
+            write_json(folder / PLAN, plan.model_dump())
+        yield
+
+
+def _identity(plan: Plan) -> Plan:
+    """What is equal where a call goes on."""
+    asked = plan.request.arguments.items()
+    kept = {name: value for name, value in asked if name not in _IN_DIGESTS}
+    return Plan(request=plan.request.model_copy(update={"arguments": kept}), work=plan.work)
+
+
+def _placed(one: Declared, value: Any) -> Any:
+    """The value of an option as JSON; a place is absolute."""
+    if one.several and value is not None:
+        return [_absolute(one, inner) for inner in value]
+    return _absolute(one, value)
+
+
+def _absolute(one: Declared, value: Any) -> Any:
+    if value is None or one.about.kind not in PLACES:
+        return value
+    return absolute(PLACES[one.about.kind](value))

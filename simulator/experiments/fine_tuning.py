@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from simulator.command.experiment import Command, O
 from simulator.command.options import Option, OwnFolder, Subset
@@ -132,6 +132,15 @@ class _Learning(Command[O]):
         "card and ``summary.json``."
     )
 
+    work: ClassVar[str] = "fine-tuning"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return two epochs of a small classifier, on pictures of two colors."""
+        from simulator.testing import colored
+
+        own = {"epochs": 2, "batch": 4, "threads": 1, "held_out": 0.25}
+        return {**own, **colored.write(folder)}
+
     def print_result(self, found: TuningSummary, folder: str, console: Console) -> None:
         """Print how good the network is, and where it is."""
         if found["nc_below"] is None:
@@ -150,14 +159,18 @@ class Quantize(_Learning[QuantizeOptions]):
 
       simulate quantize --model model.yaml --method lsq --bits 4 --data train/ --epochs 3 --out DIR
 
-    DIR gets an ONNX file that rounds in floating point, and a model card for it. Run the same
-    command again to go on after an interruption. What is no better than chance is marked NC.
+    DIR gets an ONNX file that rounds in floating point, and a model card for it. simulate resume
+    DIR goes on after an interruption. What is no better than chance is marked NC.
     """
 
     name = "quantize"
     about = "fine-tune a classifier with weights and activations of a few bits"
     Options = QuantizeOptions
     runs = "simulator.experiments.quantize:quantize"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return four bits of that."""
+        return {**super().specimen(folder), "method": "lsq", "bits": 4}
 
 
 class Finetune(_Learning[FinetuneOptions]):
@@ -167,11 +180,26 @@ class Finetune(_Learning[FinetuneOptions]):
 
     With --mix, each image of each epoch goes through a decoder and a resizer that are drawn from
     the suite's columns (the paper draws one for a whole batch). Classifiers learn, and detectors
-    with anchors (RetinaNet's loss). DIR gets an ONNX file and a model card for it. Run the same
-    command again to go on after an interruption. What is no better than chance is marked NC.
+    with anchors (RetinaNet's loss). DIR gets an ONNX file and a model card for it. simulate resume
+    DIR goes on after an interruption. What is no better than chance is marked NC.
     """
 
     name = "finetune"
     about = "fine-tune a classifier on the pixels of one stack, or of many (mix training)"
     Options = FinetuneOptions
     runs = "simulator.mitigation.finetune:finetune"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a mix of decoders, and mirrored pictures."""
+        own = {"mix": "sysnoise-mix", "columns": ["decode"], "augment": ["flip", "shift:2"]}
+        return {**super().specimen(folder), **own}
+
+    def again(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a request; a folder does not choose the code that is run.
+
+        Raises:
+            UserError: it was of a module.
+        """
+        if arguments.get("module") is not None:
+            raise UserError("--module is code, which no folder chooses: run the same command again")
+        return super().again(arguments)

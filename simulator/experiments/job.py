@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -16,14 +16,13 @@ import pyarrow as pa
 
 from simulator.analysis import gate, outcomes
 from simulator.command.experiment import Experiment
-from simulator.command.options import Declared, Kind, given
 from simulator.conditions.condition import under
-from simulator.data.address import Root, absolute, root_of
+from simulator.data.address import absolute
 from simulator.errors import UserError
+from simulator.experiments.claim import Request, request
 from simulator.experiments.decision import Decision
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import Chosen
-from simulator.profile.load import find
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
@@ -34,12 +33,6 @@ from simulator.results.taken import check_free
 from simulator.results.time_spent import time_spent
 from simulator.spent import Work, mark, spending
 
-ALWAYS = ("model", "data", "limit", "seed")
-"""Options that a request says also where they have their defaults."""
-PLACES: Mapping[Kind, Callable[[str], Root]] = {
-    "profile": find, "data": root_of, "file": Path, "folder": Path,
-}  # fmt: skip
-"""What makes a path of an option's value, by its kind."""
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
 
@@ -199,21 +192,18 @@ class Job:
                 asked.progress, self._under, asked.executor, asked.isolate,
             )  # fmt: skip
 
-    def request(self, **found: Any) -> dict[str, Any]:
+    def request(self, **found: Any) -> Request:
         """Return the call as JSON, so that another process can repeat it.
 
         Args:
             found: values that the call has found for some options.
         """
-        arguments = {
-            one.name: _placed(one, value)
-            for one, value in given(self.asked)
-            if one.about.asked and (value != one.default or one.name in ALWAYS)
-        }
         if self.experiment.several:
-            arguments.pop("models", None)
             found["model"] = None if self._model is None else absolute(Path(self._model))
-        return {"command": self.experiment.name, "arguments": arguments | found}
+        whole = request(self.experiment, self.asked, **found)
+        if self.experiment.several:
+            whole["arguments"].pop("models", None)
+        return whole
 
     @property
     def report(self) -> Report | None:
@@ -242,19 +232,6 @@ class Job:
     def seconds(self) -> float:
         """Return the seconds since the call began."""
         return round(time.time() - self._started, 3)
-
-
-def _placed(one: Declared, value: Any) -> Any:
-    """The value of an option as JSON; a place is absolute."""
-    if one.several:
-        return [_absolute(one, inner) for inner in value]
-    return _absolute(one, value)
-
-
-def _absolute(one: Declared, value: Any) -> Any:
-    if value is None or one.about.kind not in PLACES:
-        return value
-    return absolute(PLACES[one.about.kind](value))
 
 
 def safe_name(name: str) -> str:

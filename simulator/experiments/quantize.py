@@ -12,7 +12,7 @@ from simulator.model.card import Card
 
 def quantize(command: Command[QuantizeOptions], asked: QuantizeOptions) -> TuningSummary:
     """Fine-tune a classifier whose weights and activations are rounded."""
-    return _Rounding(Card(Path(asked.model)), asked).run()
+    return _Rounding(command, Card(Path(asked.model)), asked).run()
 
 
 class _Rounding(Tuning):

@@ -14,13 +14,14 @@ import numpy as np
 import yaml
 
 from simulator import registry
+from simulator.command.experiment import Command
 from simulator.command.options import Progress, given
 from simulator.contract import Array, Lesson, Stage, Tuner
 from simulator.contract.recipe import Chain, generator
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import sha256
 from simulator.errors import DataError, ModelError, NotFinite, UserError
-from simulator.experiments.claim import claim
+from simulator.experiments.claim import claimed, portable
 from simulator.experiments.common import chosen
 from simulator.experiments.fine_tuning import TuningOptions
 from simulator.experiments.tuning_data import EPOCH, INPUTS, LABELS, Examples, prepared
@@ -39,8 +40,8 @@ STATE, SUMMARY, MODEL, CARD = "state", "summary.json", "model.onnx", "model.yaml
 CALIBRATION = 64
 USUAL = "pillow_fp32"
 """The stack that makes the inputs where none is named."""
-_IN_DIGESTS = ("model", "data", "limit")
-"""Options that a plan does not name: it has the digests of what they choose."""
+_UNTOLD = ("model", "data", "limit")
+"""Options that a summary does not name."""
 
 
 class Epoch(TypedDict):
@@ -68,6 +69,7 @@ class Tuning(ABC):
     """One fine-tuning of a network.
 
     Args:
+        command: whose work it is.
         card: the model card of the network.
         asked: how it learns, and where.
 
@@ -83,7 +85,7 @@ class Tuning(ABC):
     of_module = False
     """Whether the card's file names a module, and is no ONNX file."""
 
-    def __init__(self, card: Card, asked: TuningOptions) -> None:
+    def __init__(self, command: Command[Any], card: Card, asked: TuningOptions) -> None:
         classifies = card.task.name == "classification"
         if not classifies and not self.lessons:
             raise UserError(
@@ -95,9 +97,10 @@ class Tuning(ABC):
             )
         if not self.of_module:
             check(card)
-        self.card, self.home, self.show = card, Path(asked.out), asked.progress or Progress()
+        self.command, self.card = command, card
+        self.home, self.show = Path(asked.out), asked.progress or Progress()
         self.threads = asked.threads or len(usable())
-        self.stack_name = asked.profile or USUAL
+        self.stack_name = portable(asked.profile or USUAL)
         self.settings = asked.without(threads=self.threads, profile=self.stack_name)
         whole = card.task.load(Path(asked.data), Files.of(card.modality))
         self.dataset: Dataset = subset(whole, asked.limit, asked.seed)
@@ -152,14 +155,18 @@ class Tuning(ABC):
                 call.
         """
         choice = self._choice()
-        home, show, settings = self.home, self.show, self.settings
-        own = {"learning_rate": settings.learning_rate, "seed": settings.seed}
+        own = {"learning_rate": self.settings.learning_rate, "seed": self.settings.seed}
         tuner: Tuner = choice.offer.make({**choice.options, **own, "lesson": self.lesson})
-        claim(home, self._work(choice), "fine-tuning")
-        if (home / SUMMARY).exists():
-            show.note(f"{home} is finished")
-            finished: TuningSummary = parse_json(read_file(home / SUMMARY, TEXT))
-            return finished
+        asked = self.settings
+        with claimed(self.command, asked, self._work(choice), profile=asked.profile):
+            if (self.home / SUMMARY).exists():
+                self.show.note(f"{self.home} is finished")
+                finished: TuningSummary = parse_json(read_file(self.home / SUMMARY, TEXT))
+                return finished
+            return self._run(tuner)
+
+    def _run(self, tuner: Tuner) -> TuningSummary:
+        home, show, settings = self.home, self.show, self.settings
         examples = self.examples()
         if left := len(self.dataset.items) - len(examples.items):
             show.note(f"{left} of {len(self.dataset.items)} cannot be used, and are left out")
@@ -199,12 +206,12 @@ class Tuning(ABC):
         return choice
 
     def _asked(self) -> dict[str, object]:
-        """Return the options that are not in digests."""
+        """Return the options that the summary names."""
         options = ((one, value) for one, value in given(self.settings) if one.about.asked)
-        return {one.name: value for one, value in options if one.name not in _IN_DIGESTS}
+        return {one.name: value for one, value in options if one.name not in _UNTOLD}
 
     def _work(self, choice: Choice) -> dict[str, object]:
-        """Return all that the weights depend on."""
+        """Return all that the weights depend on besides the options."""
         assert self.card.model is not None
         stamp = self.card.task.stamp
         samples = [[item.name, stamp(item.truth), sha256(item.path)] for item in self.dataset.items]
@@ -215,7 +222,6 @@ class Tuning(ABC):
             "stack": [recipe.identity() for recipe in self.stack().recipes],
             "tuner": choice.identity(),
             **self.identity(),
-            "settings": self._asked(),
             **({} if self.lesson is None else {"lesson": self._decoding.identity()}),
         }
 

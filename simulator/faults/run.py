@@ -11,6 +11,7 @@ from typing import Any, get_args
 from simulator.analysis import gate
 from simulator.command.experiment import Experiment
 from simulator.errors import UserError, unknown
+from simulator.experiments.claim import Request
 from simulator.experiments.common import load_stacks, manifest, refuse_missing, variants
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
@@ -85,9 +86,7 @@ class _Faults:
     campaign: Campaign
     sides: Mapping[str, Chosen]
 
-    def run(
-        self, folder: Path, request: dict[str, Any], rules: Sequence[gate.Rule]
-    ) -> FaultsSummary:
+    def run(self, folder: Path, request: Request, rules: Sequence[gate.Rule]) -> FaultsSummary:
         session, asked = self.session, self.job.asked
         plain, guarded = built(session, self.sides, asked.protect)
         stacks = [*plain, *guarded]

@@ -26,7 +26,7 @@ from simulator.mitigation.preprocessing import MixedPreprocessing
 from simulator.model.card import Card, of_onnx_alone
 from simulator.profile.document import read
 from simulator.profile.profile import Profile
-from simulator.profile.suite import load_suite
+from simulator.profile.suite import builtin_suites, load_suite
 
 MODULE = "module.json"
 
@@ -37,10 +37,15 @@ def finetune(command: Command[FinetuneOptions], asked: FinetuneOptions) -> Tunin
     Accuracy is measured through the training stack.
     """
     Augmentation.parse(asked.augment)
-    if asked.profile is None and asked.mix is not None:
-        asked = asked.without(profile=load_suite(asked.mix).spec.train)
+    if asked.mix is not None:
+        suite = load_suite(asked.mix)
+        own = asked.mix not in builtin_suites()
+        asked = asked.without(
+            profile=asked.profile or suite.spec.train,
+            mix=str(suite.path.resolve()) if own else asked.mix,
+        )
     with _card(Path(asked.model), asked) as card:
-        return _Mixing(card, asked).run()
+        return _Mixing(command, card, asked).run()
 
 
 class _Mixing(Tuning):
@@ -50,9 +55,11 @@ class _Mixing(Tuning):
     mark = "statistics"
     lessons = True
 
-    def __init__(self, card: Card, asked: FinetuneOptions) -> None:
+    def __init__(
+        self, command: Command[FinetuneOptions], card: Card, asked: FinetuneOptions
+    ) -> None:
         self.of_module = asked.module is not None
-        super().__init__(card, asked)
+        super().__init__(command, card, asked)
         self._rows = 1 if card.spec.input.layout == "NCHW" else 0
         self._fits(card)
 

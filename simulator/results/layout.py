@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 MANIFEST, RECORDS, SUMMARY = "manifest.json", "records.parquet", "summary.json"
+PLAN = "plan.json"
+"""Of a command that leaves no run: its request, and what its results depend on."""
 PARTS, PICTURES, LOOKS, ROUNDS, LOGS = "parts", "flips", "looks", "rounds", "loadgen"
 EVENTS, CLIPS = "events", "clips"
 """Drawings of the worst faults, and of what permanent ones leave in a video."""

@@ -19,6 +19,13 @@ class Request(Typed):
     arguments: dict[str, Any]
 
 
+class Plan(Typed):
+    """What the folder of a command is for that leaves no run."""
+
+    request: Request
+    work: dict[str, Any] = Field(description="what its results depend on besides the request")
+
+
 class Commit(Typed):
     """The commit of the checkout in which the command was started."""
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 from simulator.errors import RunError
 from simulator.files import LARGE, TEXT, open_file, read_file
 from simulator.results.json_text import check_size, parse_json
-from simulator.results.layout import MANIFEST, RECORDS, SUMMARY
-from simulator.results.manifest import AuditManifest, RunManifest
+from simulator.results.layout import MANIFEST, PLAN, RECORDS, SUMMARY
+from simulator.results.manifest import AuditManifest, Plan, RunManifest
 from simulator.results.shared import Summary
 from simulator.results.summaries import first_problem, parse
 
@@ -68,6 +68,21 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         why = getattr(error, "strerror", None) or error
         raise RunError(f"{folder}: not a run, or a damaged one: {why}") from error
     return manifest
+
+
+def read_plan(folder: Path) -> Plan:
+    """Read what the folder of a command is for that leaves no run.
+
+    Raises:
+        RunError: the folder does not say so, or is damaged.
+    """
+    try:
+        content = read_file(folder / PLAN, TEXT)
+        check_size(content)
+        return Plan.model_validate_json(content)
+    except (OSError, ValueError) as error:
+        problem = first_problem(error) if isinstance(error, ValidationError) else error
+        raise RunError(f"{folder}: {PLAN} is damaged: {problem}") from error
 
 
 class Stored:

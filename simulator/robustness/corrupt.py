@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from simulator.command.experiment import Command
@@ -21,7 +22,7 @@ class CorruptOptions(OneModel, OwnFolder):
     )] = None  # fmt: skip
     trial: Annotated[int, Option("which random draw, from 0; default 0", "N")] = 0
     workers: Annotated[int | None, Option(
-        "images at once; default: the number of cores", "N"
+        "images at once; default: the number of cores", "N", asked=False
     )] = None  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -36,7 +37,7 @@ class Corrupt(Command[CorruptOptions]):
       simulate corrupt --suite imagenet-c --data val/ --out imagenet-c/
 
     Each condition gets a folder OUT/NAME/PARAMETERS with all images and their truth; --data takes
-    it.
+    it. simulate resume OUT goes on after an interruption; images that are there are kept.
     """
 
     name = "corrupt"
@@ -45,3 +46,8 @@ class Corrupt(Command[CorruptOptions]):
     runs = "simulator.robustness.corrupted:corrupt"
     returns = "For each condition, its folder, how many images were written, and which were not."
     screen = "simulator.robustness.corrupted:show"
+    work = "corrupted data"
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return a condition on files and one on frames, on four built-in images."""
+        return {"under": ["jpeg:50", "brightness:1"], "limit": 4, "workers": 1}

@@ -16,6 +16,7 @@ import yaml
 from rich.console import Console
 
 from simulator.command.experiment import Command
+from simulator.command.options import Progress
 from simulator.conditions.condition import Under
 from simulator.conditions.condition import under as condition_of
 from simulator.conditions.image_files import decoding, writing
@@ -28,14 +29,19 @@ from simulator.data.card import FILE, find_card, read_card
 from simulator.data.folder import Files, Item, subset
 from simulator.data.format import DataCard
 from simulator.data.labels import read_text
+from simulator.digests import sha256
 from simulator.errors import DataError, SampleError, UserError, one_line
+from simulator.experiments.claim import claimed
 from simulator.files import write_whole
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
+from simulator.model.store import digest
 from simulator.robustness.corrupt import CorruptOptions
 from simulator.robustness.document import load_suite
 
-LABELS = "labels.csv"
+LABELS, ANNOTATIONS = "labels.csv", "annotations.json"
+_TRUTH = (LABELS, ANNOTATIONS, FILE)
+"""Files beside the images."""
 _PLACES = ("annotations", "classes", "split")
 """Paths of a data card besides its images."""
 
@@ -65,26 +71,34 @@ def corrupt(command: Command[CorruptOptions], asked: CorruptOptions) -> list[Wri
     Each goes to ``OUT/NAME/PARAMETERS``, the layout of the released ImageNet-C, under its own
     name. Where a condition acts on the frame, the image is decoded by Pillow and written as PNG.
     """
-    home, texts = Path(asked.out), list(asked.under)
+    texts, found = list(asked.under), {}
     if asked.suite:
-        texts = [one.condition.text for one in load_suite(asked.suite).conditions()]
-    conditions = [found for text in texts if (found := condition_of(text, asked.trial))]
+        suite = load_suite(asked.suite)
+        texts = [one.condition.text for one in suite.conditions()]
+        found["suite"] = str(suite.path.resolve())
+    conditions = [one for text in texts if (one := condition_of(text, asked.trial))]
     card = Card(Path(asked.model)) if asked.model else Card(example.model_card())
     source = check(card)
     conditions = [under.bound(card, source) for under in conditions]
     for under in conditions:
         under.check(card.modality.name, in_pixels=card.task.in_pixels)
         _refuse(under, card.task.in_pixels)
-    if home.is_dir() and any(home.iterdir()):
-        raise UserError(f"{home} is not empty; choose another --out")
     files = Files.of(card.modality)
     root = root_of(asked.data) if asked.data else None
     whole = card.task.load(root, files) if root else card.task.example()
     items = subset(whole, asked.limit, asked.seed).items
     _refuse_alike(items)
-    writer = _Writer(card, find_card(root) if root else None)
-    at_once = asked.workers or os.cpu_count() or 1
-    return [writer.write(under, items, home, at_once) for under in conditions]
+    writer = _Writer(card, find_card(root) if root else None, asked)
+    work = {
+        "conditions": [under.condition.identity() for under in conditions],
+        "samples": digest([[item.name, sha256(item.path)] for item in items]),
+    }
+    with claimed(command, asked, work, **found):
+        written = []
+        for number, under in enumerate(conditions):
+            writer.show.stage(number + 1, len(conditions), under.condition.text)
+            written.append(writer.write(under, items))
+        return written
 
 
 def show(found: Sequence[Written], folder: str, console: Console) -> None:
@@ -125,24 +139,28 @@ def _refuse_alike(items: Sequence[Item]) -> None:
 class _Writer:
     """Writes one data set under one condition after the other."""
 
-    def __init__(self, card: Card, data_card: Path | None) -> None:
+    def __init__(self, card: Card, data_card: Path | None, asked: CorruptOptions) -> None:
         self._card, self._data_card = card, data_card
+        self._home, self._workers = Path(asked.out), asked.workers or os.cpu_count() or 1
+        self.show = asked.progress or Progress()
         self._decoder: Decoder = decoding().make()
         self._png: ImageWriter = writing().make()
 
-    def write(self, under: Under, items: Sequence[Item], home: Path, workers: int) -> Written:
+    def write(self, under: Under, items: Sequence[Item]) -> Written:
         condition = under.condition
         parameters = condition.text.removeprefix(f"{condition.name}").lstrip(":") or "all"
-        folder = home / condition.name / parameters.replace("/", "_")
+        folder = self._home / condition.name / parameters.replace("/", "_")
         if under.trial:
             folder = folder.with_name(f"{folder.name}-trial{under.trial}")
         written = Written(condition.text, folder)
-        disturb = condition.applied(under.trial)
+        disturb, known = condition.applied(under.trial), _written_before(folder)
 
         def one(item: Item) -> tuple[str, bool]:
             source: Any = self._card.modality.read(item.name, item.path)
-            context = Context(item.name, source, item.truth, item)
-            name, turned = item.name, False
+            turned = condition.acts_on is not Boundary.SOURCE and source.orientation != 1
+            if before := known.get(Path(item.name).with_suffix("")):
+                return before, turned
+            context, name = Context(item.name, source, item.truth, item), item.name
             if condition.acts_on is Boundary.SOURCE:
                 found = disturb(source, context)
                 content: bytes = found.data
@@ -150,21 +168,26 @@ class _Writer:
                     name = str(Path(name).with_suffix(f".{found.format}"))
             else:
                 content = self._png.png(disturb(self._decoder.rgb(source), context).rgb)
-                name, turned = str(Path(name).with_suffix(".png")), source.orientation != 1
+                name = str(Path(name).with_suffix(".png"))
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)
             write_whole(place, content)
             return name, turned
 
         names: dict[str, str] = {}
-        with ThreadPoolExecutor(workers) as pool:
-            for item, job in [(item, pool.submit(one, item)) for item in items]:
+        pool = ThreadPoolExecutor(self._workers)
+        try:
+            jobs = [(item, pool.submit(one, item)) for item in items]
+            for number, (item, job) in enumerate(jobs):
                 try:
                     names[item.name], turned = job.result()
                 except SampleError as error:
                     written.skipped[item.name] = one_line(error)
                 else:
                     written.turned += turned
+                self.show.advance(number + 1, len(items))
+        finally:
+            pool.shutdown(cancel_futures=True)
         written.images = len(names)
         if not names:
             raise DataError(f"{condition.text}: no image could be written; {written.skipped}")
@@ -184,6 +207,13 @@ class _Writer:
             write_whole(folder / LABELS, out.getvalue().encode())
 
 
+def _written_before(folder: Path) -> dict[Path, str]:
+    """The images that an interrupted call has written, by their names without endings."""
+    names = (place.relative_to(folder) for place in folder.rglob("*") if place.is_file())
+    images = (name for name in names if name.suffix != ".part" and str(name) not in _TRUTH)
+    return {name.with_suffix(""): str(name) for name in images}
+
+
 def _copy_card(card: DataCard, folder: Path, names: dict[str, str]) -> None:
     """Write the data card with the new images; COCO's annotations name files by their ends."""
     spec = card.spec.model_dump(by_alias=True, exclude_none=True, mode="json")
@@ -199,8 +229,8 @@ def _copy_card(card: DataCard, folder: Path, names: dict[str, str]) -> None:
         ]
         kept = {image["id"] for image in whole["images"]}
         whole["annotations"] = [a for a in whole["annotations"] if a["image_id"] in kept]
-        write_whole(folder / "annotations.json", json.dumps(whole).encode())
-        spec["annotations"] = "annotations.json"
+        write_whole(folder / ANNOTATIONS, json.dumps(whole).encode())
+        spec["annotations"] = ANNOTATIONS
     if spec.get("image_suffix"):
         ends = {Path(name).suffix for name in names.values()}
         spec["image_suffix"] = str(Path(spec["image_suffix"]).with_suffix(ends.pop()))

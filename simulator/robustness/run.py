@@ -15,6 +15,7 @@ from simulator.conditions.condition import Under
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
+from simulator.experiments.claim import Request
 from simulator.experiments.common import (
     manifest,
     named_profiles,
@@ -151,7 +152,7 @@ class _Robustness:
     rules: Sequence[gate.Rule]
     base: Path | None
 
-    def run(self, folder: Path, request: Fields) -> Result[RobustnessSummary]:
+    def run(self, folder: Path, request: Request) -> Result[RobustnessSummary]:
         stacks = self.session.stacks(variants(self.sides).values())
         rows = {one.name: one.levels[-1] for one in self.suite.series}
         frames = {one.name: one.frames[-1] for one in self.suite.sequences}
@@ -173,7 +174,7 @@ class _Robustness:
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
-    def race(self, folder: Path, request: Fields, question: str) -> Result[RobustnessSummary]:
+    def race(self, folder: Path, request: Request, question: str) -> Result[RobustnessSummary]:
         """Run every stack under every condition while it matters for a question."""
         session, sides, conditions = self.session, list(self.sides), self.suite.conditions()
         against = raced.cells(sides, conditions)
@@ -197,7 +198,7 @@ class _Robustness:
             run.finish(summary, took)
         return Result(summary, folder)
 
-    def _start(self, stacks: Sequence[Stack], request: Fields) -> Fields:
+    def _start(self, stacks: Sequence[Stack], request: Request) -> Fields:
         return manifest(stacks, self.session, self.job.asked.overrides) | {
             "request": request,
             "conditions": [one.described() for one in self.suite.conditions()],

@@ -1,4 +1,4 @@
-"""The checks that every experiment must pass, on a small run that it brings."""
+"""The checks that every experiment and command must pass, on a small run that it brings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 
 from simulator.analysis.figures import of_run
-from simulator.command.experiment import EXPERIMENTS, Experiment
+from simulator.command.experiment import EXPERIMENTS, Command, Experiment
 from simulator.command.options import Declared, Progress, declared
 from simulator.command.parsing import add_options, values_of
 from simulator.errors import RunError, UserError
@@ -27,7 +27,7 @@ from simulator.report import page, reading
 from simulator.report.command import words
 from simulator.report.words import PAGE
 from simulator.results.layout import RECORDS, SUMMARY
-from simulator.results.read import read_manifest, read_summary, read_table
+from simulator.results.read import read_manifest, read_plan, read_summary, read_table
 from simulator.testing.subject import expect, refused
 from simulator.testing.suite import Suite, Verdict
 from simulator.typed import plain
@@ -38,7 +38,7 @@ STOP = 2
 
 
 class _Told(Progress):
-    """Counts what a run tells of its samples.
+    """Counts what a run tells of its progress.
 
     Args:
         stop: interrupt the run when it has told so much; None: never.
@@ -58,12 +58,12 @@ class ExperimentSubject:
     """An experiment, and a small run of it.
 
     Attributes:
-        experiment: the experiment.
+        experiment: the experiment, or a command that leaves no run.
         asked: its specimen: options by their names in Python.
         scratch: a folder for runs.
     """
 
-    experiment: Experiment[Any]
+    experiment: Command[Any]
     asked: Mapping[str, object]
     scratch: Path
 
@@ -73,26 +73,42 @@ class ExperimentSubject:
         return declared(self.experiment.Options)
 
     @cached_property
+    def told(self) -> _Told:
+        """How often the finished run told its progress."""
+        return _Told()
+
+    @cached_property
     def finished(self) -> Any:
-        """The :class:`simulator.Result` of a run that nothing disturbed."""
-        return self.run("finished")
+        """The result of a run that nothing disturbed; of an experiment a Result."""
+        return self.run("finished", progress=self.told)
 
     @cached_property
     def request(self) -> Mapping[str, object]:
         """The options that its run says for another one."""
-        found: Mapping[str, object] = read_manifest(self.finished.folder)["request"]["arguments"]
+        return self.said(self.folder)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the finished run."""
+        of_run, found = isinstance(self.experiment, Experiment), self.finished
+        return found.folder if of_run else self.scratch / "finished"
+
+    def said(self, folder: Path) -> Mapping[str, object]:
+        """Return the options that a folder says for another run."""
+        if not isinstance(self.experiment, Experiment):
+            return read_plan(folder).request.arguments
+        found: Mapping[str, object] = read_manifest(folder)["request"]["arguments"]
         return found
 
     def run(self, name: str, **more: Any) -> Any:
         """Run it in a folder of the scratch; of several models the first one's result."""
         asked = {**self.asked, "out": self.scratch / name, **more}
         found = self.experiment.run(self.experiment.Options(**asked))
-        return found[0] if isinstance(found, list) else found
+        return found[0] if self.experiment.several else found
 
     def place(self, name: str) -> Path:
         """Return where a run in another folder of the scratch leaves its manifest."""
-        finished: Path = self.finished.folder
-        return self.scratch / name / finished.relative_to(self.scratch / "finished")
+        return self.scratch / name / self.folder.relative_to(self.scratch / "finished")
 
 
 def every_option_is_explained(subject: ExperimentSubject) -> None:
@@ -112,6 +128,7 @@ def the_command_line_says_the_request(subject: ExperimentSubject) -> None:
     add_options(parser, subject.experiment.Options)
     _, *lines = words(subject.experiment.name, subject.request)
     line = [word for each in lines for word in each]
+    line += ["--out", "DIR"] if subject.every["out"].required else []
     try:
         found = values_of(parser.parse_args(line), subject.experiment.Options)
     except (argparse.ArgumentError, SystemExit) as error:
@@ -121,9 +138,7 @@ def the_command_line_says_the_request(subject: ExperimentSubject) -> None:
         expect(got == value, f"{name}: {value!r} expected from the command line, got {got!r}")
 
 
-def _of_one_model(
-    experiment: Experiment[Any], request: Mapping[str, object]
-) -> Mapping[str, object]:
+def _of_one_model(experiment: Command[Any], request: Mapping[str, object]) -> Mapping[str, object]:
     """A request as options; of several models it is about one, which may be the built-in one."""
     if not experiment.several:
         return request
@@ -133,20 +148,36 @@ def _of_one_model(
 
 
 def an_interrupted_run_goes_on(subject: ExperimentSubject) -> str | None:
-    """A run that is interrupted and asked for again by its request has the same records."""
-    told, place = _Told(STOP), subject.place("stopped")
-    try:
-        subject.run("stopped", progress=told)
-        expect(False, f"progress told {STOP} times or more expected, got {told.times}")
-    except KeyboardInterrupt:
-        pass
-    again = subject.experiment.again(read_manifest(place)["request"]["arguments"])
-    subject.experiment.run(subject.experiment.Options(**again, out=place, resume=True))
-    wanted, got = (_records(one) for one in (subject.finished.folder, place))
-    expect(wanted.keys() == got.keys(), f"{sorted(wanted)} expected, got {sorted(got)}")
-    for file, rows in wanted.items():
-        expect(got[file] == rows, f"{file}: equal records expected, got others")
+    """A run that is interrupted and asked for again by its request has the same records.
+
+    A command that leaves no run has the same files, stopped early and late.
+    """
+    of_run = isinstance(subject.experiment, Experiment)
+    kept = _records if of_run else _files
+    wanted = kept(subject.folder)
+    for number in [STOP] if of_run else [STOP, max(STOP, subject.told.times - 1)]:
+        name = f"stopped{number}"
+        told, place = _Told(number), subject.place(name)
+        try:
+            subject.run(name, progress=told)
+            expect(False, f"progress told {number} times or more expected, got {told.times}")
+        except KeyboardInterrupt:
+            pass
+        again = subject.experiment.again(subject.said(place))
+        more = {"resume": True} if of_run else {}
+        subject.experiment.run(subject.experiment.Options(**again, out=place, **more))
+        got = kept(place)
+        expect(wanted.keys() == got.keys(), f"{sorted(wanted)} expected, got {sorted(got)}")
+        for file, content in wanted.items():
+            expect(got[file] == content, f"{file}: equal contents expected, got others")
     return None if wanted else f"it has no {RECORDS}"
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    """The files of a folder, without its own name."""
+    own = str(folder.resolve()).encode()
+    places = (place for place in sorted(folder.rglob("*")) if place.is_file())
+    return {str(one.relative_to(folder)): one.read_bytes().replace(own, b"") for one in places}
 
 
 def _records(folder: Path) -> dict[str, str]:
@@ -174,7 +205,7 @@ def its_summary_is_read_back(subject: ExperimentSubject) -> None:
 
 def the_verdict_is_shown(subject: ExperimentSubject) -> None:
     """The summary has a verdict, the screen prints something, and the page has each sentence."""
-    experiment, found = subject.experiment, subject.finished
+    experiment, found = _of_runs(subject), subject.finished
     said = found.summary.verdict
     expect(said and said.lost, "a verdict of a sentence or more expected, got none")
     screen = io.StringIO()
@@ -188,6 +219,11 @@ def the_verdict_is_shown(subject: ExperimentSubject) -> None:
         expect(_text(html.escape(sentence)) in page, f"on the page {sentence!r} expected, got none")
 
 
+def _of_runs(subject: ExperimentSubject) -> Experiment[Any]:
+    assert isinstance(subject.experiment, Experiment)
+    return subject.experiment
+
+
 def _text(page: str) -> str:
     """What is read of a page."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", "", page)).split())
@@ -195,7 +231,7 @@ def _text(page: str) -> str:
 
 def every_figure_is_shown(subject: ExperimentSubject) -> None:
     """Another value of any figure of the summary is seen on the screen or on the page."""
-    experiment, found = subject.experiment, subject.finished
+    experiment, found = _of_runs(subject), subject.finished
     run = reading.read(found.folder) if experiment.reported else None
 
     def seen(summary: Any) -> Iterator[str]:
@@ -263,13 +299,24 @@ def what_is_unknown_is_refused_first(subject: ExperimentSubject) -> None:
 
 
 def a_run_is_not_overwritten(subject: ExperimentSubject) -> None:
-    """A folder that holds a run is refused in one line, and the run stays as it is."""
-    folder = subject.finished.folder
-    before = read_manifest(folder)
-    refused("its own folder again", lambda: subject.run("finished"))
-    expect(read_manifest(folder) == before, "the run as it was expected, got another")
+    """A folder that holds a run is refused in one line, and the run stays as it is.
+
+    A command that leaves no run goes on in its folder; a call with another seed is refused.
+    """
+    more = {} if isinstance(subject.experiment, Experiment) else {"seed": 1}
+    before = _files(subject.folder)
+    refused("its own folder again", lambda: subject.run("finished", **more))
+    expect(_files(subject.folder) == before, "the files as they were expected, got others")
 
 
+COMMANDS = Suite(
+    every_option_is_explained,
+    the_command_line_says_the_request,
+    an_interrupted_run_goes_on,
+    what_is_unknown_is_refused_first,
+    a_run_is_not_overwritten,
+)
+"""The checks of a command that leaves no run."""
 SUITE = Suite(
     every_option_is_explained,
     the_command_line_says_the_request,
@@ -282,21 +329,19 @@ SUITE = Suite(
 )
 
 
-def prove_experiment(what: str | type[Experiment[Any]]) -> list[Verdict]:
-    """Run every check on an experiment, with its specimen.
+def prove_experiment(what: str | type[Command[Any]]) -> list[Verdict]:
+    """Run every check on an experiment, or on a command that leaves no run, with its specimen.
 
     Args:
-        what: the name of an installed experiment, or its class.
+        what: its name, if it is installed, or its class.
 
     Raises:
         UserError: there is no such experiment, or it brings no specimen.
         MissingLibrary: what the specimen needs is not installed.
     """
     experiment = EXPERIMENTS.of(what) if isinstance(what, str) else what()
-    if not isinstance(experiment, Experiment):
-        raise UserError(f"{experiment.name}: leaves no run, by which it could be proved")
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "specimen"
         files.mkdir()
         subject = ExperimentSubject(experiment, experiment.specimen(files), Path(folder))
-        return SUITE.prove(subject)
+        return (SUITE if isinstance(experiment, Experiment) else COMMANDS).prove(subject)

@@ -202,7 +202,7 @@ def test_a_network_at_chance_is_nc(card):
 
 @needs_onnx2torch
 def test_what_was_stopped_goes_on_with_the_same_weights(card, monkeypatch):
-    """A process that is killed: tests/mitigation/test_finetune.py."""
+    """A process that is killed: test_resumed_commands.py."""
     written = tuning.write_whole
 
     def stopped(place, data):

@@ -3,8 +3,6 @@
 import importlib
 import importlib.util
 import json
-import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -111,37 +109,6 @@ def test_nodes_keep_their_names(card):
     names = [node.name for node in onnx.load(str(card.parent / "out" / "model.onnx")).graph.node]
 
     assert [name for name in names if name] == ["first", "norm", "last"]
-
-
-KILLED = """
-import os, signal, sys
-from simulator.experiments import tuning as q
-whole, count = q.write_whole, 0
-def write_whole(place, data):
-    global count
-    whole(place, data)
-    count += place.name == q.STATE
-    if count == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-q.write_whole = write_whole
-from simulator import finetune
-finetune(
-    *sys.argv[1:], epochs=4, batch=8, learning_rate=0.05, threads=1, held_out=0.25,
-    mix="sysnoise-mix", profile="pillow_bilinear_fp32", augment=("flip", "shift:2"))
-"""
-
-
-def test_killed_and_continued_gives_the_same_bits(card):
-    folder = card.parent
-    arguments = [str(card), str(folder / "data"), str(folder / "killed")]
-    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
-    assert done.returncode == -signal.SIGKILL
-    assert not (folder / "killed" / "model.onnx").exists()
-
-    settings = {**MIX, "augment": ("flip", "shift:2"), "epochs": 4}
-    assert tuned(card, "killed", **settings) == tuned(card, "whole", **settings)
-    files = [(folder / name / "model.onnx").read_bytes() for name in ("killed", "whole")]
-    assert files[0] == files[1]
 
 
 def test_an_image_that_a_drawn_decoder_cannot_read_is_counted(card):

@@ -1,5 +1,6 @@
-"""An experiment that is right, on the tiny classifier, and others, each with one fault."""
+"""An experiment and a command that are right, on tiny data, and others, each with one fault."""
 
+import shutil
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import tiny
 
 from simulator.command.options import Option
 from simulator.experiments.compare.experiment import Compare, CompareOptions
+from simulator.robustness.corrupt import Corrupt, CorruptOptions
 
 
 class Correct(Compare):
@@ -124,3 +126,82 @@ FAULTS = {
     "a_run_is_not_overwritten": [Overwrites],
 }
 """Check → experiments that trip it, and no other."""
+
+
+class CorrectCommand(Corrupt):
+    """Writes images under a condition."""
+
+    def specimen(self, folder):
+        return {
+            "under": ["jpeg:50"], "workers": 1,
+            "model": str(tiny.card(folder)), "data": str(tiny.data(folder / "data", 1)),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class SilentCommand(CorruptOptions):
+    depth: Annotated[int, Option(" ")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandInPercent(CorruptOptions):
+    share: Annotated[float, Option("a share", parse=lambda text: float(text) / 100)] = 0.0
+
+
+class UnexplainedCommand(CorrectCommand):
+    """An option has no help."""
+
+    Options = SilentCommand
+
+
+class CommandReadOtherwise(CorrectCommand):
+    """The shown command line says a share, the option takes a percentage."""
+
+    Options = CommandInPercent
+
+    def specimen(self, folder):
+        return super().specimen(folder) | {"share": 0.5}
+
+
+class WritesAnew(CorrectCommand):
+    """A call that goes on writes other images."""
+
+    def run(self, asked):
+        before = list(asked.out.rglob("*.jpg"))
+        found = super().run(asked)
+        for place in before:
+            place.write_bytes(b"other")
+        return found
+
+
+class CommandSaysNoProgress(CorrectCommand):
+    """Nobody is told of images."""
+
+    def run(self, asked):
+        return super().run(asked.without(progress=None))
+
+
+class CommandTakesAnything(CorrectCommand):
+    """An unknown option of a request is left out."""
+
+    def again(self, arguments):
+        return {name: arguments[name] for name in ("under", "model", "data", "limit", "seed")}
+
+
+class CommandOverwrites(CorrectCommand):
+    """Every other call replaces what is there."""
+
+    def run(self, asked):
+        if asked.seed:
+            shutil.rmtree(asked.out, ignore_errors=True)
+        return super().run(asked)
+
+
+COMMAND_FAULTS = {
+    "every_option_is_explained": [UnexplainedCommand],
+    "the_command_line_says_the_request": [CommandReadOtherwise],
+    "an_interrupted_run_goes_on": [WritesAnew, CommandSaysNoProgress],
+    "what_is_unknown_is_refused_first": [CommandTakesAnything],
+    "a_run_is_not_overwritten": [CommandOverwrites],
+}
+"""Check → commands that leave no run and trip it, and no other."""

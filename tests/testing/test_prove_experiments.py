@@ -1,12 +1,14 @@
 """The suite of experiments: ours pass it, and each broken one trips exactly one check."""
 
+from importlib.util import find_spec
+
 import pytest
-from broken_experiments import FAULTS, Correct
+from broken_experiments import COMMAND_FAULTS, FAULTS, Correct, CorrectCommand
 
 from simulator.cli import main
 from simulator.command.experiment import EXPERIMENTS, Experiment
 from simulator.errors import UserError
-from simulator.testing.experiments import SUITE, prove_experiment
+from simulator.testing.experiments import COMMANDS, SUITE, prove_experiment
 from suites import passes, trips
 
 
@@ -16,12 +18,22 @@ def test_our_experiments_pass(name):
     passes(prove_experiment(name), SUITE)
 
 
-def test_a_correct_experiment_passes(cache):
-    passes(prove_experiment(Correct))
+@pytest.mark.parametrize("name", [one.name for one in EXPERIMENTS if not one.summary])
+def test_our_commands_pass(name):
+    """Each leaves no run."""
+    if name in ("finetune", "quantize") and find_spec("onnx2torch") is None:
+        pytest.skip("onnx2torch is not installed")
+    passes(prove_experiment(name), COMMANDS)
+
+
+@pytest.mark.parametrize("correct", [Correct, CorrectCommand])
+def test_a_correct_experiment_passes(correct, cache):
+    passes(prove_experiment(correct))
 
 
 @pytest.mark.parametrize(
-    ("check", "fault"), [(check, one) for check, some in FAULTS.items() for one in some]
+    ("check", "fault"),
+    [(check, one) for every in (FAULTS, COMMAND_FAULTS) for check in every for one in every[check]],
 )
 def test_a_broken_experiment_trips_its_check_and_no_other(check, fault, cache):
     trips(prove_experiment(fault), check)
@@ -29,6 +41,7 @@ def test_a_broken_experiment_trips_its_check_and_no_other(check, fault, cache):
 
 def test_no_check_is_without_a_fault():
     assert list(FAULTS) == SUITE.names
+    assert list(COMMAND_FAULTS) == COMMANDS.names
 
 
 def test_an_experiment_without_a_specimen_cannot_be_proved():

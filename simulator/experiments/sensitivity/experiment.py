@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Command
@@ -27,7 +29,7 @@ class SensitivityOptions(OneModel, OwnFolder):
         "layers tried one by one, those that add the most noise; default 8", "N"
     )] = 8  # fmt: skip
     workers: Annotated[int | None, Option(
-        "samples processed at once; default: the number of cores", "N"
+        "samples processed at once; default: the number of cores", "N", asked=False
     )] = None  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -43,13 +45,14 @@ class Sensitivity(Command[SensitivityOptions]):
 
     Flips are counted against the same stack in FP32. DIR gets summary.json, and profile.yaml with
     the shortest keep list that was found. Some images calibrate, half of the others are searched,
-    and the list is confirmed on the rest. Run the same command again to go on after an
-    interruption. The exit code is 1 where no list reaches the goal, or where it is not confirmed.
+    and the list is confirmed on the rest. simulate resume DIR goes on after an interruption. The
+    exit code is 1 where no list reaches the goal, or where it is not confirmed.
     """
 
     name = "sensitivity"
     about = "find which layers of an INT8 stack to keep in FP32"
     Options = SensitivityOptions
+    work = "search"
     runs = "simulator.experiments.sensitivity.search:sensitivity"
     returns = (
         "The summary: ``layers``, ``keep``, and under ``confirmed`` whether the goal ``holds`` on "
@@ -58,6 +61,13 @@ class Sensitivity(Command[SensitivityOptions]):
     )
     screen = "simulator.experiments.sensitivity.screen:show"
     json = True
+
+    def specimen(self, folder: Path) -> Mapping[str, object]:
+        """Return the search of one layer, on a small classifier and pictures of two colors."""
+        from simulator.testing import colored
+
+        own = {"profile": "ort_int8", "goal": "flip_rate < 99%", "top": 1}
+        return {**own, **colored.write(folder)}
 
     def passed(self, found: SensitivitySummary) -> bool:
         """Whether a keep list was found, and is surely confirmed."""

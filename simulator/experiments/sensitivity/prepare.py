@@ -12,7 +12,6 @@ from simulator.data.folder import Files, Item
 from simulator.data.source import samples_of
 from simulator.digests import sha256
 from simulator.errors import DataError, UserError
-from simulator.experiments.sensitivity.experiment import SensitivityOptions
 from simulator.experiments.session import Session
 from simulator.files import LARGE, write_whole
 from simulator.model.passes.rewrite import wanted
@@ -67,8 +66,8 @@ def refuse_fitted(profile: Profile) -> None:
         raise UserError(f"{profile.name}: runtime.batch: one sample runs at a time: leave it out")
 
 
-def work_of(session: Session, asked: SensitivityOptions, base: Chosen) -> dict[str, object]:
-    """Return all that the search depends on."""
+def work_of(session: Session, base: Chosen) -> dict[str, object]:
+    """Return all that the search depends on besides the options."""
     sources = [calibration_of(base[0]).source]
     sources += [one.source for one in wanted(base[0].spec.graph).values()]
     files = Files.of(session.card.modality)
@@ -81,7 +80,6 @@ def work_of(session: Session, asked: SensitivityOptions, base: Chosen) -> dict[s
         "model": session.source.digest,
         "card": session.card.written.model_dump(mode="json", by_alias=True, exclude_none=True),
         "samples": digest([[item.name, sha256(item.path)] for item in session.dataset.items]),
-        "settings": {name: getattr(asked, name) for name in ("profile", "goal", "top", "seed")},
         "profile": base[0].spec.model_dump(mode="json"),
         "choices": {stage: choice.identity() for stage, choice in base[1].items()},
         "calibration": digest(folders),

@@ -16,7 +16,7 @@ from simulator.command.experiment import Command
 from simulator.command.options import Progress
 from simulator.contract import Stage
 from simulator.errors import DataError
-from simulator.experiments.claim import claim
+from simulator.experiments.claim import claimed, portable
 from simulator.experiments.common import chosen, refuse_missing
 from simulator.experiments.sensitivity.experiment import SensitivityOptions
 from simulator.experiments.sensitivity.figures import (
@@ -65,15 +65,18 @@ def sensitivity(
     confirmed on the rest.
     """
     goal, home = Goal.parse(asked.goal), Path(asked.out)
+    asked = asked.without(profile=portable(asked.profile))
     base = chosen(asked.profile, [])
     given = calibration_of(base[0])
     refuse_fitted(base[0])
     refuse_missing([base])
     show = asked.progress or Progress()
-    with Session.open(
-        asked.model, asked.data, asked.limit, asked.seed, asked.workers, None, show
-    ) as session:
-        claim(home, work_of(session, asked, base), "search")
+    with (
+        Session.open(
+            asked.model, asked.data, asked.limit, asked.seed, asked.workers, None, show
+        ) as session,
+        claimed(command, asked, work_of(session, base), profile=asked.profile),
+    ):
         parts = divided(session.dataset.items, given, asked.seed)
         changes = calibrated(home, parts.calibrate)
         items = (*parts.search, *parts.confirm)

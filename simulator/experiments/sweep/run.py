@@ -14,6 +14,7 @@ from simulator.command.experiment import Experiment
 from simulator.command.options import Progress
 from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.answers import Answers
+from simulator.experiments.claim import Request
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
@@ -124,7 +125,7 @@ class _Sweep:
     base: Chosen
     options: Mapping[Key, Chosen]
     refused: Mapping[Key, str]
-    request: dict[str, Any]
+    request: Request
     rules: Sequence[Rule]
 
     @property

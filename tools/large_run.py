@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from simulator.results.layout import PARTS, RECORDS
-from simulator.results.store import CHUNK
 
 SETTLED = 0.1
 """The part of the samples before which caches and pools still fill."""
@@ -54,9 +53,11 @@ def links(images: Path, count: int, folder: Path) -> Path:
 
 
 def done(run: Path) -> int:
-    """How many samples of a run are on the disk, to a chunk."""
-    parts = run / PARTS
-    return CHUNK * sum(1 for _ in parts.glob("*.parquet")) if parts.is_dir() else 0
+    """How many samples of a run are on the disk; each has a row for either stack."""
+    try:
+        return sum(pq.read_metadata(part).num_rows for part in (run / PARTS).glob("*.parquet")) // 2
+    except FileNotFoundError:  # the run is complete, and the parts were put together
+        return 0
 
 
 def watch(command: Sequence[str], run: Path, until: int | None, every: float) -> Watched:

@@ -33,7 +33,7 @@ Row = tuple[str, ...]
 
 def main(arguments: list[str]) -> int:
     """Run the tool and return its exit code."""
-    if len(arguments) != 1:
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
     folder = Path(arguments[0])

@@ -30,7 +30,7 @@ from simulator.results.layout import RECORDS, SUMMARY
 from simulator.results.read import read_manifest, read_plan, read_summary, read_table
 from simulator.testing.subject import expect, refused
 from simulator.testing.suite import Suite, Verdict
-from simulator.typed import plain
+from simulator.typed import Unit, plain
 
 UNKNOWN = "conformance_knows_this_alone"
 STOP = 2
@@ -150,7 +150,8 @@ def _of_one_model(experiment: Command[Any], request: Mapping[str, object]) -> Ma
 def an_interrupted_run_goes_on(subject: ExperimentSubject) -> str | None:
     """A run that is interrupted and asked for again by its request has the same records.
 
-    A command that leaves no run has the same files, stopped early and late.
+    It has the same figures too, times excepted, unless the experiment measures times. A command
+    that leaves no run has the same files, stopped early and late.
     """
     of_run = isinstance(subject.experiment, Experiment)
     kept = _records if of_run else _files
@@ -170,7 +171,20 @@ def an_interrupted_run_goes_on(subject: ExperimentSubject) -> str | None:
         expect(wanted.keys() == got.keys(), f"{sorted(wanted)} expected, got {sorted(got)}")
         for file, content in wanted.items():
             expect(got[file] == content, f"{file}: equal contents expected, got others")
+        if isinstance(subject.experiment, Experiment) and not subject.experiment.in_process:
+            figures = _figures(read_summary(subject.folder)[1])
+            for path, value in _figures(read_summary(place)[1]).items():
+                expect(
+                    value == figures.get(path), f"{path}: {figures.get(path)} expected, got {value}"
+                )
     return None if wanted else f"it has no {RECORDS}"
+
+
+def _figures(summary: Any) -> dict[str, Any]:
+    """The figures of a summary by their paths, without times."""
+    times = (Unit.MS, Unit.SECONDS, Unit.PER_SECOND)
+    found = (one for one in of_run(summary) if not one.about.hidden)
+    return {one.path: one.value for one in found if one.about.unit not in times}
 
 
 def _files(folder: Path) -> dict[str, bytes]:

@@ -20,6 +20,8 @@ from simulator.testing.work import digest, work
 RUNS, SLOW_RUNS = 20, 3
 CALLS, SLOW_CALLS = 1000, 20
 THREADS = 4
+SWITCH = 5e-6
+"""Seconds after which a thread of Python gives way, while threads share an instance."""
 WINDOWS = 5
 """The number of parts of the calls in which memory growth is measured."""
 LEAK = 8 * 2**10
@@ -43,11 +45,22 @@ def threads_see_the_same(subject: Subject) -> None:
     """Four threads at once get the same results as one."""
     at = work(subject)
     jobs = at.jobs() * (1 if subject.slow else 6)
-    with at.open() as made, ThreadPoolExecutor(THREADS) as pool:
+    with at.open() as made, ThreadPoolExecutor(THREADS) as pool, _switching_often():
         want = [digest(at.fresh(made, job)) for job in jobs]
         got = list(pool.map(lambda job: digest(at.fresh(made, job)), jobs))
     wrong = sum(a != b for a, b in zip(got, want, strict=True))
     expect(not wrong, f"{wrong} of {len(jobs)} results differ when {THREADS} threads share it")
+
+
+@contextmanager
+def _switching_often() -> Iterator[None]:
+    """Let another thread run every few microseconds, so that threads meet in short calls too."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def nothing_leaks(subject: Subject) -> str | None:

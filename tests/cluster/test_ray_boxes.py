@@ -169,7 +169,7 @@ def test_nodes_are_lost(boxes, tmp_path):
     data.mkdir(parents=True)
     wide = np.broadcast_to(np.linspace(0, 255, 1000)[None, :, None], (1000, 1000, 3))
     (data / "000.jpg").write_bytes(tiny.encoded(wide.astype(np.uint8)))
-    for at in range(1, 300):
+    for at in range(1, 900):
         (data / f"{at:03}.jpg").symlink_to("000.jpg")
     both = [f"{stack}.runtime.resources={{deploy_box: 1}}" for stack in ("train", "deploy")]
     overrides = [*both, "deploy.runtime.batch=4"]

@@ -29,7 +29,7 @@ from simulator.pipeline.executor import Done, LocalExecutor, Outcome
 from simulator.results import store
 from simulator.tasks.score import each
 
-COUNT, FIRST = 320, 12
+COUNT, FIRST = 3200, 12
 SIDES = ("train", "deploy")
 
 
@@ -47,7 +47,7 @@ def test_many_links_killed_twice_give_the_records_of_one_run(card, images, cache
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert f"| images | {COUNT} |" in done.stdout
+    assert f"| images | {COUNT:,} |" in done.stdout
     assert "| records that differ | none |" in done.stdout
 
 

@@ -11,8 +11,6 @@ from simulator.errors import MissingLibrary
 from simulator.testing import Mark, Workshop, prove, registered
 from simulator.testing.models import FAMILIES
 
-pytestmark = pytest.mark.prove
-
 PROVED = {
     "pillow", "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
     "learned_codec",
@@ -62,6 +60,7 @@ def workshops(tmp_path_factory):
     return lambda name: workshop(DEAR.get(name, tuple(FAMILIES)))
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", sorted(PROVED))
 def test_a_backend_passes(workshops, name):
     findings = list(prove(registry.backend(name), workshops(name)))
@@ -73,6 +72,7 @@ def test_a_backend_passes(workshops, name):
     assert any(finding.mark is Mark.PASSED for finding in findings)
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
 def test_what_is_not_here_says_so_in_a_line(name):
     backend = registry.backend(name)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from simulator.files import LARGE, hash_file
-from simulator.places import Place, Unreachable, Where
+from simulator.places import ByteSource, Unreachable, Where
 
 BATCH = 32
 """Files that a thread hashes at a time."""
@@ -50,7 +50,7 @@ def sha256(path: Where) -> str | None:
         DataError: the server that has it does not answer any more.
     """
     try:
-        if isinstance(path, Place):
+        if isinstance(path, ByteSource):
             return hashlib.sha256(path.read(LARGE)).hexdigest()
         return hash_file(path)
     except Unreachable as error:

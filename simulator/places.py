@@ -12,7 +12,7 @@ from simulator.errors import DataError, SampleError
 from simulator.files import read_file
 
 
-class Place(ABC):
+class ByteSource(ABC):
     """Bytes that are no file of their own: of an archive, of a table, behind an address, in memory.
 
     Small plain data, a frozen dataclass with slots: it is sent to the process that reads it, and
@@ -57,12 +57,12 @@ class Unreachable(OSError):
         )
 
 
-Where = Path | Place
+Where = Path | ByteSource
 """Where the bytes of a sample are."""
 
 
 @dataclass(frozen=True, slots=True)
-class InMemory(Place):
+class InMemory(ByteSource):
     """Bytes that travel with their place, for a process that cannot reach where they were.
 
     Attributes:
@@ -105,7 +105,7 @@ CHANGED = "changed during the run: its bytes are others than those that were has
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed(Place):
+class Sealed(ByteSource):
     """A place whose bytes are known: others are refused.
 
     Attributes:
@@ -146,7 +146,7 @@ def read(where: Where, most: int) -> bytes:
     Raises:
         OSError: they cannot be read, or are more than *most*.
     """
-    return where.read(most) if isinstance(where, Place) else read_file(where, most)
+    return where.read(most) if isinstance(where, ByteSource) else read_file(where, most)
 
 
 def read_sample(where: Where, most: int) -> bytes:
@@ -167,7 +167,7 @@ def read_sample(where: Where, most: int) -> bytes:
 def size_of(where: Where) -> int | None:
     """Return how many bytes there are; None where nothing is there, or only reading tells."""
     try:
-        return where.size() if isinstance(where, Place) else where.stat().st_size
+        return where.size() if isinstance(where, ByteSource) else where.stat().st_size
     except OSError:
         return None
 
@@ -177,7 +177,7 @@ def state_of(where: Where) -> tuple[int, ...]:
 
     Nothing is read. A file that is not there has (-1, -1).
     """
-    if isinstance(where, Place):
+    if isinstance(where, ByteSource):
         return where.state()
     try:
         found = where.stat()

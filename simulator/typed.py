@@ -82,7 +82,7 @@ class Keys:
     usual: str | None = None
 
 
-class Typed(BaseModel):
+class ResultModel(BaseModel):
     """A part of a result. ``part["flips"]`` is ``part.flips``, as in the JSON file.
 
     A subclass that sets ``extra="allow"`` is open: further figures, which a task names, lie beside

@@ -19,7 +19,7 @@ from statistics import median
 from simulator.cluster.messages import sample_of
 from simulator.experiments.common import pair_of, variants
 from simulator.experiments.session import Session
-from simulator.pipeline.executor import EXECUTORS, Done, Executor
+from simulator.pipeline.executor import EXECUTORS, Executor, SampleResult
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import spent
 
@@ -53,7 +53,7 @@ def main() -> None:
         print(f"bytes a sample: {sent:.0f} to a worker, {back:.0f} back; its file has {files:.0f}")
 
 
-def timed(executor: Executor, plan: Plan, items: list) -> tuple[list[Done], float, float]:
+def timed(executor: Executor, plan: Plan, items: list) -> tuple[list[SampleResult], float, float]:
     """Return what came after the warm-up, its seconds, and the processor time of this process."""
     results = executor.run(plan, items, spent)
     for _ in range(WARM):

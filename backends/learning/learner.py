@@ -16,7 +16,7 @@ from backends.fake_quant.observed import ort
 from backends.opsets import for_quantization
 from backends.pytorch_converters import drop_allowzero
 from backends.stored_weights.nodes import constants
-from simulator.contract import Array, Lesson, ModelError, Options
+from simulator.contract import Array, ModelError, Options, TrainingObjective
 
 NEAR = 1e-3
 """Of the largest output: how far a converted network may be from ONNX Runtime."""
@@ -46,7 +46,7 @@ class Learner:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._lesson: Lesson | None = options.get("lesson")
+        self._lesson: TrainingObjective | None = options.get("lesson")
 
     def learn(self, groups: list[dict[str, Any]]) -> None:
         """Let groups of parameters learn, and no others."""
@@ -104,7 +104,7 @@ class Learner:
         return value
 
     def _taught(
-        self, lesson: Lesson, outputs: Sequence[torch.Tensor], targets: Sequence[Any]
+        self, lesson: TrainingObjective, outputs: Sequence[torch.Tensor], targets: Sequence[Any]
     ) -> float:
         """Send a lesson's derivatives back through the network; return its loss."""
         arrays = [one.detach().numpy() for one in outputs]

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from simulator.tasks.figures import Flips
 from simulator.tasks.task import TASKS
-from simulator.typed import About, Keys, Named, Typed, Unit
+from simulator.typed import About, Keys, Named, ResultModel, Unit
 
 MISSING = object()
 """What :func:`find` returns for a path that a summary does not have."""
@@ -106,7 +106,7 @@ def figures(
     return found
 
 
-def of_run(summary: Typed) -> list[Figure]:
+def of_run(summary: ResultModel) -> list[Figure]:
     """Return the figures of a finished run; those of its task are as the task declares them."""
     name = summary.get("task", "")
     if name not in TASKS.names:
@@ -263,7 +263,7 @@ def find(node: Any, parts: Sequence[str]) -> Any:
     if isinstance(node, list | tuple):
         inside = parts[0].isascii() and parts[0].isdigit() and int(parts[0]) < len(node)
         return find(node[int(parts[0])], parts[1:]) if inside else MISSING
-    if isinstance(node, Mapping | Typed):
+    if isinstance(node, Mapping | ResultModel):
         for length in range(1, len(parts) + 1):
             key = ".".join(parts[:length])
             if key in node:
@@ -277,7 +277,7 @@ def leaves(node: Any, prefix: str) -> Iterator[str]:
     """The paths of all values in *node* that are not mappings or lists."""
     keys = range(len(node)) if isinstance(node, list | tuple) else node.keys()
     for key in keys:
-        if isinstance(node[key], Mapping | list | tuple | Typed):
+        if isinstance(node[key], Mapping | list | tuple | ResultModel):
             yield from leaves(node[key], f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}"

@@ -12,7 +12,7 @@ from simulator.analysis.figures import MISSING, Figure, by_name, figures, find, 
 from simulator.analysis.gate import OPS, TIMES, Borne, Rule, not_one
 from simulator.analysis.sure import sure
 from simulator.notices import Kind, Notice
-from simulator.typed import Typed, Unit
+from simulator.typed import ResultModel, Unit
 
 NOT_JUDGED: dict[str, Any] = {
     "value": None, "failed": True, "undecided": False, "judged": False, "chance": None,
@@ -24,7 +24,7 @@ NOT_JUDGED: dict[str, Any] = {
 
 def evaluate(
     rules: Sequence[Rule],
-    summary: Mapping[str, Any] | Typed,
+    summary: Mapping[str, Any] | ResultModel,
     undecided: str = "fail",
     shape: type[BaseModel] | None = None,
 ) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def holds_at_chance(rule: str) -> bool:
     return rule.rpartition(": ")[2].startswith("failed.")
 
 
-def for_stacks(rule: Rule, summary: Mapping[str, Any] | Typed) -> list[Rule]:
+def for_stacks(rule: Rule, summary: Mapping[str, Any] | ResultModel) -> list[Rule]:
     """Return a rule; in place of :class:`Borne` one for each stack that it is about."""
     if not isinstance(rule, Borne):
         return [rule]
@@ -76,8 +76,10 @@ def for_stacks(rule: Rule, summary: Mapping[str, Any] | Typed) -> list[Rule]:
     ]
 
 
-def _figures(summary: Mapping[str, Any] | Typed, shape: type[BaseModel] | None) -> Sequence[Figure]:
-    if isinstance(summary, Typed):
+def _figures(
+    summary: Mapping[str, Any] | ResultModel, shape: type[BaseModel] | None
+) -> Sequence[Figure]:
+    if isinstance(summary, ResultModel):
         return of_run(summary)
     if shape is None:
         raise TypeError("a mapping has figures of a shape")
@@ -85,7 +87,7 @@ def _figures(summary: Mapping[str, Any] | Typed, shape: type[BaseModel] | None) 
 
 
 def _apply(
-    rule: Rule, summary: Mapping[str, Any] | Typed, known: Mapping[str, Figure]
+    rule: Rule, summary: Mapping[str, Any] | ResultModel, known: Mapping[str, Figure]
 ) -> dict[str, Any]:
     figure = known.get(rule.name)
     path = figure.path if figure else rule.name
@@ -114,7 +116,7 @@ def _written(figure: Figure | None) -> str:
     return "fraction" if unit in (Unit.SHARE, Unit.POINTS) else "ms" if unit is Unit.MS else ""
 
 
-def _number(path: str, summary: Mapping[str, Any] | Typed) -> tuple[float, dict[str, Any]]:
+def _number(path: str, summary: Mapping[str, Any] | ResultModel) -> tuple[float, dict[str, Any]]:
     """A figure of a run; or why there is none, as fields of an outcome."""
     parts = path.split(".")
     for side, why in summary.get("nc", {}).items():
@@ -126,7 +128,7 @@ def _number(path: str, summary: Mapping[str, Any] | Typed) -> tuple[float, dict[
     if found is None:
         why = summary.get("missing", {}).get(path, f"{path} has no value in this run")
         return 0, {"undecided": True, "reason": why}
-    if isinstance(found, Mapping | list | tuple | Typed):
+    if isinstance(found, Mapping | list | tuple | ResultModel):
         return 0, {"reason": not_one(path, list(leaves(found, f"{path}.")))}
     if isinstance(found, bool | str) or not isinstance(found, int | float):
         what = f"{found!r}, not a number"

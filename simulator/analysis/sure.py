@@ -9,10 +9,10 @@ from typing import Any
 from simulator.analysis.figures import find
 from simulator.statistics import planning
 from simulator.statistics.paired import clopper_pearson
-from simulator.typed import Typed
+from simulator.typed import ResultModel
 
 
-def sure(path: str, limit: float, summary: Mapping[str, Any] | Typed) -> dict[str, Any]:
+def sure(path: str, limit: float, summary: Mapping[str, Any] | ResultModel) -> dict[str, Any]:
     """Return ``chance``, ``ci95``, ``more`` and ``more_of`` of an outcome, as far as known.
 
     Args:
@@ -36,7 +36,7 @@ def _more(
     path: Sequence[str],
     ends: tuple[float, float],
     limit: float,
-    summary: Mapping[str, Any] | Typed,
+    summary: Mapping[str, Any] | ResultModel,
 ) -> dict[str, Any]:
     """How many more samples would decide a rule, if its figure stays; and what they are."""
     node = find(summary, path)

@@ -14,7 +14,7 @@ from simulator.audit.archive import Archive
 from simulator.audit.figures import PAIR, TAIL
 from simulator.audit.recorded import Key, RecordedAudit
 from simulator.errors import RunError, UserError, one_line
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.results.json_text import finite
 from simulator.results.layout import PAIRS_FOLDER, SUMMARY
 from simulator.results.shared import Gate, Summary
@@ -102,7 +102,7 @@ def stated(recorded: RecordedAudit, fields: Sequence[str]) -> list[str]:
 
 
 def contradictions(
-    recorded: RecordedAudit, chosen: Mapping[str, Chosen]
+    recorded: RecordedAudit, chosen: Mapping[str, ResolvedProfile]
 ) -> tuple[dict[Key, list[str]], list[str]]:
     """Hold an audit's ``summary.json`` against its pairs, its document and its stacks.
 

@@ -9,7 +9,7 @@ from simulator.analysis.outcomes import at_chance, for_stacks
 from simulator.audit.document import TRAIN, Audit, DocumentRule
 from simulator.errors import RunError
 from simulator.experiments.summary import SIDES, TOTAL
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.modality import axes_of
 from simulator.report.verdict import concluded
@@ -39,7 +39,7 @@ _KEPT = (
 
 
 def collect(
-    read: Callable[[str], Summary], audit: Audit, chosen: Mapping[str, Chosen]
+    read: Callable[[str], Summary], audit: Audit, chosen: Mapping[str, ResolvedProfile]
 ) -> AuditSummary:
     """Return what an audit found.
 

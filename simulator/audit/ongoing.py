@@ -24,7 +24,7 @@ from simulator.experiments.pairs import is_complete, refuse_changed
 from simulator.experiments.session import Session
 from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import (
     CARDS_FOLDER,
@@ -38,7 +38,7 @@ from simulator.results.lock import locked
 from simulator.results.manifest import AuditManifest
 from simulator.results.pair import pair_summary
 from simulator.results.read import read_manifest
-from simulator.results.taken import cannot_resume, changed, check_free, clear
+from simulator.results.run_folder import cannot_resume, changed, check_free, clear
 from simulator.results.timed import TailSummary
 from simulator.typed import plain
 
@@ -60,7 +60,7 @@ class OngoingAudit:
     """
 
     audit: Audit
-    chosen: Mapping[str, Chosen]
+    chosen: Mapping[str, ResolvedProfile]
     references: Mapping[str, tuple[str, list[str]]]
     sources: Mapping[str, tuple[Path | None, Path | None]]
     folder: Path
@@ -221,7 +221,7 @@ class OngoingAudit:
         stacks = [name for name in self.audit.spec.deploy if self.audit.timed(name)]
         return [(model, deploy) for model in self.sources for deploy in stacks]
 
-    def sides(self, deploy: str) -> dict[str, Chosen]:
+    def sides(self, deploy: str) -> dict[str, ResolvedProfile]:
         """Return the profiles of a pair."""
         return {"train": self.chosen[TRAIN], "deploy": self.chosen[deploy]}
 
@@ -234,7 +234,7 @@ class OngoingAudit:
         }
 
 
-def resolved(chosen: Chosen) -> dict[str, Any]:
+def resolved(chosen: ResolvedProfile) -> dict[str, Any]:
     """Return a profile that needs no other: what it inherits and overrides is written in it.
 
     It extends nothing, so that what it removed of another stays removed.

@@ -14,7 +14,7 @@ from simulator.audit.document import TRAIN, Audit, load_audit
 from simulator.errors import ProfileError, RunError
 from simulator.experiments.common import stacks_of
 from simulator.latency.rounds import LATENCIES
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.results.layout import (
     DOCUMENT,
     MANIFEST,
@@ -68,7 +68,7 @@ class RecordedAudit:
         names = (TRAIN, *self.audit.spec.deploy)
         return {name: self._scratch / PROFILES_FOLDER / f"{name}.yaml" for name in names}
 
-    def stacks(self, overrides: Sequence[str] = ()) -> dict[str, Chosen]:
+    def stacks(self, overrides: Sequence[str] = ()) -> dict[str, ResolvedProfile]:
         """Load the stacks.
 
         Raises:

@@ -26,7 +26,7 @@ from simulator.experiments.common import refuse_missing
 from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
 from simulator.pipeline.recorded import recording
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.verdict import concluded
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
 from simulator.results.json_text import finite, write_json
@@ -160,7 +160,7 @@ def _parted(written: str) -> tuple[str | None, str]:
     return (model, path) if equals and "/" not in model else (None, written)
 
 
-def _refuse_lost(chosen: Mapping[str, Chosen]) -> None:
+def _refuse_lost(chosen: Mapping[str, ResolvedProfile]) -> None:
     """Refuse recordings that are not here: a bundle holds none."""
     lost = []
     for name, own in chosen.items():

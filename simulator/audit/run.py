@@ -22,7 +22,7 @@ from simulator.experiments.pairs import Wanted, is_complete, run_pairs
 from simulator.experiments.session import Session
 from simulator.latency import tail
 from simulator.latency.experiments import Tail, TailOptions
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile.document import Key
 from simulator.profile.suite import overrides
 from simulator.results.audits import AuditSummary
@@ -84,10 +84,12 @@ def audit(experiment: Experiment[Any], given: AuditOptions) -> Result[AuditSumma
     return Result(summary, ongoing.folder)
 
 
-def _opened(asked: Audit, references: Mapping[str, tuple[str, list[str]]]) -> dict[str, Chosen]:
+def _opened(
+    asked: Audit, references: Mapping[str, tuple[str, list[str]]]
+) -> dict[str, ResolvedProfile]:
     """Load every stack, and find the cards and images; all mistakes at once, in their locations."""
     problems = [*_missing_files(asked)]
-    chosen: dict[str, Chosen] = {}
+    chosen: dict[str, ResolvedProfile] = {}
     for name, (reference, own) in references.items():
         try:
             chosen |= stacks_of({name: reference}, [f"{name}.{one}" for one in own])

@@ -23,12 +23,12 @@ from simulator.data.masks import MaskTruth
 from simulator.errors import MissingLibrary, ProfileError, UserError, one_line
 from simulator.files import LARGE
 from simulator.pipeline.batched import Batched
-from simulator.pipeline.executor import Done, result_of
+from simulator.pipeline.executor import SampleResult, result_of
 from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened, StageError, Walk, context_of
-from simulator.places import InMemory, Place, Where
+from simulator.places import ByteSource, InMemory, Where
 
 WALKS = 4
 """Samples whose values are kept, for those who ask for more of them."""
@@ -143,7 +143,9 @@ class WorkerActor:
 
     @_beside
     @_answered
-    def again(self, sample: Sample, members: Sequence[Sample]) -> Done | ArmAnswers | StageError:
+    def again(
+        self, sample: Sample, members: Sequence[Sample]
+    ) -> SampleResult | ArmAnswers | StageError:
         """Take one sample down the plan.
 
         Returns:
@@ -172,7 +174,7 @@ class WorkerActor:
         self._runtimes.close()
         self._runtimes = RuntimePool(isolate=self._isolate)
 
-    def _one(self, sample: Sample, place: Where) -> Done | ArmAnswers | StageError:
+    def _one(self, sample: Sample, place: Where) -> SampleResult | ArmAnswers | StageError:
         work, opened = self._work, self._opened
         assert work is not None and opened is not None
         try:
@@ -214,7 +216,7 @@ class Sent(threading.local):
 
 
 @dataclass(frozen=True, slots=True)
-class OrSent(Place):
+class OrSent(ByteSource):
     """A sample of a batch: what was sent of it, else what is there.
 
     Attributes:
@@ -268,7 +270,7 @@ def _where(sample: Sample) -> Where:
     if isinstance(sample.item.truth, MaskTruth) and not sample.item.truth.is_here():
         raise UnseenError
     try:
-        if isinstance(place, Place):
+        if isinstance(place, ByteSource):
             return InMemory.of(place, LARGE)
         if place.stat().st_size == sample.size:
             return place

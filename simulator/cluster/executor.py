@@ -19,7 +19,7 @@ from simulator.errors import UserError
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact
 from simulator.pipeline.adapted import Adapted
-from simulator.pipeline.executor import Done, Executor, result_of
+from simulator.pipeline.executor import Executor, SampleResult, result_of
 from simulator.pipeline.look import Looked
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
@@ -46,7 +46,7 @@ class RayExecutor(Executor):
 
     def run(
         self, plan: Plan, items: Iterable[Item], watch: Watch | None = None
-    ) -> Generator[Done, None, None]:
+    ) -> Generator[SampleResult, None, None]:
         """Run every arm on every sample.
 
         Workers call a copy of *watch*, without what it knows of other samples; where the arms run
@@ -152,19 +152,19 @@ def _is_apart(groups: Sequence[Group]) -> bool:
     return len(groups) > 1 or bool(groups[0].needs)
 
 
-def _done(item: Item, found: Done | StageError) -> Done:
+def _done(item: Item, found: SampleResult | StageError) -> SampleResult:
     if isinstance(found, StageError):
-        return Done(item, (), str(found))
+        return SampleResult(item, (), str(found))
     return replace(found, item=item)
 
 
 def _gathered(
     far: Far, item: Item, found: Sequence[ArmAnswers | StageError], watch: Watch | None
-) -> Done:
+) -> SampleResult:
     try:
         return result_of(Gathered(far, item, found), item, watch)
     except StageError as error:
-        return Done(item, (), str(error))
+        return SampleResult(item, (), str(error))
 
 
 def _versions(plan: Plan) -> Mapping[str, Mapping[str, str | None]]:

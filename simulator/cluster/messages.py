@@ -13,7 +13,7 @@ from simulator.modalities.modality import Modality
 from simulator.pipeline.inference import Answered
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import StageError, Watch
-from simulator.places import InMemory, Place, size_of
+from simulator.places import ByteSource, InMemory, size_of
 
 Versions = tuple[tuple[str, str | None], ...]
 """Of libraries, by their distribution."""
@@ -94,7 +94,7 @@ class UnseenError(Exception):
 def sample_of(item: Item) -> Sample:
     """Return a sample that the worker reads where it is."""
     place = item.path
-    return Sample(item, 0 if isinstance(place, Place) else size_of(place))
+    return Sample(item, 0 if isinstance(place, ByteSource) else size_of(place))
 
 
 def with_data(sample: Sample) -> Sample:

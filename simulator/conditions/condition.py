@@ -195,7 +195,7 @@ class Disturbance(Recipe):
 
 
 @dataclass(frozen=True, slots=True)
-class Under:
+class AppliedCondition:
     """A condition and one trial of it, applied to a whole run.
 
     Attributes:
@@ -213,7 +213,7 @@ class Under:
         known = movement is not None and movement((2, 2)) is not None
         return cast("WarpOf", movement) if known else None
 
-    def bound(self, card: Card, source: ModelFile) -> Under:
+    def bound(self, card: Card, source: ModelFile) -> AppliedCondition:
         """Return it for a model; see :meth:`Condition.bound`."""
         return replace(self, condition=self.condition.bound(card, source))
 
@@ -275,7 +275,7 @@ CONDITIONS: Table[type[Condition]] = Table(
 )
 
 
-def under(text: str | None, trial: int = 0) -> Under | None:
+def under(text: str | None, trial: int = 0) -> AppliedCondition | None:
     """Read the value of ``--under``.
 
     Args:
@@ -296,4 +296,4 @@ def under(text: str | None, trial: int = 0) -> Under | None:
         wrong = not 0 <= trial <= LAST_TRIAL
         why = f"0 to {LAST_TRIAL:,} expected" if wrong else f"{name} is not random; leave it out"
         raise UserError(f"--trial {trial}: {why}")
-    return Under(condition, trial)
+    return AppliedCondition(condition, trial)

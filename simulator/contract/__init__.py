@@ -59,7 +59,7 @@ from simulator.contract.pictures import (
 )
 from simulator.contract.pixels import Asked, Converter, Decoder, Encoder, Resizer, even, subsample
 from simulator.contract.stage import StageSpec, checks
-from simulator.contract.tune import Lesson, Tuner
+from simulator.contract.tune import TrainingObjective, Tuner
 from simulator.errors import (
     DataError,
     MissingLibrary,
@@ -108,7 +108,6 @@ __all__ = [
     "KeepList",
     "Key",
     "Kind",
-    "Lesson",
     "Library",
     "Load",
     "LoadGenerator",
@@ -150,6 +149,7 @@ __all__ = [
     "Target",
     "Text",
     "Trace",
+    "TrainingObjective",
     "Tuner",
     "Unsupported",
     "Victim",

@@ -11,7 +11,7 @@ from simulator.contract.backend import Options
 from simulator.contract.frame import Array
 
 
-class Lesson(ABC):
+class TrainingObjective(ABC):
     """What a network learns where that is not one class for each sample; its task makes it."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Tuner(ABC):
 
     Args:
         options: those of its offer, and ``epochs``, ``learning_rate``, ``batch``, ``seed``,
-            ``threads``, and ``lesson`` where it learns by one: see :class:`Lesson`.
+            ``threads``, and ``lesson`` where it learns by one: see :class:`TrainingObjective`.
     """
 
     def __init__(self, options: Options) -> None:

@@ -31,7 +31,7 @@ from simulator.data.labels import Labels, as_index
 from simulator.data.tally import some
 from simulator.errors import DataError, SampleError, unknown
 from simulator.files import IMAGE
-from simulator.places import InMemory, Place, Where, read_sample
+from simulator.places import ByteSource, InMemory, Where, read_sample
 
 IGNORE = 255
 """The value of pixels that are not judged; so a model has at most 255 classes, 0 to 254."""
@@ -202,7 +202,7 @@ class IndexMask(MaskTruth):
 
     def is_here(self) -> bool:
         """Whether the file is there."""
-        return isinstance(self.path, Place) or self.path.is_file()
+        return isinstance(self.path, ByteSource) or self.path.is_file()
 
     def carried(self) -> IndexMask:
         """Return it with the bytes of the file."""

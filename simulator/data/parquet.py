@@ -22,7 +22,7 @@ from simulator.data.format import DataSpec
 from simulator.data.shards import Reader, Row, Shards
 from simulator.data.tally import Tally
 from simulator.errors import DataError, one_line, reading
-from simulator.places import Place, too_large
+from simulator.places import ByteSource, too_large
 
 GROUP = 2**31
 """Bytes of one column of one row group at most: they are unpacked together."""
@@ -32,7 +32,7 @@ _reading = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Cell(Place):
+class Cell(ByteSource):
     """The bytes in one row of a Parquet file.
 
     Attributes:

@@ -20,7 +20,7 @@ from simulator.data.address import Address, Root, bare, below, in_full, safe, wi
 from simulator.data.asking import asked, is_web, manners
 from simulator.errors import DataError, MissingLibrary, one_line
 from simulator.limits import FOLDERS, LISTED
-from simulator.places import InMemory, Place, Unreachable, Where, state_of, too_large
+from simulator.places import ByteSource, InMemory, Unreachable, Where, state_of, too_large
 
 T = TypeVar("T")
 ARCHIVES = 16
@@ -43,7 +43,7 @@ class _Info(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Url(Place):
+class Url(ByteSource):
     """The bytes behind a URL.
 
     Attributes:

@@ -23,7 +23,7 @@ from simulator.data.format import DataSpec
 from simulator.data.shards import Reader, Row, Shards
 from simulator.data.tally import Tally
 from simulator.errors import DataError, one_line, reading
-from simulator.places import Place, too_large
+from simulator.places import ByteSource, too_large
 
 BLOCK = 512
 HEADER = 2**20
@@ -34,7 +34,7 @@ PACKED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".tar.lz4", ".ta
 
 
 @dataclass(frozen=True, slots=True)
-class TarMember(Place):
+class TarMember(ByteSource):
     """A file in a tar archive.
 
     Attributes:

@@ -201,7 +201,7 @@ class Bundle(Closing):
 
     def _matches(self, recorded: Recorded, subjects: Sequence[Subject]) -> Iterator[Match]:
         for subject in subjects:
-            if recorded.what not in inputs.whats(subject):
+            if recorded.what not in inputs.recorded_kinds(subject):
                 continue
             name = f"{subject.backend.name} {words(subject)}".strip()
             key = f"{recorded.stage} {recorded.what} {name}"

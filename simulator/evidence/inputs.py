@@ -57,7 +57,7 @@ def subjects(subject: Subject) -> Iterator[Subject]:
     yield from precisions(subject) if subject.offer.stage == Stage.RUNTIME else working(subject)
 
 
-def whats(subject: Subject) -> tuple[str, ...]:
+def recorded_kinds(subject: Subject) -> tuple[str, ...]:
     """Return what is recorded of an implementation: a decoder's pixels, its planes, or both."""
     if subject.offer.stage != Stage.DECODE:
         return ("result",)
@@ -69,7 +69,7 @@ def attempts(subject: Subject, what: str) -> list[Attempt]:
 
     Args:
         subject: the implementation with its options.
-        what: one of :func:`whats`.
+        what: one of :func:`recorded_kinds`.
 
     Raises:
         MissingLibrary: it cannot run here.

@@ -122,7 +122,7 @@ def _recordings(
         except (MissingLibrary, CannotMake):  # the findings say so
             continue
         for variant in variants:
-            for what in inputs.whats(variant):
+            for what in inputs.recorded_kinds(variant):
                 try:
                     found = inputs.attempts(variant, what)
                 except (MissingLibrary, CannotMake):

@@ -12,8 +12,8 @@ import numpy as np
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError, one_line
-from simulator.experiments.answers import Answered
-from simulator.experiments.kept import Kept
+from simulator.experiments.answers import StackRecords
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.pipeline.stack import Stack
@@ -30,7 +30,7 @@ TOGETHER = ("precision", "runtime")
 
 
 @dataclass(slots=True)
-class AxesAlone:
+class SingleAxisSwaps:
     """The training stack with one axis of the deployment stack, for every axis.
 
     Attributes:
@@ -69,8 +69,8 @@ class AxesAlone:
     def figures(
         self,
         items: Sequence[Item],
-        train: Answered,
-        seen: Kept,
+        train: StackRecords,
+        seen: RecordStore,
         seed: int,
     ) -> list[dict[str, Any]]:
         """Return the entries of the summary's ``alone``, the axis that changes most first.
@@ -92,8 +92,8 @@ class AxesAlone:
         self,
         axis: str,
         items: Sequence[Item],
-        train: Answered,
-        seen: Kept,
+        train: StackRecords,
+        seen: RecordStore,
         seed: int,
     ) -> dict[str, Any]:
         places = {seen.items[at].name: at for at in seen.ran_on(axis)}
@@ -124,7 +124,7 @@ class AxesAlone:
 
 def axes_alone(
     session: Session, stacks: Sequence[Stack], differing: Sequence[str], prefix: str
-) -> AxesAlone:
+) -> SingleAxisSwaps:
     """Build the training stack with each differing axis of the deployment stack.
 
     Args:
@@ -133,7 +133,7 @@ def axes_alone(
         differing: the axes on which they differ.
         prefix: of the names of the chains in the plan.
     """
-    found = AxesAlone(session.card.task, stacks[0].chain, prefix)
+    found = SingleAxisSwaps(session.card.task, stacks[0].chain, prefix)
     for group in _groups(differing):
         try:
             for axis in group:
@@ -153,7 +153,7 @@ def _groups(differing: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _together(
-    found: AxesAlone, session: Session, stacks: Sequence[Stack], group: list[str], why: str
+    found: SingleAxisSwaps, session: Session, stacks: Sequence[Stack], group: list[str], why: str
 ) -> None:
     """Swap a whole group where one of it cannot run alone."""
     if len(group) > 1:

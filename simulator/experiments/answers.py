@@ -20,10 +20,10 @@ from simulator.tasks.score import Columns, Record, Score, flip_rate, numbers
 from simulator.tasks.task import Task
 
 if TYPE_CHECKING:
-    from simulator.experiments.kept import Kept
+    from simulator.experiments.record_store import RecordStore
 
 
-class Answered(Columns):
+class StackRecords(Columns):
     """Records of one stack.
 
     Args:
@@ -31,7 +31,7 @@ class Answered(Columns):
         rows: which ones; those of a block are best together.
     """
 
-    def __init__(self, kept: Kept, rows: NDArray[np.int64]) -> None:
+    def __init__(self, kept: RecordStore, rows: NDArray[np.int64]) -> None:
         self._kept, self._rows = kept, rows
 
     def column(self, name: str) -> pa.ChunkedArray:
@@ -42,9 +42,9 @@ class Answered(Columns):
         """Return (records,) nanoseconds of each stage; see :mod:`simulator.results.times`."""
         return from_map(self.column("ns"))
 
-    def chosen(self, which: NDArray[np.intp]) -> Answered:
+    def chosen(self, which: NDArray[np.intp]) -> StackRecords:
         """Return some of them, by their numbers."""
-        return Answered(self._kept, self._rows[which])
+        return StackRecords(self._kept, self._rows[which])
 
     @overload
     def __getitem__(self, at: int) -> Record: ...
@@ -53,7 +53,7 @@ class Answered(Columns):
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
         """Return one record, or some of them."""
         if isinstance(at, slice):
-            return Answered(self._kept, self._rows[at])
+            return StackRecords(self._kept, self._rows[at])
         row = self._kept.row(int(self._rows[at]))
         return {name: row[name] for name in self._kept.names}
 

@@ -10,11 +10,11 @@ from simulator.experiments.common import TRAIN
 from simulator.experiments.guessing import Guessing, guessing
 from simulator.experiments.session import Session, Variant
 from simulator.model.card import Card
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 
 
 def accuracy(
-    card: Card, chosen: Chosen, data: str | Path, limit: int | None, progress: Progress
+    card: Card, chosen: ResolvedProfile, data: str | Path, limit: int | None, progress: Progress
 ) -> Guessing:
     """Run samples through one stack, and hold its answers against a guess.
 

@@ -24,7 +24,7 @@ from simulator.pipeline import recorded
 from simulator.pipeline.executor import Executor, LocalExecutor
 from simulator.pipeline.inference import Inferred
 from simulator.pipeline.plan import Arm, plan
-from simulator.pipeline.stack import Chosen, Stack, StackBuilder
+from simulator.pipeline.stack import ResolvedProfile, Stack, StackBuilder
 from simulator.pipeline.walk import StageError
 from simulator.profile.implementations import Choices
 
@@ -62,7 +62,7 @@ def absent(choices: Choices) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def is_recorded(chosen: Chosen) -> bool:
+def is_recorded(chosen: ResolvedProfile) -> bool:
     """Return whether a part of a stack is a recording, which knows no other images.
 
     Raises:
@@ -72,7 +72,7 @@ def is_recorded(chosen: Chosen) -> bool:
     return any(recording is not None for recording in found)
 
 
-def prove(chosen: Chosen, model: Card | None, say: Callable[[str], None]) -> Proof:
+def prove(chosen: ResolvedProfile, model: Card | None, say: Callable[[str], None]) -> Proof:
     """Run one built-in image, or one specimen of another modality, through every stage.
 
     INT8 is calibrated on that one sample: this proves that the artifact can be made, and says
@@ -109,7 +109,7 @@ def _sample(kind: str, with_model: bool, folder: Path) -> tuple[Path, Item]:
     return made.card, Item(made.files[0].name, made.files[0], None)
 
 
-def _proved(chosen: Chosen, card: Card, item: Item, say: Callable[[str], None]) -> Proof:
+def _proved(chosen: ResolvedProfile, card: Card, item: Item, say: Callable[[str], None]) -> Proof:
     builder = StackBuilder(card, check(card), Dataset(card.path.parent, (item,)), 0, say)
     try:
         stack = builder.stack("here", chosen, {"train": chosen, "deploy": chosen})

@@ -20,7 +20,7 @@ from simulator.model.said import described
 from simulator.notices import Kind, Notice
 from simulator.pipeline import adapted, recorded
 from simulator.pipeline.in_force import as_dict
-from simulator.pipeline.stack import Chosen, Pair, Stack
+from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
@@ -38,7 +38,7 @@ COMBINED = "combined"
 
 def pair_of(
     train: str, deploy: str, overrides: Sequence[str], pixels: Pixels = "own"
-) -> dict[str, Chosen]:
+) -> dict[str, ResolvedProfile]:
     """Load both sides of a pair; see :func:`stacks_of`.
 
     Args:
@@ -58,13 +58,15 @@ def pair_of(
     return pair
 
 
-def unasked_notices(pair: Mapping[str, Chosen]) -> list[Notice]:
+def unasked_notices(pair: Mapping[str, ResolvedProfile]) -> list[Notice]:
     """Return a notice if pixel axes differ that nobody asked for."""
     text = unasked(pair["train"], pair["deploy"])
     return [] if text is None else [Notice(Kind.UNASKED, text, ("deploy",))]
 
 
-def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[str, Chosen]:
+def stacks_of(
+    references: Mapping[str, str], overrides: Sequence[str]
+) -> dict[str, ResolvedProfile]:
     """Load profiles by the names of their stacks, each with its overrides.
 
     Args:
@@ -84,7 +86,7 @@ def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[s
                 f"for example {list(references)[-1]}.resize.backend=opencv"
             )
         changes[side].append(rest)
-    found: dict[str, Chosen] = {}
+    found: dict[str, ResolvedProfile] = {}
     problems: list[str] = []
     for side, reference in references.items():
         try:
@@ -101,7 +103,7 @@ def stacks_of(references: Mapping[str, str], overrides: Sequence[str]) -> dict[s
 
 def load_stacks(
     profiles: Sequence[str], train: str | None, deploy: str | None, overrides: Sequence[str]
-) -> dict[str, Chosen]:
+) -> dict[str, ResolvedProfile]:
     """Load the stacks of an experiment; see :func:`named_profiles`.
 
     Args:
@@ -143,17 +145,17 @@ def named_profiles(
     return found
 
 
-def pair_for(sides: Mapping[str, Chosen], chosen: Chosen) -> Pair:
+def pair_for(sides: Mapping[str, ResolvedProfile], chosen: ResolvedProfile) -> Pair:
     """The profiles that a stack's calibration may refer to as ``train`` and ``deploy``."""
     return sides if set(sides) == set(SIDES) else {"train": chosen, "deploy": chosen}
 
 
-def variants(sides: Mapping[str, Chosen]) -> dict[str, Variant]:
+def variants(sides: Mapping[str, ResolvedProfile]) -> dict[str, Variant]:
     """Return the stacks of a job as a session builds them, each under its own name."""
     return {side: Variant(side, chosen, pair_for(sides, chosen)) for side, chosen in sides.items()}
 
 
-def chosen(reference: str, changes: Sequence[str]) -> Chosen:
+def chosen(reference: str, changes: Sequence[str]) -> ResolvedProfile:
     """Load one profile with its overrides, and choose its implementations.
 
     Args:
@@ -167,7 +169,7 @@ def chosen(reference: str, changes: Sequence[str]) -> Chosen:
     return profile, choose(profile)
 
 
-def refuse_missing(stacks: Iterable[Chosen]) -> None:
+def refuse_missing(stacks: Iterable[ResolvedProfile]) -> None:
     """Make sure that every backend can run; a runtime on another machine is asked later.
 
     Raises:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from simulator.analysis.figures import by_name, figures
 from simulator.analysis.gate import Borne, Rule, borne, resolved
 from simulator.errors import UserError
-from simulator.pipeline.executor import Done
+from simulator.pipeline.executor import SampleResult
 from simulator.results.pair import pair_summary
 from simulator.results.shared import Bound, Decided, Gate, RuleOutcome
 from simulator.statistics.anytime import Evidence, Range
@@ -137,7 +137,7 @@ class Decision:
         """Whether further samples cannot change the gate."""
         return bool(self.failing) or all(one.decision for one in self._tested)
 
-    def tell(self, pair: Done) -> None:
+    def tell(self, pair: SampleResult) -> None:
         """Take one more sample, with what came of training and deployment."""
         if pair.skipped is None:
             self.add(*(outcome.record for outcome in pair.outcomes))

@@ -9,13 +9,13 @@ from simulator.experiments.common import COMBINED
 from simulator.experiments.session import Session
 from simulator.model.artifact import graph_difference, start
 from simulator.pipeline.inference import settings_of
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.modality import graph_axes
 
 
 def inapplicable(
-    session: Session, base: Chosen, options: Mapping[tuple[str, str], Chosen]
+    session: Session, base: ResolvedProfile, options: Mapping[tuple[str, str], ResolvedProfile]
 ) -> dict[tuple[str, str], str]:
     """Return the options that change nothing in this model or cannot be run with it, and why.
 
@@ -45,7 +45,7 @@ def inapplicable(
     return found
 
 
-def _without_effect(session: Session, base: Chosen, option: Chosen) -> str | None:
+def _without_effect(session: Session, base: ResolvedProfile, option: ResolvedProfile) -> str | None:
     """Why an option changes nothing in this model; None if it does, or may do.
 
     Only axes of the graph and of the postprocessing can be decided without running the model.

@@ -22,14 +22,14 @@ from simulator.errors import UserError
 from simulator.experiments.claim import Request, request
 from simulator.experiments.decision import Decision
 from simulator.experiments.session import Session
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
 from simulator.results.read import read_run
+from simulator.results.run_folder import check_free
 from simulator.results.shared import Gate, Summary
 from simulator.results.store import Report, RunWriter
-from simulator.results.taken import check_free
 from simulator.results.time_spent import time_spent
 from simulator.spent import Work, mark, spending
 
@@ -146,7 +146,9 @@ class Job:
         if self._under and (why := self._under.condition.erased):
             raise UserError(f"--under {why}")
 
-    def folder(self, label: str, sides: Mapping[str, Chosen], below: str | None = None) -> Path:
+    def folder(
+        self, label: str, sides: Mapping[str, ResolvedProfile], below: str | None = None
+    ) -> Path:
         """Return the run folder.
 
         Args:
@@ -239,7 +241,7 @@ def safe_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", name).lstrip(".")[:80] or "unnamed"
 
 
-def _free_folder(label: str, sides: Mapping[str, Chosen], started: float) -> Path:
+def _free_folder(label: str, sides: Mapping[str, ResolvedProfile], started: float) -> Path:
     """A folder below ``runs/`` that does not exist yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(started))
     names = "-vs-".join(safe_name(profile.name) for profile, _ in sides.values())

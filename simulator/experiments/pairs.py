@@ -20,12 +20,12 @@ from simulator.experiments.summary import SIDES
 from simulator.experiments.watch import PairWatch, pair_watch
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.report.command import Asked
 from simulator.results.layout import MANIFEST
 from simulator.results.read import read_manifest
+from simulator.results.run_folder import changed
 from simulator.results.store import RunWriter
-from simulator.results.taken import changed
 
 _MUST_MATCH = ("machine", "model", "data", "seed", "limit", "stacks")
 """The parts of a finished run's manifest that must be unchanged for the run to be kept."""
@@ -43,7 +43,7 @@ class Wanted:
         request: the call of ``simulate`` that would run this pair alone.
     """
 
-    sides: Mapping[str, Chosen]
+    sides: Mapping[str, ResolvedProfile]
     overrides: Sequence[str]
     rules: Sequence[gate.Rule]
     folder: Path
@@ -55,7 +55,9 @@ def is_complete(folder: Path) -> bool:
     return (folder / MANIFEST).is_file() and read_manifest(folder)["status"] == "complete"
 
 
-def refuse_changed(session: Session, finished: Sequence[tuple[Path, Mapping[str, Chosen]]]) -> None:
+def refuse_changed(
+    session: Session, finished: Sequence[tuple[Path, Mapping[str, ResolvedProfile]]]
+) -> None:
     """Refuse finished runs that would not be repeated with the same inputs now.
 
     Args:

@@ -11,12 +11,12 @@ from simulator.analysis.outcomes import NOT_JUDGED, at_chance, holds_at_chance
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN
-from simulator.experiments.kept import Kept
 from simulator.experiments.race import Race, rounds
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.running import done_of, rows_of
 from simulator.experiments.session import Session
 from simulator.notices import Kind, Notice
-from simulator.pipeline.executor import Done
+from simulator.pipeline.executor import SampleResult
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Stack
@@ -68,8 +68,8 @@ def run_race(
     run: RunWriter,
     lanes: Lanes,
     race: Race,
-    first: Callable[[Kept], None] | None = None,
-) -> Kept:
+    first: Callable[[RecordStore], None] | None = None,
+) -> RecordStore:
     """Run rounds of samples until the question is answered, or there are no more samples.
 
     Args:
@@ -85,7 +85,7 @@ def run_race(
         RunError: the records of an earlier attempt are of other options.
     """
     items, before = session.sealed(), run.kept()
-    done = Kept(session.card.task, run.folder)
+    done = RecordStore(session.card.task, run.folder)
     merged = None
     for start, stop in rounds(len(items)):
         if race.done or not race.alive:
@@ -130,7 +130,7 @@ def _plan(session: Session, lanes: Lanes, names: Sequence[str]) -> Plan:
     return merged
 
 
-def _tell(race: Race, one: Done, names: Sequence[str], lanes: Lanes) -> None:
+def _tell(race: Race, one: SampleResult, names: Sequence[str], lanes: Lanes) -> None:
     if one.skipped is not None:
         failed = {names[arm] for arm in one.failed}
         race.skip([name for name in failed if lanes[name].against not in (None, *failed)])

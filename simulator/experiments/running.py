@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from simulator.data.folder import Item
 from simulator.experiments.decision import Decision
-from simulator.experiments.kept import Kept
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
-from simulator.pipeline.executor import Done, Outcome
+from simulator.pipeline.executor import Outcome, SampleResult
 from simulator.pipeline.plan import Arm, Plan
 from simulator.pipeline.walk import Walk, Watch
 from simulator.results.parts import Rows
@@ -30,7 +30,7 @@ class Watcher(Protocol):
     def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Any:
         """Return data about a sample."""
 
-    def keep(self, done: Done, seen: Any) -> None:
+    def keep(self, done: SampleResult, seen: Any) -> None:
         """Store these data, None for a sample of an earlier attempt; in the order of samples."""
 
 
@@ -57,15 +57,15 @@ class Recorder:
     arms: Sequence[int] | None = None
     watch: Watcher | None = None
     decision: Decision | None = None
-    done: Kept = field(init=False)
+    done: RecordStore = field(init=False)
     finished: int = 0
     _stacks: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.done = Kept(self.task, self.run.folder)
+        self.done = RecordStore(self.task, self.run.folder)
         self._stacks = tuple(arm.stack for arm in self.names)
 
-    def take(self, one: Done, seen: Any = None) -> None:
+    def take(self, one: SampleResult, seen: Any = None) -> None:
         """Take a sample, and what was observed of it; it is written if it was not finished."""
         if self.watch:
             self.watch.keep(one, seen)
@@ -108,7 +108,7 @@ def run_recorded(session: Session, merged: Plan, recorders: Sequence[Recorder]) 
         session.require_some(one.done)
 
 
-def run_and_keep(session: Session, merged: Plan, run: RunWriter, timed: bool) -> Kept:
+def run_and_keep(session: Session, merged: Plan, run: RunWriter, timed: bool) -> RecordStore:
     """Run a plan and write its records; samples that an earlier attempt finished are skipped.
 
     Args:
@@ -136,7 +136,7 @@ class _Watching:
         return [one(walk, outcomes) for one in self.watches]
 
 
-def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
+def rows_of(done: SampleResult, arms: Sequence[Arm], timed: bool) -> Rows:
     """Return a sample's records, one per arm.
 
     Args:
@@ -169,12 +169,12 @@ def rows_of(done: Done, arms: Sequence[Arm], timed: bool) -> Rows:
     ]
 
 
-def done_of(task: Task, item: Item, rows: Rows) -> Done:
+def done_of(task: Task, item: Item, rows: Rows) -> SampleResult:
     """Return a sample's result from its records, one per arm; inverse of :func:`rows_of`."""
     if rows[0]["skipped"] is not None:
         failed = {at: row["skipped"] for at, row in enumerate(rows) if row["failed"]}
         why = next(iter(failed.values()))
-        return Done(item, (), why, failed=failed if len(failed) < len(rows) else {})
+        return SampleResult(item, (), why, failed=failed if len(failed) < len(rows) else {})
     outcomes = [
         Outcome(
             {column.name: row[column.name] for column in task.columns},
@@ -183,4 +183,4 @@ def done_of(task: Task, item: Item, rows: Rows) -> Done:
         )
         for row in rows
     ]
-    return Done(item, tuple(outcomes))
+    return SampleResult(item, tuple(outcomes))

@@ -14,7 +14,7 @@ from simulator import registry
 from simulator.closing import Closing
 from simulator.command.options import Progress
 from simulator.conditions.attacks.target import release
-from simulator.conditions.condition import Under
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Boundary, Chain, generator
 from simulator.contract.warp import Size, WarpOf
 from simulator.data import example
@@ -22,16 +22,16 @@ from simulator.data.address import root_of
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import Digests
 from simulator.errors import DataError, SampleError, UserError
-from simulator.experiments.kept import Kept
+from simulator.experiments.record_store import RecordStore
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, check
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import Adapted, refuse_together
-from simulator.pipeline.executor import DEFAULT_MEMORY, Done, Executor
+from simulator.pipeline.executor import DEFAULT_MEMORY, Executor, SampleResult
 from simulator.pipeline.executor import executor as executor_of
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.stack import Chosen, Pair, Stack, StackBuilder, refuse_recorded
+from simulator.pipeline.stack import Pair, ResolvedProfile, Stack, StackBuilder, refuse_recorded
 from simulator.pipeline.walk import Watch
 from simulator.places import CHANGED
 from simulator.profile.implementations import choose
@@ -53,7 +53,7 @@ class Variant:
     """
 
     name: str
-    chosen: Chosen
+    chosen: ResolvedProfile
     pair: Pair
 
 
@@ -90,7 +90,7 @@ class Session(Closing):
     executor: Executor
     digests: Digests
     base_builder: StackBuilder
-    under: Under | None = None
+    under: AppliedCondition | None = None
 
     @classmethod
     def open(
@@ -102,7 +102,7 @@ class Session(Closing):
         workers: int | None,
         memory: int | None,
         progress: Progress | None,
-        under: Under | None = None,
+        under: AppliedCondition | None = None,
         executor: str = "local",
         isolate: str = "auto",
     ) -> Self:
@@ -206,7 +206,7 @@ class Session(Closing):
             return None
         return ConditionDescription.model_validate(self.under.described())
 
-    def bound(self, under: Under) -> Under:
+    def bound(self, under: AppliedCondition) -> AppliedCondition:
         """Return a condition for the session's model.
 
         Raises:
@@ -214,7 +214,7 @@ class Session(Closing):
         """
         return self._asking(_fitted(under, self.card, self.source))
 
-    def _asking(self, under: Under) -> Under:
+    def _asking(self, under: AppliedCondition) -> AppliedCondition:
         """A condition that asks a stack for answers, with that stack's network."""
         profile = under.condition.asks
         if profile is None:
@@ -234,7 +234,7 @@ class Session(Closing):
         self.show.say("preparing the stacks")
         return [self.stack(variant) for variant in variants]
 
-    def stack(self, variant: Variant, under: Under | None = None) -> Stack:
+    def stack(self, variant: Variant, under: AppliedCondition | None = None) -> Stack:
         """Build one stack.
 
         Args:
@@ -299,7 +299,9 @@ class Session(Closing):
         """Return a chain with the session's condition inserted, if it acts between two steps."""
         return self.under.disturbed(chain) if self.under else chain
 
-    def run(self, merged: Plan, keep: Callable[[Done], None] = lambda _: None) -> Kept:
+    def run(
+        self, merged: Plan, keep: Callable[[SampleResult], None] = lambda _: None
+    ) -> RecordStore:
         """Run every sample through a plan, and keep all results; see :meth:`stream`.
 
         Args:
@@ -312,7 +314,7 @@ class Session(Closing):
         Raises:
             DataError: every sample was skipped.
         """
-        done, names = Kept(self.card.task), tuple(arm.stack for arm in merged.arms)
+        done, names = RecordStore(self.card.task), tuple(arm.stack for arm in merged.arms)
         with closing(self.stream(merged, 0)) as results:
             for result in results:
                 keep(result)
@@ -322,7 +324,7 @@ class Session(Closing):
 
     def stream(
         self, merged: Plan, start: int, watch: Watch | None = None, stop: int | None = None
-    ) -> Generator[Done, None, None]:
+    ) -> Generator[SampleResult, None, None]:
         """Run samples through a plan; nothing of a result is kept here.
 
         Args:
@@ -346,7 +348,7 @@ class Session(Closing):
             if isinstance(results, Generator):  # end its threads before what they use is closed
                 results.close()
 
-    def require_some(self, done: Kept) -> None:
+    def require_some(self, done: RecordStore) -> None:
         """Refuse results of which every one was skipped; note how many samples changed.
 
         Raises:
@@ -379,12 +381,12 @@ class Session(Closing):
         release()
 
 
-def arm_of(stack: str, under: Under | None) -> Arm:
+def arm_of(stack: str, under: AppliedCondition | None) -> Arm:
     """Return the arm of a stack under a condition."""
     return Arm(stack, under.condition.text, under.trial) if under else Arm(stack)
 
 
-def _fitted(under: Under, card: Card, source: ModelFile) -> Under:
+def _fitted(under: AppliedCondition, card: Card, source: ModelFile) -> AppliedCondition:
     """A condition for a model; one that does not fit it is refused."""
     found = under.bound(card, source)
     found.check(card.modality.name, in_pixels=card.task.in_pixels)

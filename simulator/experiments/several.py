@@ -12,14 +12,14 @@ from simulator.errors import UserError
 from simulator.experiments.job import Job, safe_name
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 
 
 def checked(
     experiment: Experiment[Any],
     asked: Any,
     models: Sequence[str | Path | None],
-    sides: Mapping[str, Chosen],
+    sides: Mapping[str, ResolvedProfile],
     look: Callable[[Card], None] = lambda _: None,
 ) -> list[Card]:
     """Return the card of every model, so that a mistake in the last one is told at once.

@@ -11,8 +11,8 @@ import numpy as np
 
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
-from simulator.experiments.answers import Answered
-from simulator.experiments.kept import Kept
+from simulator.experiments.answers import StackRecords
+from simulator.experiments.record_store import RecordStore
 from simulator.model.card import Card
 from simulator.model.said import described
 from simulator.notices import Kind, Notice, merged
@@ -33,7 +33,7 @@ TOTAL = "total"
 
 def summarize(
     stacks: Sequence[Stack],
-    done: Kept,
+    done: RecordStore,
     card: Card,
     differing: Sequence[str],
     effects: Mapping[str, Any],
@@ -170,7 +170,7 @@ def severity(task: Task, train: Record, deploy: Record) -> float:
 
 
 def worst_flips(
-    ran: Sequence[Item], train: Answered, deploy: Answered, task: Task
+    ran: Sequence[Item], train: StackRecords, deploy: StackRecords, task: Task
 ) -> list[dict[str, Any]]:
     """Return the entries of the worst flips, the worst one first; at most :data:`WORST`."""
     flips = np.flatnonzero(numbers(deploy, "changed")[0])

@@ -16,7 +16,7 @@ import yaml
 from simulator import registry
 from simulator.command.experiment import Command
 from simulator.command.options import Progress, given
-from simulator.contract import Array, Lesson, Stage, Tuner
+from simulator.contract import Array, Stage, TrainingObjective, Tuner
 from simulator.contract.recipe import Chain, generator
 from simulator.data.folder import Dataset, Files, Item, subset
 from simulator.digests import sha256
@@ -258,7 +258,7 @@ class Tuning(ABC):
             show.advance(number + 1, epochs)
         return log
 
-    def _lesson(self) -> Lesson:
+    def _lesson(self) -> TrainingObjective:
         card = self.card
         try:
             found = card.task.lesson(self._decoding)

@@ -20,16 +20,16 @@ from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
-from simulator.experiments.alone import AxesAlone, axes_alone
+from simulator.experiments.alone import SingleAxisSwaps, axes_alone
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
-from simulator.experiments.kept import Kept
 from simulator.experiments.observers import Observer, Observers, Seen
 from simulator.experiments.pictures.pictures import Finished, Pictures, ShownPair, pictures_of
 from simulator.experiments.ranking import Ranking
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
 from simulator.experiments.summary import severity
 from simulator.modalities.modality import Modality
-from simulator.pipeline.executor import Done, Outcome, outcomes_of, pick
+from simulator.pipeline.executor import Outcome, SampleResult, outcomes_of, pick
 from simulator.pipeline.inference import Answer
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
@@ -54,7 +54,7 @@ class PairWatch:
         alone: the records with every axis alone; empty where that was not asked for.
         pictures: of the samples, as the task or its modality shows them.
         opened: closes the temporary files of the feature maps.
-        folder: where temporary files are; see :class:`simulator.experiments.kept.Kept`.
+        folder: of temporary files, as of :class:`simulator.experiments.record_store.RecordStore`.
         seen: what was observed so far, by sample.
         records: with every axis alone.
     """
@@ -63,12 +63,12 @@ class PairWatch:
     stacks: Sequence[Stack]
     arms: tuple[int, int]
     effects: AxisEffects
-    alone: AxesAlone
+    alone: SingleAxisSwaps
     pictures: Sequence[Pictures]
     opened: ExitStack
     folder: Path | None
     seen: dict[str, Seen] = field(default_factory=dict)
-    records: Kept = field(init=False)
+    records: RecordStore = field(init=False)
     _index: dict[str, int] = field(init=False)
     _observers: Observers = field(init=False)
     _ranking: Ranking = field(default_factory=Ranking)
@@ -76,7 +76,7 @@ class PairWatch:
     def __post_init__(self) -> None:
         task, items = self.session.card.task, self.session.dataset.items
         self._index = {item.name: at for at, item in enumerate(items)}
-        self.records = Kept(task, self.folder)
+        self.records = RecordStore(task, self.folder)
         found = {
             REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
@@ -112,7 +112,7 @@ class PairWatch:
         wanted = self._observers.wanting(self._index[name], self._rank(name, pair))
         return self._observers.observe(walk, wanted)
 
-    def keep(self, done: Done, seen: Seen | None) -> None:
+    def keep(self, done: SampleResult, seen: Seen | None) -> None:
         """Store the data of a sample, and drop those of flips that are no longer the worst.
 
         Args:
@@ -165,7 +165,7 @@ class PairWatch:
         if ALONE in seen:
             alone = seen.pop(ALONE)
             outcomes = tuple(Outcome(record, "", {}) for record in alone.values())
-            self.records.append(Done(item, outcomes), tuple(alone))
+            self.records.append(SampleResult(item, outcomes), tuple(alone))
         if seen:
             self.seen[item.name] = seen | self.seen.get(item.name, {})
 
@@ -246,7 +246,7 @@ def pair_watch(
         arms: their indices in the plan.
         prefix: of the names of its chains in the plan.
         quick: whether the records with each axis alone are left out.
-        folder: where temporary files are; see :class:`simulator.experiments.kept.Kept`.
+        folder: of temporary files, as of :class:`simulator.experiments.record_store.RecordStore`.
     """
     train, deploy = stacks
     opened = ExitStack()

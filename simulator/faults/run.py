@@ -28,7 +28,7 @@ from simulator.faults.pictures import with_clips, with_pictures
 from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
 from simulator.pipeline.adapted import refuse_together
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.report.command import Asked
 from simulator.results.faults import FaultsSummary
 
@@ -66,7 +66,7 @@ def _check_until(until: float, campaign: Campaign) -> None:
 
 
 def built(
-    session: Session, sides: Mapping[str, Chosen], protect: By | None
+    session: Session, sides: Mapping[str, ResolvedProfile], protect: By | None
 ) -> tuple[list[Stack], list[Stack]]:
     """Build the stacks of a campaign, and each with a range restriction if that is asked for."""
     stacks = session.stacks(variants(sides).values())
@@ -84,7 +84,7 @@ class _Faults:
     job: Job
     session: Session
     campaign: Campaign
-    sides: Mapping[str, Chosen]
+    sides: Mapping[str, ResolvedProfile]
 
     def run(self, folder: Path, request: Request, rules: Sequence[gate.Rule]) -> FaultsSummary:
         session, asked = self.session, self.job.asked

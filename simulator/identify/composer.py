@@ -12,7 +12,7 @@ from simulator.experiments.session import Session
 from simulator.identify.options import Fields
 from simulator.model.artifact import digest
 from simulator.pipeline.adapted import refuse_together
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile.implementations import Choice, choose
 from simulator.profile.load import load
 from simulator.profile.modality import schema_of
@@ -119,7 +119,7 @@ class Composer:
         self._choices: dict[str, Choice] = {}
         self._known: dict[Any, Known] = {}
         self._written: dict[Point, Fields] = {}
-        self._chosen: dict[str, Chosen | None] = {}
+        self._chosen: dict[str, ResolvedProfile | None] = {}
         self._fronts: dict[Point, tuple[Known, ...] | None] = {}
         self._ends: dict[Point, tuple[Known, ...] | None] = {}
 
@@ -142,7 +142,7 @@ class Composer:
         """Whether a point is the base itself."""
         return self.values(point) == self._values
 
-    def chosen(self, point: Point) -> Chosen | None:
+    def chosen(self, point: Point) -> ResolvedProfile | None:
         """Return the stack of a point, or None where it is impossible."""
         values = self.values(point)
         written = repr(values)  # many points are written alike: of RGB no way to make YUV is left
@@ -192,7 +192,7 @@ class Composer:
             return steps
         return tuple(step for step in steps if step.gives is Boundary.OUTPUTS)
 
-    def _built(self, chosen: Chosen, point: Point) -> tuple[Known, ...] | None:
+    def _built(self, chosen: ResolvedProfile, point: Point) -> tuple[Known, ...] | None:
         pair = {"train": chosen, "deploy": chosen}
         try:
             refuse_together("identified", *chosen, "a search needs")

@@ -17,7 +17,7 @@ from simulator.errors import UserError
 from simulator.experiments.session import Session
 from simulator.identify.space import After, Kind, Space
 from simulator.pipeline.plan import Arm, plan
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.pipeline.walk import StageError
 
 FEWEST = 2
@@ -35,7 +35,7 @@ def draws(space: Space, session: Session, seed: int) -> Iterator[dict[str, str]]
 
 
 def record(
-    session: Session, chosen: Chosen, kind: Kind, folder: Path, after: After | None = None
+    session: Session, chosen: ResolvedProfile, kind: Kind, folder: Path, after: After | None = None
 ) -> Path | None:
     """Run a stack on a session's samples and record it as a board would.
 
@@ -74,7 +74,7 @@ def record(
     return folder / "recording.yaml" if count >= FEWEST else None
 
 
-def _chain(session: Session, chosen: Chosen, kind: Kind, after: After | None) -> Chain:
+def _chain(session: Session, chosen: ResolvedProfile, kind: Kind, after: After | None) -> Chain:
     """The steps up to what is recorded."""
     if kind in ("outputs", "predictions"):
         stack = session.builder.stack("board", chosen, {"train": chosen, "deploy": chosen})

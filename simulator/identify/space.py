@@ -24,7 +24,7 @@ from simulator.identify import columns
 from simulator.identify.options import Column, section, with_base
 from simulator.modalities.image.card import ImageCard
 from simulator.model.card import Card
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile.load import load
 from simulator.profile.suite import Option, load_suite, overrides
 
@@ -59,7 +59,7 @@ class Space:
         """Return how many combinations of options there are, those that cannot run included."""
         return prod(len(options) for options in self.axes.values())
 
-    def stack(self, picks: Picks) -> Chosen:
+    def stack(self, picks: Picks) -> ResolvedProfile:
         """Load one combination: options are applied in the order of the columns.
 
         Args:

@@ -18,7 +18,7 @@ from simulator.data.folder import Item
 from simulator.experiments.session import Session
 from simulator.identify.composer import Composer, Known, Point
 from simulator.identify.target import GEOMETRY, NOWHERE, Compare, Distance, Hash, Target
-from simulator.pipeline.executor import Done
+from simulator.pipeline.executor import SampleResult
 from simulator.pipeline.plan import Arm, Plan, plan
 
 CHUNK = 1000
@@ -228,7 +228,7 @@ class Trials:
                         found = outcomes[at].record["found"] if at in outcomes else None
                         yield key, done.item.name, found
 
-    def _in_time(self, results: Iterator[Done]) -> Generator[Done, None, None]:
+    def _in_time(self, results: Iterator[SampleResult]) -> Generator[SampleResult, None, None]:
         """Yield results while there is time for one more sample."""
         try:
             while not self.over:

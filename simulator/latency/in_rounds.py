@@ -28,7 +28,7 @@ from simulator.latency.summary import Timed
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_together
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.results.store import RunWriter
 from simulator.results.timed import LatencySummary
 from simulator.results.times import ABSENT
@@ -52,7 +52,7 @@ class InRounds(Measurement[R]):
     def __init__(self, pace: Callable[[int], Pace], tables: Mapping[str, Path] | None) -> None:
         self._pace, self._tables = pace, tables
 
-    def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
+    def check(self, sides: Mapping[str, ResolvedProfile], session: Session) -> None:
         """Refuse batches, and a recorded stack without latencies.
 
         Raises:

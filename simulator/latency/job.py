@@ -20,7 +20,7 @@ from simulator.latency.experiments import TimedOptions
 from simulator.latency.times import TOTAL
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_adapting
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
 from simulator.statistics.percentiles import PERCENTILES, name
@@ -44,7 +44,7 @@ def positive(option: str, value: float) -> None:
         raise UserError(f"{option} must be above 0 and below {LARGEST:g}, got {value:g}")
 
 
-def is_recorded(chosen: Chosen) -> bool:
+def is_recorded(chosen: ResolvedProfile) -> bool:
     """Return whether a stack was recorded on a device, so that it is not measured here."""
     return recorded.recording(*chosen, Stage.RUNTIME) is not None
 
@@ -59,7 +59,7 @@ class Measurement(ABC, Generic[S]):
     shape: ClassVar[type[Summary]]
 
     @abstractmethod
-    def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
+    def check(self, sides: Mapping[str, ResolvedProfile], session: Session) -> None:
         """Raise a UserError if it is not possible with these stacks, this model or these data."""
 
     def vocabulary(self, sides: Sequence[str], session: Session) -> dict[str, Sequence[str]]:
@@ -81,7 +81,9 @@ def vocabulary(sides: Sequence[str]) -> dict[str, Sequence[str]]:
     }
 
 
-def timed_job(job: Job, sides: Mapping[str, Chosen], measurement: Measurement[S]) -> Result[S]:
+def timed_job(
+    job: Job, sides: Mapping[str, ResolvedProfile], measurement: Measurement[S]
+) -> Result[S]:
     """Run a timed experiment.
 
     Args:

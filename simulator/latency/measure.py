@@ -19,7 +19,7 @@ from simulator.latency.job import is_recorded, positive, timed_job
 from simulator.latency.stopping import Pace
 from simulator.latency.summary import Timed, summarize
 from simulator.latency.under_load import UnderLoad
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile.implementations import choose
 from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.statistics.percentiles import MS
@@ -65,7 +65,9 @@ class _Latency(InRounds[LatencySummary]):
         return summarize(session, stacks, timed)
 
 
-def _in_batches(sides: Mapping[str, Chosen], batches: Sequence[int]) -> dict[str, Chosen]:
+def _in_batches(
+    sides: Mapping[str, ResolvedProfile], batches: Sequence[int]
+) -> dict[str, ResolvedProfile]:
     """Return every stack with each of several batches.
 
     Raises:

@@ -12,7 +12,7 @@ from simulator.contract import Stage
 from simulator.data.folder import Item
 from simulator.errors import SampleError
 from simulator.experiments.answers import Answers
-from simulator.experiments.kept import Kept
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SKIPPED_LISTED, reference_of
 from simulator.latency import figures
@@ -39,7 +39,7 @@ class Timed:
     """
 
     answers: Answers
-    done: Kept
+    done: RecordStore
     times: dict[str, Times]
     rounds: Sequence[Round]
     inputs: Inputs
@@ -77,7 +77,7 @@ def of_times(times: Mapping[str, Times]) -> dict[str, Any]:
     }
 
 
-def head(session: Session, stacks: Sequence[Stack], done: Kept) -> dict[str, Any]:
+def head(session: Session, stacks: Sequence[Stack], done: RecordStore) -> dict[str, Any]:
     """Return the first fields: the task, the model, the samples and the machine.
 
     Args:

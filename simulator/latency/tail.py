@@ -21,7 +21,7 @@ from simulator.latency.recorded import check_table
 from simulator.latency.stopping import Pace, Rule
 from simulator.latency.summary import Timed, summarize
 from simulator.notices import Kind, Notice
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.results.timed import TailSummary
 from simulator.tasks.task import Task
 
@@ -53,7 +53,7 @@ def tail(experiment: Experiment[Any], asked: TailOptions) -> Result[TailSummary]
     return timed_job(Job(experiment, asked.without(times=logged)), sides, _Tail(asked, tables))
 
 
-def _logs(given: Sequence[str], sides: Mapping[str, Chosen]) -> dict[str, Path]:
+def _logs(given: Sequence[str], sides: Mapping[str, ResolvedProfile]) -> dict[str, Path]:
     """Read the values of ``--times``, ``[STACK=]FILE``, as files by stack.
 
     Raises:
@@ -104,7 +104,7 @@ class _Tail(InRounds[TailSummary]):
         self._automatic = asked.rounds == "auto"
         self._deadlines = sorted(set(asked.deadlines_ms))
 
-    def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
+    def check(self, sides: Mapping[str, ResolvedProfile], session: Session) -> None:
         """Refuse samples without ground truth."""
         super().check(sides, session)
         session.require_truth()

@@ -28,7 +28,7 @@ from simulator.pipeline.batches import Given
 from simulator.pipeline.executor import Executor
 from simulator.pipeline.inference import inferred
 from simulator.pipeline.plan import Arm, plan
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.results.json_text import write_json
 from simulator.results.layout import LOGS
 from simulator.results.shared import Latency
@@ -65,7 +65,7 @@ class UnderLoad(Measurement[LoadSummary]):
         (offer,) = backend.of(Stage.LOAD)
         self._generator: LoadGenerator = offer.make({})
 
-    def check(self, sides: Mapping[str, Chosen], session: Session) -> None:
+    def check(self, sides: Mapping[str, ResolvedProfile], session: Session) -> None:
         """Refuse a recorded stack, which cannot be put under load, and batches in Server.
 
         Raises:

@@ -50,7 +50,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class SampleResult:
     """A sample that is finished: it went through every arm, or it was left out.
 
     Attributes:
@@ -71,15 +71,15 @@ class Done:
     failed: Mapping[int, str] = field(default_factory=dict)
     partly: Mapping[int, Outcome] = field(default_factory=dict)
 
-    def part(self, arms: Sequence[int]) -> Done:
+    def part(self, arms: Sequence[int]) -> SampleResult:
         """Return what came of some of the arms, as if the plan had no others."""
         if self.skipped is None:
             return replace(self, outcomes=tuple(self.outcomes[arm] for arm in arms))
         own = {at: self.failed[arm] for at, arm in enumerate(arms) if arm in self.failed}
         if not own and self.failed:
-            return Done(self.item, tuple(self.partly[arm] for arm in arms), None, self.seen)
+            return SampleResult(self.item, tuple(self.partly[arm] for arm in arms), None, self.seen)
         why = next(iter(own.values()), self.skipped)
-        return Done(self.item, (), why, self.seen, own if len(own) < len(arms) else {})
+        return SampleResult(self.item, (), why, self.seen, own if len(own) < len(arms) else {})
 
 
 class Executor(ABC):
@@ -125,7 +125,9 @@ class Executor(ABC):
         return
 
     @abstractmethod
-    def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
+    def run(
+        self, plan: Plan, items: Iterable[Item], watch: Watch | None = None
+    ) -> Iterator[SampleResult]:
         """Run every arm on every sample.
 
         Args:
@@ -195,7 +197,9 @@ class LocalExecutor(Executor):
 
     name: ClassVar[str] = "local"
 
-    def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
+    def run(
+        self, plan: Plan, items: Iterable[Item], watch: Watch | None = None
+    ) -> Iterator[SampleResult]:
         """Run every arm on every sample.
 
         At most twice as many samples as workers are queued; of short ones, as many times as
@@ -205,7 +209,7 @@ class LocalExecutor(Executor):
         left, size = iter(items), 1
         threads = ThreadPoolExecutor(self.workers, thread_name_prefix="sample")
         with phase(self.workers), threads as pool:
-            pending: deque[Future[tuple[list[Done], float]]] = deque()
+            pending: deque[Future[tuple[list[SampleResult], float]]] = deque()
             try:
                 while batch := list(islice(left, size)):
                     pending.append(pool.submit(self._samples, opened, batch, budget, watch))
@@ -225,13 +229,15 @@ class LocalExecutor(Executor):
 
     def _samples(
         self, opened: Opened, items: Sequence[Item], budget: Budget, watch: Watch | None
-    ) -> tuple[list[Done], float]:
+    ) -> tuple[list[SampleResult], float]:
         """Run some samples; return their results, and how many seconds they took."""
         start = time.perf_counter()
         done = [self._sample(opened, item, budget, watch) for item in items]
         return done, time.perf_counter() - start
 
-    def _sample(self, opened: Opened, item: Item, budget: Budget, watch: Watch | None) -> Done:
+    def _sample(
+        self, opened: Opened, item: Item, budget: Budget, watch: Watch | None
+    ) -> SampleResult:
         """Run one sample; if a stage fails, the result says which stage and why."""
         try:
             with spending(Work.OWN):
@@ -239,14 +245,14 @@ class LocalExecutor(Executor):
                 with budget.take(self.need(opened.plan, context.source)):
                     return watched(opened, item, context, watch)
         except StageError as error:
-            return Done(item, (), str(error))
+            return SampleResult(item, (), str(error))
 
     def need(self, plan: Plan, source: Any) -> int:
         """Return about how many bytes a sample needs at most."""
         return self.modality.memory(source) + plan.memory(source)
 
 
-def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -> Done:
+def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -> SampleResult:
     """Run every arm on one sample; see :func:`result_of`.
 
     Raises:
@@ -255,7 +261,7 @@ def watched(opened: Opened, item: Item, context: Context, watch: Watch | None) -
     return result_of(opened.walk(context), item, watch)
 
 
-def result_of(walk: Walk, item: Item, watch: Watch | None) -> Done:
+def result_of(walk: Walk, item: Item, watch: Watch | None) -> SampleResult:
     """Judge the answers of a walk, and call *watch* with the outcomes.
 
     Raises:
@@ -265,8 +271,10 @@ def result_of(walk: Walk, item: Item, watch: Watch | None) -> Done:
     seen = watch(walk, outcomes) if watch else None
     failed = {arm: str(error) for arm, error in walk.failed.items()}
     if not failed:
-        return Done(item, tuple(outcomes[arm] for arm in range(len(walk.plan.arms))), None, seen)
-    return Done(item, (), next(iter(failed.values())), seen, failed, outcomes)
+        return SampleResult(
+            item, tuple(outcomes[arm] for arm in range(len(walk.plan.arms))), None, seen
+        )
+    return SampleResult(item, (), next(iter(failed.values())), seen, failed, outcomes)
 
 
 def outcomes_of(walk: Walk) -> dict[int, Outcome]:

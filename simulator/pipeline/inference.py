@@ -19,7 +19,7 @@ from simulator.model.card import Card
 from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice
 from simulator.profile.profile import Profile
-from simulator.tasks.task import Sequel, Settings, Task
+from simulator.tasks.task import FollowUpInference, Settings, Task
 
 Outputs = Mapping[str, Array]
 
@@ -147,7 +147,7 @@ class Follow(Recipe):
     """
 
     infer: Infer
-    sequel: Sequel
+    sequel: FollowUpInference
     placing: Placing
     stage = "follow"
 

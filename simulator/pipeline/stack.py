@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from simulator import registry
-from simulator.conditions.condition import Under
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Effective, Stage
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain, Recipe
@@ -40,9 +40,9 @@ from simulator.profile.precision import Calibration, Quantizer
 from simulator.profile.profile import Profile
 
 Report = Callable[[str], None]
-Chosen = tuple[Profile, Choices]
+ResolvedProfile = tuple[Profile, Choices]
 """A profile with the implementation of each of its stages."""
-Pair = Mapping[str, Chosen]
+Pair = Mapping[str, ResolvedProfile]
 Needs = tuple[tuple[str, float], ...]
 """The resources of a machine, by name."""
 Look = Callable[[Choice, Artifact, Sequence[Feed], Needs, int], Looked]
@@ -133,7 +133,9 @@ class StackBuilder:
         other.evaluated = evaluated
         return other
 
-    def stack(self, side: str, chosen: Chosen, pair: Pair, under: Under | None = None) -> Stack:
+    def stack(
+        self, side: str, chosen: ResolvedProfile, pair: Pair, under: AppliedCondition | None = None
+    ) -> Stack:
         """Build a stack's artifact, open its runtime and read back what is in force.
 
         Args:
@@ -247,7 +249,7 @@ class StackBuilder:
             self._adapting.add(step)
         return step
 
-    def _recorded(self, side: str, chosen: Chosen, found: Recording) -> Stack:
+    def _recorded(self, side: str, chosen: ResolvedProfile, found: Recording) -> Stack:
         """A stack whose predictions were recorded; nothing of it is run."""
         wanted = self.source.wanted(self.card)
         found.check(self.source.digest, self.dataset.items, tuple(wanted))
@@ -406,7 +408,7 @@ def _together(profile: Profile) -> str:
     )
 
 
-def refuse_recorded(side: str, chosen: Chosen, under: Under) -> None:
+def refuse_recorded(side: str, chosen: ResolvedProfile, under: AppliedCondition) -> None:
     """Refuse a condition where a stack was recorded: it cannot act there.
 
     Raises:

@@ -8,11 +8,11 @@ from simulator.profile.implementations import Choices, choose
 from simulator.profile.modality import front_axes, places
 from simulator.profile.profile import Profile
 
-Chosen = tuple[Profile, Choices]
+ResolvedProfile = tuple[Profile, Choices]
 SUFFIX = "+pixels_of_train"
 
 
-def with_pixels_of(train: Profile, deploy: Profile) -> Chosen:
+def with_pixels_of(train: Profile, deploy: Profile) -> ResolvedProfile:
     """Return *deploy* with the pixel part of *train*: a deployment of the runtime only.
 
     Its evidence and the places of its values are those of the profile that each section is from.
@@ -40,7 +40,7 @@ def with_pixels_of(train: Profile, deploy: Profile) -> Chosen:
     return mixed, choose(mixed)
 
 
-def unasked(train: Chosen, deploy: Chosen) -> str | None:
+def unasked(train: ResolvedProfile, deploy: ResolvedProfile) -> str | None:
     """Say which pixel axes differ though *deploy* only inherits its pixels; None if none does.
 
     A profile for a runtime extends some stack, whose pixels need not be those of the training.

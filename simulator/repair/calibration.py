@@ -11,10 +11,10 @@ from simulator.data.source import samples_of
 from simulator.digests import Digests, sha256
 from simulator.errors import UserError
 from simulator.modalities.modality import Modality
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 
 
-def folders(stacks: Sequence[Chosen]) -> list[str]:
+def folders(stacks: Sequence[ResolvedProfile]) -> list[str]:
     """Return the folders that stacks calibrate on, each once."""
     found = (one for profile, _ in stacks for one in _asking(profile.spec.model_dump()))
     sources = (str(one["source"]) for one in found)
@@ -30,7 +30,7 @@ def _asking(value: Any) -> Iterator[Mapping[str, Any]]:
         yield from _asking(inside)
 
 
-def drawn(stacks: Sequence[Chosen]) -> int:
+def drawn(stacks: Sequence[ResolvedProfile]) -> int:
     """Return how many samples the stacks calibrate on that are drawn from the data; 0: none."""
     found = (one for profile, _ in stacks for one in _asking(profile.spec.model_dump()))
     return max((int(one["samples"]) for one in found if one["source"] == "data"), default=0)

@@ -11,7 +11,7 @@ from typing import Any
 from simulator.errors import MissingLibrary, ProfileError, UserError
 from simulator.experiments.alone import TOGETHER
 from simulator.experiments.common import chosen, refuse_missing
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes, document
 from simulator.profile.load import builtin_names
 from simulator.profile.modality import IMAGE
@@ -32,11 +32,13 @@ class _Found:
 
     name: str
     set: Option
-    stack: Chosen
+    stack: ResolvedProfile
     why: str
 
 
-def offered(train: Chosen, deploy: Chosen, reference: str, changes: Sequence[str]) -> Repairs:
+def offered(
+    train: ResolvedProfile, deploy: ResolvedProfile, reference: str, changes: Sequence[str]
+) -> Repairs:
     """Return a document of what a deployment may do otherwise, made from what differs.
 
     For every axis that differs: as the training stack does it, and what built-in profiles and
@@ -98,8 +100,8 @@ def offered(train: Chosen, deploy: Chosen, reference: str, changes: Sequence[str
 class _Pair:
     """What options are looked for; see :func:`offered`."""
 
-    train: Chosen
-    deploy: Chosen
+    train: ResolvedProfile
+    deploy: ResolvedProfile
     reference: str
     changes: Sequence[str]
 
@@ -161,7 +163,7 @@ class _Pair:
                     yield from self._swapped(other, group, word, f"profile {name}")
 
     def _swapped(
-        self, other: Chosen, group: Sequence[str], name: str, why: str
+        self, other: ResolvedProfile, group: Sequence[str], name: str, why: str
     ) -> Iterator[_Found]:
         """The option that takes axes from another stack; none where the stack cannot run so."""
         with suppress(UserError):
@@ -185,11 +187,11 @@ def _apart(some: Sequence[Option], others: Sequence[Option]) -> int:
     return sum(a.get(key) != b.get(key) for a, b in pairs for key in {*a, *b})
 
 
-def _value(stack: Chosen, group: Sequence[str]) -> list[Option]:
+def _value(stack: ResolvedProfile, group: Sequence[str]) -> list[Option]:
     return [axes.flat(axes.value(*stack, axis)) for axis in group]
 
 
-def _backends(stack: Chosen, group: Sequence[str]) -> list[Any]:
+def _backends(stack: ResolvedProfile, group: Sequence[str]) -> list[Any]:
     return [own.get("backend") for own in _value(stack, group)]
 
 

@@ -16,13 +16,13 @@ from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN, manifest
 from simulator.experiments.failures import Tried
 from simulator.experiments.job import Job
-from simulator.experiments.kept import Kept
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.model.artifact import digest
 from simulator.notices import Kind, Notice
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.repair.space import NAME, Candidate
 from simulator.results.store import RunWriter
 from simulator.results.suites import StepSummary
@@ -73,8 +73,8 @@ class Passes:
     job: Job
     session: Session
     folder: Path
-    train: Chosen
-    deploy: Chosen
+    train: ResolvedProfile
+    deploy: ResolvedProfile
     overrides: Sequence[str]
     left_out: dict[str, str] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
@@ -172,7 +172,7 @@ def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
     return Part(whole, ns, parts[0].made)
 
 
-def times(names: Sequence[str], done: Kept) -> dict[str, dict[str, Ns]]:
+def times(names: Sequence[str], done: RecordStore) -> dict[str, dict[str, Ns]]:
     """Return of every stack by stage the nanoseconds of each sample that was not skipped."""
     return {
         name: {s: np.where(ns == ABSENT, 0, ns) for s, ns in done.records(name).ns().items()}

@@ -17,9 +17,9 @@ from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
 from simulator.experiments.decision import ALPHA, Decision
 from simulator.experiments.guessing import doubt
-from simulator.experiments.kept import Kept
 from simulator.experiments.race import Cheapest
 from simulator.experiments.racing import lanes_of, run_race
+from simulator.experiments.record_store import RecordStore
 from simulator.notices import Kind, Notice
 from simulator.repair import confirm
 from simulator.repair.confirm import FINALISTS, Gate
@@ -66,7 +66,7 @@ def race(
     judge = Cheapest([*by], rules.rules, task)
     ms: dict[Pick, float] = {}
 
-    def price(first: Kept) -> None:
+    def price(first: RecordStore) -> None:
         names = first.stacks[0]
         part = Part(first.answers(*names), times(names, first), made(stacks))
         ms.update(measured(space, part))

@@ -23,7 +23,7 @@ from simulator.experiments.summary import SIDES
 from simulator.experiments.worst.run import mark
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_adapting
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.repair import calibration, confirm, raced, search
 from simulator.repair import space as spaces
@@ -123,14 +123,18 @@ def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSu
     return Result(summary, folder)
 
 
-def _refuse_adapting(stacks: Mapping[str, Chosen]) -> None:
+def _refuse_adapting(stacks: Mapping[str, ResolvedProfile]) -> None:
     """Refuse networks that adapt: their answers depend on the samples before."""
     for name, (_, choices) in stacks.items():
         refuse_adapting(name, choices, "a repair needs")
 
 
 def _made(
-    folder: Path, pair: Mapping[str, Chosen], deploy: str, changes: Sequence[str], resumed: bool
+    folder: Path,
+    pair: Mapping[str, ResolvedProfile],
+    deploy: str,
+    changes: Sequence[str],
+    resumed: bool,
 ) -> Repairs:
     """The document of an earlier attempt, or one that is made from what differs."""
     before = folder / OPTIONS
@@ -193,7 +197,7 @@ class _Repair:
         return raced.race(passes, self.space, self.rules, items)
 
     @property
-    def _stacks(self) -> list[Chosen]:
+    def _stacks(self) -> list[ResolvedProfile]:
         return [self.passes.train, *(one.chosen for one in self.space.candidates)]
 
     def _refuse_shared(self, items: Sequence[Item]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.common import chosen
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.suite import overrides
 from simulator.repair.document import MEASURED, OptionSpec, Repairs
@@ -41,7 +41,7 @@ class Candidate:
     """
 
     picks: Picks
-    chosen: Chosen = field(compare=False)
+    chosen: ResolvedProfile = field(compare=False)
 
     @property
     def name(self) -> str:
@@ -156,7 +156,9 @@ def space(repairs: Repairs, deploy: str, changes: Sequence[str]) -> Space:
     return Space(repairs, tuple(found), left_out)
 
 
-def combined(repairs: Repairs, deploy: str, changes: Sequence[str], picks: Picks) -> Chosen:
+def combined(
+    repairs: Repairs, deploy: str, changes: Sequence[str], picks: Picks
+) -> ResolvedProfile:
     """Return the deployment with some options.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 from simulator.experiments.answers import Answers
 from simulator.experiments.session import Session
 from simulator.notices import merged
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.derived import derived
 from simulator.profile.load import load
@@ -77,7 +77,7 @@ def repaired_profile(nearest: Candidate, deploy: str) -> str:
 
 def summarized(
     session: Session,
-    pair: Mapping[str, Chosen],
+    pair: Mapping[str, ResolvedProfile],
     space: Space,
     outcome: Outcome,
     passes: Passes,
@@ -136,7 +136,7 @@ def summarized(
     )
 
 
-def _named(chosen: Chosen) -> Profile:
+def _named(chosen: ResolvedProfile) -> Profile:
     return Profile(profile=chosen[0].name, overrides=list(chosen[0].overrides))
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from simulator.notices import Notice
 from simulator.results.shared import Failed, Failure, Profile, RuleOutcome, Summary
 from simulator.tasks.figures import Delta
-from simulator.typed import Interval, Typed
+from simulator.typed import Interval, ResultModel
 
 
 class AuditedStack(Profile):
@@ -19,7 +19,7 @@ class AuditedStack(Profile):
     claimed: list[str] = Field(description="axes on which the profile claims its evidence")
 
 
-class ShownLatency(Typed):
+class ShownLatency(ResultModel):
     """Milliseconds of the total; None where the samples cannot carry the percentile."""
 
     p50: float | None
@@ -27,14 +27,14 @@ class ShownLatency(Typed):
     p99: float | None
 
 
-class PairLatency(Typed):
+class PairLatency(ResultModel):
     """Latency of both stacks."""
 
     train: ShownLatency
     deploy: ShownLatency
 
 
-class PairFlips(Typed):
+class PairFlips(ResultModel):
     """Answers that differ between the two stacks."""
 
     count: int
@@ -43,7 +43,7 @@ class PairFlips(Typed):
     ci95: Interval | None
 
 
-class AuditedPair(Typed):
+class AuditedPair(ResultModel):
     """One model on one deployment stack, against the training stack."""
 
     model: str = Field(description="name in the document")
@@ -82,7 +82,7 @@ class AuditedRule(RuleOutcome):
     because: str = Field(description="why the team has this rule")
 
 
-class AuditGate(Typed):
+class AuditGate(ResultModel):
     """The verdict of an audit."""
 
     passed: bool
@@ -108,7 +108,7 @@ class AuditSummary(Summary):
         return list(dict.fromkeys(one for pair in self.pairs for one in pair.warnings))
 
 
-class ReplayedSide(Typed):
+class ReplayedSide(ResultModel):
     """How many samples of one stack came out the same."""
 
     samples: int = Field(description="of either run")
@@ -117,7 +117,7 @@ class ReplayedSide(Typed):
     answers: int = Field(description="whose answers are the same, as the task sees it")
 
 
-class ReplayedFigure(Typed):
+class ReplayedFigure(ResultModel):
     """A recorded figure against the replayed one; fractions."""
 
     name: str
@@ -127,14 +127,14 @@ class ReplayedFigure(Typed):
     inside: bool = Field(description="whether the replayed one is within the recorded interval")
 
 
-class Changed(Typed):
+class Changed(ResultModel):
     """What changed since the audit was recorded, a line each."""
 
     inputs: list[str] = Field(description="model, images, labels, profiles, recordings")
     surroundings: list[str] = Field(description="versions, processor, artifacts")
 
 
-class ReplayedPair(Typed):
+class ReplayedPair(ResultModel):
     """One pair of the bundle, run again."""
 
     model: str
@@ -147,7 +147,7 @@ class ReplayedPair(Typed):
     changed: Changed
 
 
-class Bundle(Typed):
+class Bundle(ResultModel):
     """The bundle that was replayed."""
 
     path: str

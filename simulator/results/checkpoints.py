@@ -7,17 +7,17 @@ from typing import Literal
 from pydantic import Field
 
 from simulator.results.shared import Failed, Failure, Gate, Profile
-from simulator.typed import Interval, Typed
+from simulator.typed import Interval, ResultModel
 
 
-class Share(Typed):
+class Share(ResultModel):
     """A figure with its interval: exact where it counts samples, else of the bootstrap."""
 
     value: float
     ci95: Interval = Field(description="95 % interval, of these checkpoints")
 
 
-class CheckpointColumn(Typed):
+class CheckpointColumn(ResultModel):
     """What a column of the suite does to a checkpoint, or on average to those of a recipe."""
 
     drop: Share = Field(description="of the headline metric: trained less option, mean of options")
@@ -30,7 +30,7 @@ class CheckpointColumn(Typed):
     )
 
 
-class Checkpoint(Typed):
+class Checkpoint(ResultModel):
     """One model."""
 
     model: str = Field(description="name of the model card")
@@ -41,7 +41,7 @@ class Checkpoint(Typed):
     columns: dict[str, CheckpointColumn]
 
 
-class Recipe(Typed):
+class Recipe(ResultModel):
     """The checkpoints of one recipe, on average."""
 
     checkpoints: int
@@ -49,7 +49,7 @@ class Recipe(Typed):
     columns: dict[str, CheckpointColumn]
 
 
-class Comparison(Typed):
+class Comparison(ResultModel):
     """How far a recipe's figure lies above the first recipe's, twice: two questions."""
 
     recipe: str
@@ -67,7 +67,7 @@ class Comparison(Typed):
     any_p_holm: float | None
 
 
-class Checkpoints(Typed):
+class Checkpoints(ResultModel):
     """Several models in one suite, by the recipe of their training."""
 
     schema_: Literal[1] = Field(default=1, alias="schema", description="of this document")

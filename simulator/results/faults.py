@@ -15,13 +15,13 @@ from simulator.typed import (
     Points,
     Probability,
     Ratio,
+    ResultModel,
     Share,
-    Typed,
     Unit,
 )
 
 
-class Rate(Typed):
+class Rate(ResultModel):
     """A share of inferences, or of faults, with its interval."""
 
     rate: Share | None = Field(description="None: nothing was run, or it is not defined")
@@ -34,7 +34,7 @@ class Rate(Typed):
     of: int
 
 
-class Mean(Typed):
+class Mean(ResultModel):
     """A mean over events with its interval from the bootstrap over them."""
 
     value: float | None
@@ -46,7 +46,7 @@ Severity = Annotated[dict[str, Mean], Keys("severity")]
 """By the task's names, see docs/faults.md; over silent corruptions."""
 
 
-class FaultGroup(Typed):
+class FaultGroup(ResultModel):
     """The faults of one bit, layer or operator."""
 
     sdc: Rate = Field(alias="SDC")
@@ -57,7 +57,7 @@ class FaultGroup(Typed):
 Groups = dict[str, FaultGroup]
 
 
-class FaultEvent(Typed):
+class FaultEvent(ResultModel):
     """One of the worst silent corruptions."""
 
     fault: int = Field(description="its number: simulate replay-fault RUN --fault N")
@@ -77,14 +77,14 @@ class FaultEvent(Typed):
     preview: str | None = Field(default=None, description="the same, smaller")
 
 
-class PersistentGroup(Typed):
+class PersistentGroup(ResultModel):
     """Which faults leave something that stays."""
 
     false: Rate = Field(description="falsely occupied")
     missed: Rate = Field(description="of what was there without the fault, now free")
 
 
-class Persistence(Typed):
+class Persistence(ResultModel):
     """What permanent faults leave over the frames of a video."""
 
     frames: int
@@ -136,7 +136,7 @@ class FaultStack(Running):
     inferences_per_second: Annotated[float | None, About(Unit.PER_SECOND, better=1)]
 
 
-class PairedFaults(Typed):
+class PairedFaults(ResultModel):
     """The same faults in another stack."""
 
     than: str = Field(description="the other stack: the first one, or this without a restriction")

@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from simulator.results.shared import ModelSummary, Profile
-from simulator.typed import Typed
+from simulator.typed import ResultModel
 
 
-class IdentifiedAxis(Typed):
+class IdentifiedAxis(ResultModel):
     """What the recording says of one axis of the space."""
 
     option: str = Field(description="the identified one")
@@ -23,7 +23,7 @@ class IdentifiedAxis(Typed):
     seen_in: str | None = Field(default=None, description="the image where it differs most")
 
 
-class RunnerUp(Typed):
+class RunnerUp(ResultModel):
     """A stack that is near, and what tells it from the identified one."""
 
     changes: dict[str, str] = Field(description="its options by axis, where they differ")
@@ -33,7 +33,7 @@ class RunnerUp(Typed):
     seen_in: str | None = Field(description="the image where it differs most")
 
 
-class Telling(Typed):
+class Telling(ResultModel):
     """The probe image that would tell apart most of what these images do not."""
 
     probe: str = Field(description="of simulate recordings probes")

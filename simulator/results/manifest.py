@@ -7,26 +7,26 @@ from typing import Any, Literal
 from pydantic import Field
 
 from simulator.results.shared import ConditionDescription
-from simulator.typed import Typed
+from simulator.typed import ResultModel
 
 Status = Literal["running", "interrupted", "reporting", "complete"]
 
 
-class Request(Typed):
+class Request(ResultModel):
     """How another process can ask for the same."""
 
     command: str
     arguments: dict[str, Any]
 
 
-class Plan(Typed):
+class Plan(ResultModel):
     """What the folder of a command is for that leaves no run."""
 
     request: Request
     work: dict[str, Any] = Field(description="what its results depend on besides the request")
 
 
-class Commit(Typed):
+class Commit(ResultModel):
     """The commit of the checkout in which the command was started."""
 
     sha: str
@@ -34,14 +34,14 @@ class Commit(Typed):
     source: str = Field(description="checkout, or the variable of the CI service")
 
 
-class Processor(Typed):
+class Processor(ResultModel):
     """As the system tells it."""
 
     model: str
     flags: list[str]
 
 
-class MachineDescription(Typed):
+class MachineDescription(ResultModel):
     """What a run ran on."""
 
     platform: str
@@ -52,7 +52,7 @@ class MachineDescription(Typed):
     versions: dict[str, str | None] = Field(description="by distribution; None: not installed")
 
 
-class ModelDescription(Typed):
+class ModelDescription(ResultModel):
     """The model of a run."""
 
     card: str = Field(description="path of the model card")
@@ -65,7 +65,7 @@ class ModelDescription(Typed):
     labels: list[str] | None = Field(description="names of the classes; None: no label file")
 
 
-class DataDescription(Typed):
+class DataDescription(ResultModel):
     """The images of a run."""
 
     root: str
@@ -73,7 +73,7 @@ class DataDescription(Typed):
     truth: dict[str, Any] = Field(description="what tells one truth from another, by name")
 
 
-class Artifact(Typed):
+class Artifact(ResultModel):
     """The file that a runtime opened."""
 
     key: str = Field(description="content address in the cache")
@@ -83,7 +83,7 @@ class Artifact(Typed):
     )
 
 
-class StackAxis(Typed):
+class StackAxis(ResultModel):
     """What a stack says on an axis."""
 
     values: dict[str, Any]
@@ -96,7 +96,7 @@ class StackAxis(Typed):
     claimed: bool = Field(description="whether the profile itself claims it")
 
 
-class StackDescription(Typed):
+class StackDescription(ResultModel):
     """One stack of a run."""
 
     profile: dict[str, Any] = Field(description="the profile as resolved")
@@ -111,7 +111,7 @@ class StackDescription(Typed):
     )
 
 
-class Spent(Typed):
+class Spent(ResultModel):
     """What one kind of work took."""
 
     work: str = Field(description="libraries, reading, waiting, start-up, ...")
@@ -123,7 +123,7 @@ class Spent(Typed):
     seconds: float = Field(description="wall time; on several threads their share of it")
 
 
-class TimeSpent(Typed):
+class TimeSpent(ResultModel):
     """Where the time of a call went; the rows sum to the wall time."""
 
     seconds: float = Field(description="wall time, from the start of the program or of the call")
@@ -133,7 +133,7 @@ class TimeSpent(Typed):
     spent: list[Spent]
 
 
-class ClusterNode(Typed):
+class ClusterNode(ResultModel):
     """A machine of a cluster."""
 
     host: str
@@ -145,7 +145,7 @@ class ClusterNode(Typed):
     )
 
 
-class ExecutorDescription(Typed):
+class ExecutorDescription(ResultModel):
     """Who ran the samples."""
 
     name: str
@@ -156,7 +156,7 @@ class ExecutorDescription(Typed):
     )
 
 
-class RunManifest(Typed):
+class RunManifest(ResultModel):
     """Of every run that has records."""
 
     status: Status
@@ -207,14 +207,14 @@ class RunManifest(Typed):
     )
 
 
-class DocumentDescription(Typed):
+class DocumentDescription(ResultModel):
     """The document of an audit; of a replay, the bundle."""
 
     path: str
     sha256: str | None
 
 
-class AuditedModel(Typed):
+class AuditedModel(ResultModel):
     """One model of an audit; None of card and data: the built-in ones."""
 
     name: str
@@ -224,7 +224,7 @@ class AuditedModel(Typed):
     card_sha256: str | None
 
 
-class AuditManifest(Typed):
+class AuditManifest(ResultModel):
     """Of an audit or a replay, whose records are in the runs of its pairs."""
 
     status: Status

@@ -17,7 +17,7 @@ from simulator.results.shared import (
     Stages,
 )
 from simulator.tasks.figures import Delta, Flips
-from simulator.typed import About, Interval, Keys, Named, Pixels, Share, Typed, Unit
+from simulator.typed import About, Interval, Keys, Named, Pixels, ResultModel, Share, Unit
 
 
 class Side(Running):
@@ -26,7 +26,7 @@ class Side(Running):
     metric: Annotated[Metrics, Named()]
 
 
-class AxisSide(Typed):
+class AxisSide(ResultModel):
     """What one stack says on an axis."""
 
     values: dict[str, Any] = Field(description="fields that the other stack says differently")
@@ -39,7 +39,7 @@ class AxisSide(Typed):
     claimed: bool = Field(description="whether the profile itself claims it")
 
 
-class AxisEffect(Typed):
+class AxisEffect(ResultModel):
     """An axis swapped alone into the training stack."""
 
     null: bool = Field(description="whether nothing changed")
@@ -58,7 +58,7 @@ class AxisEffect(Typed):
     )
 
 
-class Axis(Typed):
+class Axis(ResultModel):
     """An axis on which the two stacks differ."""
 
     axis: str
@@ -68,7 +68,7 @@ class Axis(Typed):
     equal: int = Field(default=0, description="fields that both stacks say alike")
 
 
-class Alone(Typed):
+class Alone(ResultModel):
     """The answers of the training stack with one axis of the deployment stack."""
 
     axes: list[str] = Field(description="more than one where they can only be swapped together")
@@ -81,7 +81,7 @@ class Alone(Typed):
     why: str | None = Field(default=None, description="why it was not run; None where it was")
 
 
-class Flip(Typed):
+class Flip(ResultModel):
     """An answer that changed; what else is said of it is the task's own."""
 
     model_config = ConfigDict(extra="allow")
@@ -91,7 +91,7 @@ class Flip(Typed):
     preview: str | None = Field(default=None, description="path of a small JPEG of the same")
 
 
-class SelfCheck(Typed):
+class SelfCheck(ResultModel):
     """Some samples run a second time through each stack."""
 
     samples: int
@@ -99,13 +99,13 @@ class SelfCheck(Typed):
     bit_equal: bool = Field(description="whether every output had the same bits")
 
 
-class Controls(Typed):
+class Controls(ResultModel):
     """Checks of the measurement itself."""
 
     self_: SelfCheck = Field(alias="self")
 
 
-class Difference(Typed):
+class Difference(ResultModel):
     """Two inputs of a network compared, in levels of 0-255."""
 
     values_changed: float = Field(description="share of values that differ")
@@ -113,7 +113,7 @@ class Difference(Typed):
     max: float | None = Field(description="largest absolute difference")
 
 
-class AxisPicture(Typed):
+class AxisPicture(ResultModel):
     """The network's input with one axis swapped alone into the training stack."""
 
     picture: str = Field(description="path below the run folder")
@@ -122,7 +122,7 @@ class AxisPicture(Typed):
     max: float | None = Field(default=None, description="largest difference, levels of 0-255")
 
 
-class FeatureMap(Typed):
+class FeatureMap(ResultModel):
     """What a layer makes of one image, with an axis of the graph swapped alone."""
 
     axis: str
@@ -143,7 +143,7 @@ class FeatureMap(Typed):
     max: float | None = Field(description="largest absolute difference")
 
 
-class Look(Typed):
+class Look(ResultModel):
     """One image as the networks saw it; paths are below the run folder, None: no such picture."""
 
     sample: str
@@ -161,7 +161,7 @@ class Look(Typed):
     missing: list[str] = Field(description="what no image of the run has, and why")
 
 
-class SoundSide(Typed):
+class SoundSide(ResultModel):
     """One stack's sound; paths are below the run folder."""
 
     sound: str = Field(description="path of a WAV file: a part of it, of 16 kHz at most")
@@ -179,7 +179,7 @@ class SoundSide(Typed):
     )
 
 
-class SoundLook(Typed):
+class SoundLook(ResultModel):
     """One sound under both stacks."""
 
     sample: str
@@ -200,7 +200,7 @@ class SoundLook(Typed):
     notes: list[str] = Field(description="what could not be shown, and why")
 
 
-class SideLatency(Typed):
+class SideLatency(ResultModel):
     """Latency of both stacks, by stage."""
 
     train: Stages

@@ -9,10 +9,10 @@ from pydantic import Field, SerializeAsAny, create_model
 from simulator.results.shared import Failed, Metrics, ModelSummary, Profile, RuleOutcome
 from simulator.results.suites import Early, Effect
 from simulator.tasks.figures import Delta, Flips
-from simulator.typed import About, Keys, Ms, Probability, Share, Typed, Unit
+from simulator.typed import About, Keys, Ms, Probability, ResultModel, Share, Unit
 
 
-class Cost(Typed):
+class Cost(ResultModel):
     """What a stack or an option costs more than the deployment as it is."""
 
     ms: Ms = Field(description="a sample")
@@ -22,7 +22,7 @@ class Cost(Typed):
     work: list[str] = Field(description="what a person has to do, in words")
 
 
-class Repaired(Typed):
+class Repaired(ResultModel):
     """What a change gives back of a figure; positive is good."""
 
     alone: Effect | None = Field(
@@ -38,7 +38,7 @@ class Repaired(Typed):
     )
 
 
-class Change(Typed):
+class Change(ResultModel):
     """One change of the answer."""
 
     axis: str
@@ -52,7 +52,7 @@ class Change(Typed):
     )
 
 
-class Judged(Typed):
+class Judged(ResultModel):
     """The figures that gate rules may name: of one stack against training, on unseen samples."""
 
     samples: int
@@ -84,7 +84,7 @@ class Confirmation(Judged):
     )
 
 
-class Tried(Typed):
+class Tried(ResultModel):
     """A stack as the search saw it."""
 
     name: str = Field(description="its changes; deploy: the deployment as it is")
@@ -103,7 +103,7 @@ class Finalist(Tried):
     confirmed: Confirmation
 
 
-class Rung(Typed):
+class Rung(ResultModel):
     """One round of the search."""
 
     samples: int = Field(description="that every stack has run on at its end")
@@ -111,7 +111,7 @@ class Rung(Typed):
     dropped: int = Field(description="after it")
 
 
-class Difference(Typed):
+class Difference(ResultModel):
     """A field of the profile that the answer changes, as ``profiles diff`` shows it."""
 
     axis: str

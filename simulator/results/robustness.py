@@ -8,10 +8,10 @@ from pydantic import Field
 
 from simulator.results.shared import ConditionDescription, ModelSummary, Running, Skipped
 from simulator.results.suites import AdjustedEffect, Early, OptionFigures
-from simulator.typed import About, Interval, Keys, Named, Share, Typed, Unit
+from simulator.typed import About, Interval, Keys, Named, ResultModel, Share, Unit
 
 
-class Figure(Typed):
+class Figure(ResultModel):
     """A figure with its interval: exact where it counts samples, else of the bootstrap."""
 
     value: float
@@ -27,7 +27,7 @@ BySequence = Annotated[dict[str, Figure | None], Keys("sequence")]
 """By name; None where the figure is not defined."""
 
 
-class ConditionRow(Typed):
+class ConditionRow(ResultModel):
     """One row of the table."""
 
     category: str
@@ -69,7 +69,7 @@ class StackRobustness(Running):
     )
 
 
-class ConditionPictures(Typed):
+class ConditionPictures(ResultModel):
     """One image under every condition, as each network saw it."""
 
     sample: str
@@ -84,7 +84,7 @@ ByBudget = Annotated[dict[str, Budgets], Keys("condition")]
 """By the name of the attack and the number of the budget."""
 
 
-class AttackedStack(Typed):
+class AttackedStack(ResultModel):
     """One stack under attacks, against the same file without the attack.
 
     A budget that 8 bits cannot carry has no figures: see ``not_carried``.
@@ -109,7 +109,7 @@ class AttackedStack(Typed):
     )
 
 
-class AttackedModel(Typed):
+class AttackedModel(ResultModel):
     """What the attacked model itself answers, as a share of correct answers for each budget."""
 
     clean: list[float] = Field(description="before the attack, on the reference's pixels")
@@ -117,7 +117,7 @@ class AttackedModel(Typed):
     rounded: list[float] = Field(description="after the rounding to 8 bits, what stacks get")
 
 
-class Attacks(Typed):
+class Attacks(ResultModel):
     """The categories of a suite that hold attacks alone."""
 
     gradient: str = Field(description="the file whose gradient was followed, and by what")
@@ -131,7 +131,7 @@ class Attacks(Typed):
 Interactions = Annotated[dict[str, AdjustedEffect], Keys("condition")]
 
 
-class AgainstModel(Typed):
+class AgainstModel(ResultModel):
     """A model held against the reference model, on the samples that went through both.
 
     Each stack is compared with the same stack of the reference. ``clean`` is among the conditions:
@@ -151,7 +151,7 @@ class AgainstModel(Typed):
     family: int = Field(description="conditions, clean among them, times stacks: Holm's family")
 
 
-class SequenceRow(Typed):
+class SequenceRow(ResultModel):
     """One perturbation sequence."""
 
     condition: str = Field(description="the condition of a frame, without the frame's number")
@@ -162,7 +162,7 @@ class SequenceRow(Typed):
     )
 
 
-class StackSequences(Typed):
+class StackSequences(ResultModel):
     """One stack on every sequence; the figures are defined in analysis/robustness.py."""
 
     fp: Annotated[BySequence, LOST] = Field(
@@ -187,7 +187,7 @@ class StackSequences(Typed):
     )
 
 
-class Sequences(Typed):
+class Sequences(ResultModel):
     """Several stacks on perturbation sequences; intervals are as in ``Figure``."""
 
     reference: str = Field(description="what FR and T5D are relative to: a stack or a model")
@@ -202,7 +202,7 @@ class Sequences(Typed):
     family: int = Field(description="sequences times stacks that Holm's correction is over")
 
 
-class StackNoise(Typed):
+class StackNoise(ResultModel):
     """One stack with other decoders and resizers, on clean samples."""
 
     sr: Annotated[dict[str, Figure | None], Keys("option"), SHARE] = Field(
@@ -221,7 +221,7 @@ class StackNoise(Typed):
     left_out: dict[str, str] = Field(description="options that cannot be run, and why")
 
 
-class SystemNoise(Typed):
+class SystemNoise(ResultModel):
     """System noise; intervals are as in ``Figure``."""
 
     suite: str = Field(description="of the options")

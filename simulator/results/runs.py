@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from simulator.tasks.figures import Delta
-from simulator.typed import Interval, Typed
+from simulator.typed import Interval, ResultModel
 
 
-class StackAgain(Typed):
+class StackAgain(ResultModel):
     """One stack in both runs."""
 
     samples: int = Field(description="that went through both runs")
@@ -24,7 +24,7 @@ class StackAgain(Typed):
     latency_ms: list[float | None] = Field(description="median of the whole: old, new")
 
 
-class RunsCompared(Typed):
+class RunsCompared(ResultModel):
     """Two runs of the same question."""
 
     old: str = Field(description="folder of the earlier run")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from simulator.notices import Notice
-from simulator.typed import About, Interval, Keys, Ms, Probability, Share, Typed, Unit
+from simulator.typed import About, Interval, Keys, Ms, Probability, ResultModel, Share, Unit
 
 SCHEMA: Literal[2] = 2
 """Version of the shape of every ``summary.json``; 1 had warnings as plain text."""
@@ -20,7 +20,7 @@ Metrics = Annotated[dict[str, float | None], Keys("metric"), About(Unit.SHARE, b
 """Fractions by the name of the metric; None where it cannot be measured."""
 
 
-class RuleOutcome(Typed):
+class RuleOutcome(ResultModel):
     """What came of one gate rule."""
 
     rule: str = Field(description="as it was written")
@@ -48,14 +48,14 @@ class RuleOutcome(Typed):
     more_of: str = Field(default="sample", description="what these are: image, question, fault")
 
 
-class Gate(Typed):
+class Gate(ResultModel):
     """The verdict of the release gate."""
 
     passed: bool = Field(default=True, description="whether no rule failed")
     rules: list[RuleOutcome] = Field(default_factory=list, description="every rule, in order")
 
 
-class Bound(Typed):
+class Bound(ResultModel):
     """Where a figure lies, after some of the samples; fractions."""
 
     samples: int
@@ -71,7 +71,7 @@ STOPPED = (
 """What is said of figures of a run that was stopped by its gate."""
 
 
-class Decided(Typed):
+class Decided(ResultModel):
     """A run that stopped when its gate was decided."""
 
     samples: int = Field(description="that were looked at, in a random order")
@@ -83,7 +83,7 @@ class Decided(Typed):
     )
 
 
-class Verdict(Typed):
+class Verdict(ResultModel):
     """The answer of a run in a few sentences: may I ship, what do I lose, because of what."""
 
     decision: Literal["ok", "not ok", "undecided", "not judged"] | None = Field(
@@ -95,14 +95,14 @@ class Verdict(Typed):
     next: str | None = Field(default=None, description="what to do now")
 
 
-class Skipped(Typed):
+class Skipped(ResultModel):
     """A sample that could not go through."""
 
     sample: str
     why: str
 
 
-class Failed(Typed):
+class Failed(ResultModel):
     """Samples that a stack cannot answer, while what it is compared with can."""
 
     count: int = Field(description="samples that it cannot answer")
@@ -114,7 +114,7 @@ class Failed(Typed):
     )
 
 
-class Failure(Typed):
+class Failure(ResultModel):
     """Why a stack failed on some samples."""
 
     stack: str
@@ -123,7 +123,7 @@ class Failure(Typed):
     samples: list[str] = Field(description="the names of the first ones")
 
 
-class Profile(Typed):
+class Profile(ResultModel):
     """A stack, by its document."""
 
     profile: str = Field(description="name of the profile")
@@ -138,7 +138,7 @@ class Running(Profile):
     )
 
 
-class Latency(Typed):
+class Latency(ResultModel):
     """Milliseconds; a percentile that so few samples cannot carry is None."""
 
     p50: Ms | None = None
@@ -158,7 +158,7 @@ Missing = dict[str, str]
 """Why a figure is None, by its dotted path in the summary."""
 
 
-class ConditionDescription(Typed):
+class ConditionDescription(ResultModel):
     """What happened to the world or the machine, for every stack alike."""
 
     text: str = Field(description="as it was asked for")
@@ -169,7 +169,7 @@ class ConditionDescription(Typed):
     trial: int | None = Field(description="which draw; None where there is no chance in it")
 
 
-class Summary(Typed):
+class Summary(ResultModel):
     """What every ``summary.json`` has."""
 
     schema_: Literal[2] = Field(default=SCHEMA, alias="schema", description="of this document")

@@ -29,8 +29,8 @@ from simulator.results.lock import Lock, tell_resume
 from simulator.results.manifest import RunManifest, Status, TimeSpent
 from simulator.results.parts import ROWS_PER_GROUP, Parts, Rows, write_part
 from simulator.results.read import read_manifest, read_table
+from simulator.results.run_folder import check_empty, check_free, check_same, clear
 from simulator.results.shared import Summary
-from simulator.results.taken import check_empty, check_free, check_same, clear
 from simulator.results.times import MAP
 from simulator.spent import Work, spending
 from simulator.typed import plain

@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from simulator.results.shared import ModelSummary, Profile, Summary
-from simulator.typed import About, Interval, Keys, Points, Probability, Share, Typed, Unit
+from simulator.typed import About, Interval, Keys, Points, Probability, ResultModel, Share, Unit
 
 SHARE = About(Unit.SHARE, better=1)
 """The headline metric, under its own name."""
 
 
-class Effect(Typed):
+class Effect(ResultModel):
     """What an axis does to a figure, a fraction."""
 
     value: Points | None
@@ -37,7 +37,7 @@ class Interaction(AdjustedEffect):
 Effects = Annotated[dict[str, Effect], Keys("axis")]
 
 
-class Blame(Typed):
+class Blame(ResultModel):
     """One figure, split among the axes."""
 
     total: Effect = Field(description="all axes swapped")
@@ -69,7 +69,7 @@ class ExplainSummary(ModelSummary):
     unique_steps: int = Field(description="unique computations in the plan")
 
 
-class Dropped(Typed):
+class Dropped(ResultModel):
     """An option that could no longer matter."""
 
     option: str = Field(
@@ -79,7 +79,7 @@ class Dropped(Typed):
     why: str
 
 
-class Early(Typed):
+class Early(ResultModel):
     """A run that dropped options as soon as they could no longer matter for its question."""
 
     question: Literal["gate", "worst-flips", "worst-drop", "cheapest"]
@@ -95,7 +95,7 @@ class Early(Typed):
     all_runs: int = Field(description="that a run in whole would have run")
 
 
-class OptionFigures(Typed):
+class OptionFigures(ResultModel):
     """One option of a suite against the training stack.
 
     Open for the task's metrics and kinds of flips, which lie beside the fields here.
@@ -118,7 +118,7 @@ class OptionFigures(Typed):
     flip_ci95: Annotated[Interval | None, About(Unit.SHARE)]
 
 
-class Column(Typed):
+class Column(ResultModel):
     """The options of one column of a suite."""
 
     options: dict[str, OptionFigures]
@@ -128,7 +128,7 @@ class Column(Typed):
     max_flip_rate: Share
 
 
-class Systematic(Typed):
+class Systematic(ResultModel):
     """RobustMQ's systematic metrics over all options."""
 
     mean_sr: Share | None = Field(alias="mean_SR", description="mean of the options' metrics")
@@ -169,7 +169,7 @@ class SweepSummary(_Headline):
     )
 
 
-class PathStep(Typed):
+class PathStep(ResultModel):
     """One combination; the headline metric lies beside, under its name."""
 
     model_config = ConfigDict(extra="allow")

@@ -24,9 +24,9 @@ from simulator.typed import (
     PerSecond,
     Points,
     Probability,
+    ResultModel,
     Seconds,
     Share,
-    Typed,
     Unit,
 )
 from simulator.typed import Ratio as Quotient
@@ -42,7 +42,7 @@ class TimedStack(Running):
     failed: int = Field(description="of them, those without an answer")
 
 
-class Machine(Typed):
+class Machine(ResultModel):
     """What the latencies were measured on."""
 
     cpu: str
@@ -51,7 +51,7 @@ class Machine(Typed):
     platform: str
 
 
-class Protocol(Typed):
+class Protocol(ResultModel):
     """How the rounds went."""
 
     warm_up: int = Field(description="untimed samples of each stack before the first round")
@@ -59,7 +59,7 @@ class Protocol(Typed):
     interleaved: list[str] = Field(description="stacks that took turns")
 
 
-class Percentile(Typed):
+class Percentile(ResultModel):
     """What can be known of one percentile of the total time."""
 
     ms: Ms | None = Field(description="None where the samples cannot carry it")
@@ -70,7 +70,7 @@ class Percentile(Typed):
     needs: int = Field(description="further samples that it takes to carry it")
 
 
-class Ratio(Typed):
+class Ratio(ResultModel):
     """The time that a stack takes by that of the first stack, in the same rounds."""
 
     to: str = Field(description="the first stack")
@@ -79,7 +79,7 @@ class Ratio(Typed):
     rounds: int
 
 
-class Spread(Typed):
+class Spread(ResultModel):
     """How far the rounds of a stack differ."""
 
     medians_ms: list[float]
@@ -88,7 +88,7 @@ class Spread(Typed):
     )
 
 
-class Collections(Typed):
+class Collections(ResultModel):
     """Pauses of Python's garbage collector."""
 
     count: int
@@ -97,7 +97,7 @@ class Collections(Typed):
     longest_ms: Ms
 
 
-class Conditions(Typed):
+class Conditions(ResultModel):
     """What may have disturbed the rounds."""
 
     collections: Collections
@@ -108,7 +108,7 @@ class Conditions(Typed):
     )
 
 
-class SizeEffect(Typed):
+class SizeEffect(ResultModel):
     """A line through the samples' median times over their sizes."""
 
     ms_per_megapixel: Annotated[float, About(Unit.PER_MEGAPIXEL)]
@@ -118,7 +118,7 @@ class SizeEffect(Typed):
     p: Probability
 
 
-class LengthEffect(Typed):
+class LengthEffect(ResultModel):
     """A line through the samples' median times over their lengths."""
 
     unit: str = Field(description="what lengths are counted in, in the plural")
@@ -129,7 +129,7 @@ class LengthEffect(Typed):
     p: Probability
 
 
-class EqualSize(Typed):
+class EqualSize(ResultModel):
     """Median times of the samples of the most frequent size."""
 
     width: int
@@ -140,7 +140,7 @@ class EqualSize(Typed):
     max_ms: Ms
 
 
-class Instances(Typed):
+class Instances(ResultModel):
     """How far the distributions of single samples are apart, two by two."""
 
     samples: list[str]
@@ -149,7 +149,7 @@ class Instances(Typed):
     )
 
 
-class InputEffect(Typed):
+class InputEffect(ResultModel):
     """What the input does to the latency of a stack."""
 
     size: SizeEffect | None = Field(description="None where all images have one size")
@@ -205,7 +205,7 @@ class LatencySummary(_Timed):
     inputs: dict[str, InputEffect]
 
 
-class Over(Typed):
+class Over(ResultModel):
     """A metric over rounds: fractions; None where it cannot be measured on a round."""
 
     best: Share | None
@@ -213,7 +213,7 @@ class Over(Typed):
     mean: Share | None
 
 
-class Forecast(Typed):
+class Forecast(ResultModel):
     """What as many further rounds would give if answers were late one by one."""
 
     mean: Share | None
@@ -230,7 +230,7 @@ class Threshold(Over):
     forecast: Forecast
 
 
-class SplitThreshold(Typed):
+class SplitThreshold(ResultModel):
     """Earlier rounds against later rounds under one deadline."""
 
     ms: Ms
@@ -240,7 +240,7 @@ class SplitThreshold(Typed):
     forecast: Forecast = Field(description="from the earlier rounds")
 
 
-class Divergence(Typed):
+class Divergence(ResultModel):
     """Root Jensen-Shannon divergence of earlier and later latencies, 0 equal to 1 apart."""
 
     pooled: float = Field(description="of all latencies together")
@@ -252,7 +252,7 @@ class Divergence(Typed):
     test: float = Field(description="mean over samples, of earlier from later rounds")
 
 
-class Split(Typed):
+class Split(ResultModel):
     """The later half of the rounds, predicted from the earlier half."""
 
     rounds: int = Field(description="in each half")
@@ -260,7 +260,7 @@ class Split(Typed):
     rjsd: Divergence
 
 
-class Curve(Typed):
+class Curve(ResultModel):
     """Quality over rounds at each deadline of a grid."""
 
     ms: list[float]
@@ -269,7 +269,7 @@ class Curve(Typed):
     mean: list[float | None]
 
 
-class Tail(Typed):
+class Tail(ResultModel):
     """How good a stack is when late answers are wrong.
 
     ``tail_quality@NAME`` is the worst round under each threshold, None where the samples cannot
@@ -286,7 +286,7 @@ class Tail(Typed):
     split: Split | None = Field(description="None with a single round")
 
 
-class Better(Typed):
+class Better(ResultModel):
     """Deadlines for which one of two stacks has the higher mean quality."""
 
     stack: str
@@ -295,7 +295,7 @@ class Better(Typed):
     by: Points = Field(description="largest lead, a fraction")
 
 
-class Convergence(Typed):
+class Convergence(ResultModel):
     """How Algorithm 1 judges the rounds."""
 
     rounds: int
@@ -315,7 +315,7 @@ class TailSummary(LatencySummary):
     convergence: Annotated[dict[str, Convergence], Keys("stack")]
 
 
-class LoadSettings(Typed):
+class LoadSettings(ResultModel):
     """What LoadGen was asked for."""
 
     scenario: Literal["Offline", "Server"]
@@ -331,7 +331,7 @@ class LoadSettings(Typed):
     trace: bool | None = Field(default=None, description="whether every query is logged")
 
 
-class Served(Typed):
+class Served(ResultModel):
     """What LoadGen found of one stack."""
 
     valid: bool = Field(description="LoadGen's verdict")

@@ -18,7 +18,7 @@ from simulator.conditions.attacks.attack import Attack
 from simulator.conditions.attacks.options import FLOAT, SAVED
 from simulator.conditions.attacks.record import record_of
 from simulator.conditions.attacks.unattacked import Unattacked
-from simulator.conditions.condition import Under
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.pipeline.inference import Answered
 from simulator.results.robustness import AttackedModel, AttackedStack, Attacks, Figure
@@ -67,7 +67,7 @@ class OwnAnswer(Recipe):
         return apply
 
 
-def own_chains(under: Under, task: Task) -> dict[str, Chain]:
+def own_chains(under: AppliedCondition, task: Task) -> dict[str, Chain]:
     """Return the chains to the attacked model's own answers, by the names of their arms."""
     if not isinstance(under.condition, Attack):
         return {}
@@ -78,7 +78,7 @@ def own_chains(under: Under, task: Task) -> dict[str, Chain]:
     }
 
 
-def baselines(series: Sequence[Series]) -> list[Under]:
+def baselines(series: Sequence[Series]) -> list[AppliedCondition]:
     """Return the conditions that attacks are held against, each once."""
     rows = [row for group in attacks(series).values() for row in group]
     return list({
@@ -86,10 +86,10 @@ def baselines(series: Sequence[Series]) -> list[Under]:
     }.values())  # fmt: skip
 
 
-def baseline(level: Under) -> Under:
+def baseline(level: AppliedCondition) -> AppliedCondition:
     """Return the file of an attack without the attack."""
     assert isinstance(level.condition, Attack)
-    return Under(Unattacked.of(level.condition))
+    return AppliedCondition(Unattacked.of(level.condition))
 
 
 def figures(
@@ -148,12 +148,12 @@ def _stack(
     )
 
 
-def _reached(found: Right, side: str, level: Under) -> Points | None:
+def _reached(found: Right, side: str, level: AppliedCondition) -> Points | None:
     """(n,), whether each sample is answered correctly; None where nothing reached the stack."""
     return None if level.condition.erased else found[side, level.condition.text]
 
 
-def _worst(found: Right, side: str, levels: Sequence[Under]) -> Points | None:
+def _worst(found: Right, side: str, levels: Sequence[AppliedCondition]) -> Points | None:
     """(n,), under the worst of the attacks of one budget and without; None without any."""
     under = [one for level in levels if (one := _reached(found, side, level)) is not None]
     clean = [found[side, baseline(level).condition.text] for level in levels]

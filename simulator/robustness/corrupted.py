@@ -17,7 +17,7 @@ from rich.console import Console
 
 from simulator.command.experiment import Command
 from simulator.command.options import Progress
-from simulator.conditions.condition import Under
+from simulator.conditions.condition import AppliedCondition
 from simulator.conditions.condition import under as condition_of
 from simulator.conditions.image_files import decoding, writing
 from simulator.contract import Decoder, ImageWriter
@@ -115,7 +115,7 @@ def show(found: Sequence[Written], folder: str, console: Console) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _refuse(under: Under, in_pixels: bool) -> None:
+def _refuse(under: AppliedCondition, in_pixels: bool) -> None:
     text, acts_on = under.condition.text, under.condition.acts_on
     if in_pixels and under.warp is not None:
         raise UserError(f"--under {text}: it moves boxes and masks, which are not written anew")
@@ -146,7 +146,7 @@ class _Writer:
         self._decoder: Decoder = decoding().make()
         self._png: ImageWriter = writing().make()
 
-    def write(self, under: Under, items: Sequence[Item]) -> Written:
+    def write(self, under: AppliedCondition, items: Sequence[Item]) -> Written:
         condition = under.condition
         parameters = condition.text.removeprefix(f"{condition.name}").lstrip(":") or "all"
         folder = self._home / condition.name / parameters.replace("/", "_")

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.conditions.attacks.attack import Attack
-from simulator.conditions.condition import Under, under
+from simulator.conditions.condition import AppliedCondition, under
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile.document import Document
 from simulator.profile.load import shipped_folder
@@ -93,10 +93,10 @@ class Series:
 
     name: str
     category: str
-    levels: tuple[Under, ...]
+    levels: tuple[AppliedCondition, ...]
 
     @property
-    def counted(self) -> tuple[Under, ...]:
+    def counted(self) -> tuple[AppliedCondition, ...]:
         """The levels that reach a stack: the others are in no mean."""
         return tuple(level for level in self.levels if level.condition.erased is None)
 
@@ -122,7 +122,7 @@ class Frames:
 
     name: str
     spec: SequenceSpec
-    frames: tuple[Under, ...]
+    frames: tuple[AppliedCondition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class ConditionSuite:
     path: Path
     noise: Suite | None = None
 
-    def conditions(self) -> list[Under]:
+    def conditions(self) -> list[AppliedCondition]:
         """Return every condition once, those of frames last."""
         rows = [level for one in self.series for level in one.levels]
         frames = [frame for one in self.sequences for frame in one.frames]
@@ -154,7 +154,7 @@ class ConditionSuite:
         rows = {level.condition.text for one in self.series for level in one.levels}
         return {one.condition.text for one in self.conditions()} - rows
 
-    def bound(self, bind: Callable[[Under], Under]) -> ConditionSuite:
+    def bound(self, bind: Callable[[AppliedCondition], AppliedCondition]) -> ConditionSuite:
         """Return the suite with every condition for a model.
 
         Args:
@@ -220,7 +220,7 @@ def _noise(spec: ConditionSuiteSpec, document: Document, problems: list[str]) ->
 def _series(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -> Iterator[Series]:
     for category, rows in spec.conditions.items():
         for name, texts in rows.items():
-            levels: list[Under] = []
+            levels: list[AppliedCondition] = []
             for at, text in enumerate(texts):
                 key: tuple[Any, ...] = ("conditions", category, name, at)
                 try:
@@ -238,7 +238,7 @@ def _sequences(
     spec: ConditionSuiteSpec, document: Document, problems: list[str]
 ) -> Iterator[Frames]:
     for name, one in spec.sequences.items():
-        frames: list[Under] = []
+        frames: list[AppliedCondition] = []
         stronger = f",difficulty={one.difficulty}" if one.noise and one.difficulty > 1 else ""
         where = document.where(("sequences", name))
         try:
@@ -252,7 +252,7 @@ def _sequences(
         yield Frames(name, one, tuple(frames))
 
 
-def _placed(spec: ConditionSuiteSpec, text: str) -> Under:
+def _placed(spec: ConditionSuiteSpec, text: str) -> AppliedCondition:
     """Read a condition at the suite's place.
 
     Raises:

@@ -11,9 +11,9 @@ from simulator.report.words import share, title
 from simulator.results.robustness import Figure
 from simulator.robustness.records import CLEAN, RunArm
 from simulator.statistics.bootstrap import Floats
-from simulator.typed import Typed
+from simulator.typed import ResultModel
 
-T = TypeVar("T", bound=Typed)
+T = TypeVar("T", bound=ResultModel)
 
 
 def not_converged(
@@ -55,7 +55,7 @@ def without_figures(part: Any) -> Any:
     """Return a part of a summary with None in the place of every figure."""
     if isinstance(part, Figure):
         return None
-    if isinstance(part, Typed):
+    if isinstance(part, ResultModel):
         names = type(part).model_fields
         return part.model_copy(
             update={name: without_figures(getattr(part, name)) for name in names}

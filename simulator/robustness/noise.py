@@ -12,7 +12,7 @@ from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.common import pair_for, stacks_of
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.session import Session, Variant
-from simulator.pipeline.stack import Chosen, Pair, Stack
+from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite
 from simulator.results.robustness import StackNoise
@@ -52,7 +52,7 @@ class SystemNoise:
 
     def __init__(self, suite: Suite, profiles: Mapping[str, str], overrides: Sequence[str]) -> None:
         self.suite = suite
-        self.chosen: dict[str, dict[Key, Chosen]] = {side: {} for side in profiles}
+        self.chosen: dict[str, dict[Key, ResolvedProfile]] = {side: {} for side in profiles}
         self._refused: dict[str, dict[str, str]] = {side: {} for side in profiles}
         for column, option, changes in suite.options():
             for side, reference in profiles.items():
@@ -65,11 +65,11 @@ class SystemNoise:
                 else:
                     self.chosen[side][column, option] = found
 
-    def every(self) -> list[Chosen]:
+    def every(self) -> list[ResolvedProfile]:
         """Return all option stacks."""
         return [chosen for by in self.chosen.values() for chosen in by.values()]
 
-    def fitted(self, session: Session, sides: Mapping[str, Chosen]) -> dict[str, Options]:
+    def fitted(self, session: Session, sides: Mapping[str, ResolvedProfile]) -> dict[str, Options]:
         """Build the options of every stack.
 
         Those of one stack share its artifact, which is calibrated once, through the stack itself.
@@ -86,7 +86,7 @@ class SystemNoise:
             for side, base in sides.items()
         }
 
-    def _fitted(self, session: Session, side: str, base: Chosen, pair: Pair) -> Options:
+    def _fitted(self, session: Session, side: str, base: ResolvedProfile, pair: Pair) -> Options:
         found = Options(left_out=dict(self._refused[side]))
         by = self.chosen[side]
         without_effect = inapplicable(session, base, by) if by else {}

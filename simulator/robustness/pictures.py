@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.conditions.condition import Under
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Array, Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, one_line
@@ -15,7 +15,7 @@ from simulator.experiments.pictures.pixels import eight_bits, levels, thumbnail
 from simulator.experiments.session import Session
 from simulator.modalities.image.front_end import statistics
 from simulator.pipeline import recorded
-from simulator.pipeline.executor import Done
+from simulator.pipeline.executor import SampleResult
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
@@ -101,7 +101,7 @@ class PictureWatch:
         """Return what was observed of a sample."""
         return self.grid.see(walk, outcomes)
 
-    def keep(self, done: Done, seen: Any) -> None:
+    def keep(self, done: SampleResult, seen: Any) -> None:
         """Draw a sample if it is the one that is shown."""
         if done.item.name == self.grid.sample and done.skipped is None:
             seen = seen or self.grid.see(self.session.executor.walks(self.plan)(done.item), {})
@@ -114,7 +114,9 @@ CLEAN = "clean"
 """The row of the sample without a condition."""
 
 
-def grid(session: Session, stacks: Sequence[Stack], conditions: Mapping[str, Under]) -> Grid | None:
+def grid(
+    session: Session, stacks: Sequence[Stack], conditions: Mapping[str, AppliedCondition]
+) -> Grid | None:
     """Plan the pictures of the first sample.
 
     Args:

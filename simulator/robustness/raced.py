@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from simulator.conditions.condition import Under
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Chain
 from simulator.errors import UserError
 from simulator.experiments.answers import Answers
 from simulator.experiments.guessing import doubt
-from simulator.experiments.kept import Kept
 from simulator.experiments.racing import Lane, Lanes
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.sweep.run import option_figures
 from simulator.notices import Kind, Notice
@@ -54,7 +54,7 @@ def asked_of(suite: ConditionSuite, stacks: Sequence[str]) -> tuple[ConditionSui
     return replace(suite, sequences=(), noise=None), notices
 
 
-def cells(stacks: Sequence[str], conditions: Sequence[Under]) -> dict[str, str]:
+def cells(stacks: Sequence[str], conditions: Sequence[AppliedCondition]) -> dict[str, str]:
     """Return every cell, STACK/CONDITION, with the cell of the first stack it is held against."""
     first, *others = stacks
     texts = [WITHOUT, *(under.condition.text for under in conditions)]
@@ -63,8 +63,8 @@ def cells(stacks: Sequence[str], conditions: Sequence[Under]) -> dict[str, str]:
 
 def lanes(
     stacks: Sequence[Stack],
-    conditions: Sequence[Under],
-    under_it: Callable[[Stack, Under], Chain],
+    conditions: Sequence[AppliedCondition],
+    under_it: Callable[[Stack, AppliedCondition], Chain],
 ) -> Lanes:
     """Return the lanes of all cells, those of the first stack included.
 
@@ -83,7 +83,7 @@ def lanes(
     return found
 
 
-def measured(session: Session, done: Kept, lanes: Lanes, stacks: Sequence[str]) -> Measured:
+def measured(session: Session, done: RecordStore, lanes: Lanes, stacks: Sequence[str]) -> Measured:
     """Return the metric of each stack without a condition, and which samples were skipped.
 
     Raises:
@@ -104,7 +104,7 @@ def measured(session: Session, done: Kept, lanes: Lanes, stacks: Sequence[str]) 
 
 
 def figures(
-    session: Session, done: Kept, against: dict[str, str], nc: Sequence[str]
+    session: Session, done: RecordStore, against: dict[str, str], nc: Sequence[str]
 ) -> dict[str, OptionFigures]:
     """Return the figures of every cell, on the samples that it was run on.
 

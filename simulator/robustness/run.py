@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from simulator.analysis import gate
 from simulator.command.experiment import Experiment
-from simulator.conditions.condition import Under
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
@@ -34,7 +34,7 @@ from simulator.model.card import Card
 from simulator.notices import Notice, merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.stack import Chosen, Stack, refuse_recorded
+from simulator.pipeline.stack import ResolvedProfile, Stack, refuse_recorded
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.robustness import RobustnessSummary
@@ -147,7 +147,7 @@ class _Robustness:
     job: Job
     session: Session
     suite: ConditionSuite
-    sides: Mapping[str, Chosen]
+    sides: Mapping[str, ResolvedProfile]
     noise: SystemNoise | None
     rules: Sequence[gate.Rule]
     base: Path | None
@@ -239,7 +239,7 @@ class _Robustness:
         self.session.show.planned(whole)
         return whole
 
-    def _chain(self, stack: Stack, under: Under) -> Chain:
+    def _chain(self, stack: Stack, under: AppliedCondition) -> Chain:
         """A stack's chain under a condition, which may need an artifact of its own."""
         if under.requests():
             stack = self.session.stack(variants(self.sides)[stack.side], under)

@@ -17,7 +17,7 @@ from simulator.results.robustness import (
 from simulator.robustness import robustmq
 from simulator.robustness.robustmq import Path, figure, worst_cases
 from simulator.robustness.rows import KINDS, Row, attacked, clean, differences, rows_of, value
-from simulator.typed import Typed, Unit
+from simulator.typed import ResultModel, Unit
 
 Line = Sequence[Cell]
 CSV = (
@@ -158,7 +158,7 @@ def noise(summary: RobustnessSummary, found: SystemNoise) -> Table:
     return pivot(rows_of(summary), "SR", heading, "option", below=below)
 
 
-def _across(stacks: Mapping[str, Typed], field: str, name: str = "") -> Line:
+def _across(stacks: Mapping[str, ResultModel], field: str, name: str = "") -> Line:
     """A row with one figure of each stack."""
     return [name or field, *(value(stack[field]) for stack in stacks.values())]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, TypedDict
 
 from pydantic import ConfigDict, Field
 
-from simulator.typed import About, Interval, Points, Probability, Typed, Unit
+from simulator.typed import About, Interval, Points, Probability, ResultModel, Unit
 
 Figures = dict[str, Any]
 """Figures by their names in a :class:`Flips`, before they are checked."""
@@ -32,7 +32,7 @@ class Comparison(TypedDict):
     flips: Figures
 
 
-class Delta(Typed):
+class Delta(ResultModel):
     """How far a metric moved: deployment less training."""
 
     value: Points | None = Field(description="difference")
@@ -45,7 +45,7 @@ class Delta(Typed):
     method: str | None = Field(default=None, description="how interval and p were worked out")
 
 
-class Flips(Typed):
+class Flips(ResultModel):
     """Answers that differ between the two stacks.
 
     Open for the task's own figures: the kinds of flips that it counts, and others. A task whose

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from simulator.contract.audio import Sound
 from simulator.contract.stage import named
-from simulator.contract.tune import Lesson
+from simulator.contract.tune import TrainingObjective
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.address import Root
 from simulator.data.card import find_card, read_card
@@ -97,7 +97,7 @@ class Network:
         return self.labels.name(index) if self.labels else str(index)
 
 
-class Sequel(Protocol):
+class FollowUpInference(Protocol):
     """Inferences of one sample, each made of what came before; plain data."""
 
     def identity(self) -> Any:
@@ -255,11 +255,11 @@ class Task(ABC):
         """
         return CardSettings(self.output)
 
-    def sequel(self, settings: Settings) -> Sequel | None:
+    def sequel(self, settings: Settings) -> FollowUpInference | None:
         """Return how further inferences follow from the first one; None: there are none."""
         return None
 
-    def lesson(self, settings: Settings) -> Lesson | None:
+    def lesson(self, settings: Settings) -> TrainingObjective | None:
         """Return what a network of this task learns when it is fine-tuned; None: it cannot be.
 
         Classifiers need none: they learn by the cross-entropy.

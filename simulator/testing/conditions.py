@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.conditions.condition import CONDITIONS, WEIGHTS, Condition, Disturbance, Under
+from simulator.conditions.condition import (
+    CONDITIONS,
+    WEIGHTS,
+    AppliedCondition,
+    Condition,
+    Disturbance,
+)
 from simulator.contract.passes import PASSES, AfterPass
 from simulator.contract.recipe import Boundary
 from simulator.errors import UserError
@@ -83,7 +89,7 @@ class Between(Place):
 
     def misfit(self, condition: Condition) -> str | None:
         """Take the samples all the way to the network's input."""
-        chain = Under(condition).disturbed(self.way.chain)
+        chain = AppliedCondition(condition).disturbed(self.way.chain)
         feeds = self.way.modality.feeds(self.way.card.spec)
         found = (self.way.value(source, chain) for source in self.way.sources())
         return next(filter(None, (fits(value, feeds) for value in found)), None)

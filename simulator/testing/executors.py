@@ -14,7 +14,7 @@ from simulator.files import IMAGE
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
 from simulator.model.onnxfile import check
-from simulator.pipeline.executor import EXECUTORS, Done, Executor, LocalExecutor
+from simulator.pipeline.executor import EXECUTORS, Executor, LocalExecutor, SampleResult
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.runtimes import RuntimePool
@@ -48,15 +48,15 @@ class Subject:
     plan: Plan
     items: Sequence[Item]
 
-    def run(self, workers: int = 3, watch: Watch | None = None) -> list[Done]:
+    def run(self, workers: int = 3, watch: Watch | None = None) -> list[SampleResult]:
         """Take the samples down the plan."""
         return self._run(self.kind, workers, watch)
 
-    def expected(self) -> list[Done]:
+    def expected(self) -> list[SampleResult]:
         """Return what the local executor makes of them."""
         return self._run(LocalExecutor, 1, None)
 
-    def _run(self, kind: type[Executor], workers: int, watch: Watch | None) -> list[Done]:
+    def _run(self, kind: type[Executor], workers: int, watch: Watch | None) -> list[SampleResult]:
         with RuntimePool() as runtimes:
             executor = kind(self.way.modality, runtimes, workers)
             try:
@@ -104,7 +104,7 @@ def _name_of(walk: Walk, outcomes: Mapping[int, Any]) -> str:
     return walk.context.sample
 
 
-def _made(done: Done) -> list[Any]:
+def _made(done: SampleResult) -> list[Any]:
     return [(dict(one.record), one.digest, list(one.ns)) for one in done.outcomes]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from simulator.contract.recipe import Recipe
 from simulator.files import read_file
 from simulator.pipeline.inference import Answered
-from simulator.places import Place
+from simulator.places import ByteSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Late(Recipe):
 
 
 @dataclass(frozen=True, slots=True)
-class Here(Place):
+class Here(ByteSource):
     """A file that no other process sees."""
 
     path: Path

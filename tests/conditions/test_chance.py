@@ -4,7 +4,7 @@ import pytest
 import steps
 from steps import nothing
 
-from simulator.conditions.condition import Condition, Disturbance, Under
+from simulator.conditions.condition import AppliedCondition, Condition, Disturbance
 from simulator.contract.recipe import Boundary, Chain, Context, generator
 
 # By hand, with hashlib and numpy alone:
@@ -104,7 +104,7 @@ def test_a_condition_acts_right_behind_its_boundary(place):
     class There(Noise):
         acts_on = place
 
-    found = [one.stage for one in Under(There(3)).disturbed(chain).recipes]
+    found = [one.stage for one in AppliedCondition(There(3)).disturbed(chain).recipes]
 
     assert found[list(Boundary).index(place)] == "condition"
     assert [stage for stage in found if stage != "condition"] == ["decode", "normalize"]
@@ -116,4 +116,4 @@ def test_what_ends_before_the_place_is_left_as_it_is():
 
     chain = Chain((steps.Step("decode", "d", nothing, gives=Boundary.FRAME),))
 
-    assert Under(OnInput(3)).disturbed(chain) is chain
+    assert AppliedCondition(OnInput(3)).disturbed(chain) is chain

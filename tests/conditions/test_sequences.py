@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from simulator.conditions.condition import CONDITIONS, Disturbance, Under
+from simulator.conditions.condition import CONDITIONS, AppliedCondition, Disturbance
 from simulator.conditions.image_condition import Window
 from simulator.conditions.sequences.sequence import SequenceFrame
 from simulator.contract import inspect, rgb_frame
@@ -232,7 +232,9 @@ def test_what_all_frames_share_changes_nothing(name):
         prepared = one.preparation().open(runtimes)(source, context)
         assert (prepared.height, prepared.width) == (256, 396)
         assert step(prepared, context).data == step(source, context).data
-    chains = [Under(CONDITIONS[name](at, "crop224")).disturbed(Chain(())) for at in (5, 6)]
+    chains = [
+        AppliedCondition(CONDITIONS[name](at, "crop224")).disturbed(Chain(())) for at in (5, 6)
+    ]
     assert chains[0].recipes[0] == chains[1].recipes[0]
     assert CONDITIONS[name](5).preparation() is None
 

@@ -433,8 +433,8 @@ def test_a_decoder_is_recorded_as_pixels_and_as_planes(tmp_path):
     ffmpeg, pillow = (registry.backend(name).of(Stage.DECODE)[0] for name in ("ffmpeg", "pillow"))
     subject = compare.first(registry.backend("ffmpeg"), ffmpeg, Workshop(tmp_path, []))
 
-    assert inputs.whats(subject) == ("rgb", "planes")
-    assert inputs.whats(replace(subject, offer=pillow)) == ("rgb",)
+    assert inputs.recorded_kinds(subject) == ("rgb", "planes")
+    assert inputs.recorded_kinds(replace(subject, offer=pillow)) == ("rgb",)
     for attempt in inputs.attempts(subject, "planes"):
         assert len(attempt.outcome) == (1 if "gray" in attempt.name else 3) or attempt.outcome
 

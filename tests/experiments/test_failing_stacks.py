@@ -17,7 +17,7 @@ from simulator.audit.two_runs import compare_runs
 from simulator.errors import UserError
 from simulator.experiments.decision import LEAST, Decision
 from simulator.experiments.failures import Tried, tallied
-from simulator.pipeline.executor import Done, Outcome
+from simulator.pipeline.executor import Outcome, SampleResult
 from simulator.tasks.task import TASKS, Network
 
 DIM = "deploy.normalize.mean=[0.0, 0.0, 0.0]"
@@ -151,7 +151,11 @@ def test_until_decided_is_decided_by_failing_samples(card, tmp_path):
 
 def pair(failed=False):
     record = Outcome({"changed": False, "top1": True, "top5": True}, "", {})
-    return Done(None, (), "x", failed={1: "x"}) if failed else Done(None, (record, record))
+    return (
+        SampleResult(None, (), "x", failed={1: "x"})
+        if failed
+        else SampleResult(None, (record, record))
+    )
 
 
 def test_borne_failures_are_tested_by_the_same_bound():

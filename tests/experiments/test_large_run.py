@@ -20,12 +20,12 @@ from simulator.command.options import Progress
 from simulator.data.folder import Item
 from simulator.errors import RunError
 from simulator.experiments import kept
-from simulator.experiments.kept import BLOCK, Kept
+from simulator.experiments.record_store import BLOCK, RecordStore
 from simulator.experiments.running import done_of
 from simulator.files import hash_file
 from simulator.model.card import Card
 from simulator.pipeline import executor
-from simulator.pipeline.executor import Done, LocalExecutor, Outcome
+from simulator.pipeline.executor import LocalExecutor, Outcome, SampleResult
 from simulator.results import store
 from simulator.tasks.score import each
 
@@ -86,7 +86,7 @@ class Looping(LocalExecutor):
                 Outcome(copy.deepcopy(dict(one.record)), str(item.name), dict(one.ns))
                 for one in last.outcomes
             ]
-            yield Done(item, tuple(outcomes), None, copy.deepcopy(last.seen))
+            yield SampleResult(item, tuple(outcomes), None, copy.deepcopy(last.seen))
 
 
 class Weighing(Progress):
@@ -135,7 +135,7 @@ def test_results_come_back_as_they_were_kept(card, data, cache, tmp_path):
         done_of(task, Item(two[0]["sample"], data, None), two)
         for two in zip(rows[::2], rows[1::2], strict=True)
     ]
-    found = Kept(task, tmp_path)
+    found = RecordStore(task, tmp_path)
     for one in few * 100:
         found.append(one, SIDES)
 
@@ -160,9 +160,11 @@ def empty(card, data, tmp_path, monkeypatch):
     record = {column.name: None for column in task.columns}
 
     def done(stacks):
-        return Done(Item("a.jpg", data, None), (Outcome(record, "0" * 32, {"infer": 1}),) * stacks)
+        return SampleResult(
+            Item("a.jpg", data, None), (Outcome(record, "0" * 32, {"infer": 1}),) * stacks
+        )
 
-    return done, lambda: Kept(task, tmp_path)
+    return done, lambda: RecordStore(task, tmp_path)
 
 
 @pytest.fixture

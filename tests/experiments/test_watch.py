@@ -25,7 +25,7 @@ from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import WORST
 from simulator.experiments.watch import pair_watch
 from simulator.pipeline import executor
-from simulator.pipeline.executor import Done, LocalExecutor
+from simulator.pipeline.executor import LocalExecutor, SampleResult
 from simulator.tasks.score import each
 
 OVERRIDES = ("deploy.color.order=bgr", "deploy.resize=pil-nearest")
@@ -106,7 +106,9 @@ def seen_of(card, data, workers, left_out=(), quick=True, after=lambda watch: No
         with watch.opened:
             merged, done = session.plan(stacks, watch.asides()), []
             for one in session.stream(merged, 0, watch):
-                done.append(Done(one.item, (), "left out") if one.item.name in left_out else one)
+                done.append(
+                    SampleResult(one.item, (), "left out") if one.item.name in left_out else one
+                )
                 watch.keep(done[-1], done[-1].seen)
             after(watch)
             watch.complete(merged, [one.item for one in done if one.skipped is None])

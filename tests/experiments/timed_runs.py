@@ -12,7 +12,7 @@ from PIL import Image
 
 from simulator import latency, tail
 from simulator.command.options import Progress
-from simulator.typed import Typed
+from simulator.typed import ResultModel
 
 IMAGES = 6
 ROUNDS = 5
@@ -48,7 +48,7 @@ class Meanwhile(Progress):
 
 def shape(value):
     """What a summary looks like: its keys, and of what kind its values are."""
-    if isinstance(value, dict | Typed):
+    if isinstance(value, dict | ResultModel):
         return {key: shape(value[key]) for key in value}
     return "list" if isinstance(value, list) else value is None
 

@@ -21,7 +21,7 @@ from simulator.contract.passes import PASSES, GraphPass
 from simulator.errors import UserError
 from simulator.modalities.modality import MODALITIES
 from simulator.model.passes.graph.change import Seen
-from simulator.pipeline.executor import EXECUTORS, Done, LocalExecutor
+from simulator.pipeline.executor import EXECUTORS, LocalExecutor, SampleResult
 from simulator.profile import modality
 from simulator.testing import conditions, executors, graph_passes, modalities
 from simulator.testing.conditions import prove_condition
@@ -186,7 +186,7 @@ class Silent(Executing):
     """Does not say why a sample was skipped."""
 
     def change(self, found):
-        return [Done(one.item, (), "lost") if one.skipped else one for one in found]
+        return [SampleResult(one.item, (), "lost") if one.skipped else one for one in found]
 
 
 class Blind(Executing):

@@ -11,7 +11,7 @@ from simulator.notices import Kind, Notice
 
 if TYPE_CHECKING:
     from simulator.experiments.check_profile import Proof
-    from simulator.pipeline.stack import Chosen
+    from simulator.pipeline.stack import ResolvedProfile
     from simulator.profile.implementations import Choices
     from simulator.profile.profile import Profile
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return cli.PASS
 
 
-def _proof(chosen: Chosen, model: str | None) -> tuple[Proof | None, list[str]]:
+def _proof(chosen: ResolvedProfile, model: str | None) -> tuple[Proof | None, list[str]]:
     """The result of running it, or why that is not possible here."""
     from simulator.cli.progress import Bar
     from simulator.errors import MissingLibrary

@@ -21,7 +21,7 @@ from simulator.experiments.compare.experiment import CompareOptions
 from simulator.experiments.decision import METHOD, Decision
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
-from simulator.experiments.kept import Kept
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.running import Recorder, run_recorded
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES, summarize, vocabulary
@@ -96,7 +96,7 @@ def conclude(
     session: Session,
     watch: PairWatch,
     merged: Plan,
-    done: Kept,
+    done: RecordStore,
     run: RunWriter,
     decision: Decision | None = None,
 ) -> PairSummary:

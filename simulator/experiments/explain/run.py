@@ -23,7 +23,7 @@ from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
-from simulator.pipeline.stack import Chosen, Pair
+from simulator.pipeline.stack import Pair, ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.axes import swap
 from simulator.report.verdict import concluded
@@ -107,7 +107,7 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
     return Result(summary, folder)
 
 
-def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, Chosen]]:
+def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, ResolvedProfile]]:
     """Every mixture; where one cannot run, precision and runtime are swapped together."""
     axes.refuse_recorded(*(profile for profile, _ in pair.values()))
     separate = axes.differing(pair["train"], pair["deploy"])
@@ -121,9 +121,9 @@ def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, Chosen]]:
         return ["+".join(group) for group in groups], _swapped(pair, groups)
 
 
-def _swapped(pair: Pair, groups: Sequence[Sequence[str]]) -> dict[Subset, Chosen]:
+def _swapped(pair: Pair, groups: Sequence[Sequence[str]]) -> dict[Subset, ResolvedProfile]:
     named = {"+".join(group): group for group in groups}
-    mixtures: dict[Subset, Chosen] = {}
+    mixtures: dict[Subset, ResolvedProfile] = {}
     for chosen in attribute.subsets(list(named)):
         members = [axis for name in named if name in chosen for axis in named[name]]
         if not members:
@@ -143,7 +143,7 @@ def _label(chosen: Subset, names: Sequence[str]) -> str:
     return "train with " + " ".join(name for name in names if name in chosen)
 
 
-def _profile(chosen: Chosen) -> Profile:
+def _profile(chosen: ResolvedProfile) -> Profile:
     return Profile(profile=chosen[0].name, overrides=list(chosen[0].overrides))
 
 

@@ -16,7 +16,7 @@ from simulator.experiments.session import Session
 from simulator.files import LARGE, write_whole
 from simulator.model.passes.rewrite import wanted
 from simulator.model.store import digest
-from simulator.pipeline.stack import Chosen
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.places import read
 from simulator.profile.precision import Calibration
 from simulator.profile.profile import Profile
@@ -66,7 +66,7 @@ def refuse_fitted(profile: Profile) -> None:
         raise UserError(f"{profile.name}: runtime.batch: one sample runs at a time: leave it out")
 
 
-def work_of(session: Session, base: Chosen) -> dict[str, object]:
+def work_of(session: Session, base: ResolvedProfile) -> dict[str, object]:
     """Return all that the search depends on besides the options."""
     sources = [calibration_of(base[0]).source]
     sources += [one.source for one in wanted(base[0].spec.graph).values()]

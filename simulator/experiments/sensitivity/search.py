@@ -40,7 +40,7 @@ from simulator.experiments.session import Session, Variant
 from simulator.files import TEXT, read_file, write_whole
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.float_runtime import in_fp32, running
-from simulator.pipeline.stack import Chosen, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile.load import find, name_of
 from simulator.profile.text import flow
 from simulator.results.json_text import parse_json, write_json
@@ -126,10 +126,10 @@ class _Search:
         write_json(self.home / SUMMARY, summary)
         return summary
 
-    def _stack(self, name: str, one: Chosen) -> Stack:
+    def _stack(self, name: str, one: ResolvedProfile) -> Stack:
         return self.session.stack(Variant(name, one, {"train": one, "deploy": one}))
 
-    def _kept(self, names: Names) -> Chosen:
+    def _kept(self, names: Names) -> ResolvedProfile:
         if not names:
             return self.base
         keep = f"precision.quantizer.keep={flow(self._keep(names))}"

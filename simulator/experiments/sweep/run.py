@@ -26,15 +26,15 @@ from simulator.experiments.common import (
 from simulator.experiments.guessing import doubt
 from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result, safe_name
-from simulator.experiments.kept import Kept
 from simulator.experiments.race import QUESTIONS, Race, race, rules_of
 from simulator.experiments.racing import ended, lanes_of, run_race
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.several import checked
 from simulator.experiments.sweep.experiment import SweepOptions
 from simulator.notices import merged
-from simulator.pipeline.stack import Chosen, Pair, Stack
+from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite
 from simulator.profile.suite import overrides as flattened
@@ -95,7 +95,7 @@ def _rules(asked: SweepOptions) -> list[Rule]:
 
 def _tried(
     suite: Suite, against: str, overrides: Sequence[str]
-) -> tuple[dict[Key, Chosen], dict[Key, str]]:
+) -> tuple[dict[Key, ResolvedProfile], dict[Key, str]]:
     """Return the stack of every option, and why others cannot be run with the overrides."""
     options = {(column, name): changes for column, name, changes in suite.options()}
     if suite.spec.combined:
@@ -122,8 +122,8 @@ class _Sweep:
     job: Job
     session: Session
     suite: Suite
-    base: Chosen
-    options: Mapping[Key, Chosen]
+    base: ResolvedProfile
+    options: Mapping[Key, ResolvedProfile]
     refused: Mapping[Key, str]
     request: Request
     rules: Sequence[Rule]
@@ -208,11 +208,11 @@ class _Sweep:
             raise UserError(f"no option of {self.suite.spec.name} applies to this model")
         return race(self.question, names, self.rules, self.session.card.task)
 
-    def _pair(self, option: Chosen) -> Pair:
+    def _pair(self, option: ResolvedProfile) -> Pair:
         return {"train": self.base, "deploy": option}
 
 
-def raced_table(done: Kept, keys: Sequence[Key], seed: int = 0) -> dict[str, Any]:
+def raced_table(done: RecordStore, keys: Sequence[Key], seed: int = 0) -> dict[str, Any]:
     """Compute the figures of a sweep that dropped options; see :func:`table`.
 
     Each option is held against the training stack on the samples that it was run on; what follows

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract import Array, Lesson
+from simulator.contract import Array, TrainingObjective
 from simulator.data.truth import Boxes
 from simulator.errors import ModelError, unknown
 from simulator.modalities.image.geometry import Placement
@@ -58,7 +58,7 @@ class Match:
     which: NDArray[np.intp]
 
 
-class RetinaLesson(Lesson):
+class RetinaLesson(TrainingObjective):
     """Focal loss (alpha 0.25, gamma 2) and smooth L1 (beta 1/9), by the anchors of a card.
 
     An anchor has the object that it overlaps most, from an IoU of 0.5 on; each object also has the

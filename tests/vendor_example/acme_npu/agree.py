@@ -13,7 +13,7 @@ from simulator.command.experiment import Experiment
 from simulator.command.options import Gate, OneModel, Stacks, Under
 from simulator.report.verdicts.told import Told
 from simulator.results.shared import ModelSummary
-from simulator.typed import About, Interval, Typed, Unit
+from simulator.typed import About, Interval, ResultModel, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class AgreeOptions(Stacks, OneModel, Under, Gate):
     """What ``simulate acme_agree`` takes."""
 
 
-class Agreement(Typed):
+class Agreement(ResultModel):
     """Samples on which all stacks give one answer."""
 
     count: int

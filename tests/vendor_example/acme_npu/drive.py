@@ -14,11 +14,11 @@ from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files, Item
 from simulator.data.source import Given, Source
 from simulator.errors import reading
-from simulator.places import Place, too_large
+from simulator.places import ByteSource, too_large
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Place):
+class Reading(ByteSource):
     """One array of an archive.
 
     Attributes:

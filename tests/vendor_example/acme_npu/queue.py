@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from simulator.data.folder import Item
-from simulator.pipeline.executor import Done, Executor, watched
+from simulator.pipeline.executor import Executor, SampleResult, watched
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import StageError, Watch
 
@@ -15,11 +15,13 @@ class Queue(Executor):
 
     name = "acme_queue"
 
-    def run(self, plan: Plan, items: Iterable[Item], watch: Watch | None = None) -> Iterator[Done]:
+    def run(
+        self, plan: Plan, items: Iterable[Item], watch: Watch | None = None
+    ) -> Iterator[SampleResult]:
         """Take every sample down every arm."""
         opened = self.open(plan)
         for item in items:
             try:
                 yield watched(opened, item, self.context(item), watch)
             except StageError as error:
-                yield Done(item, (), str(error))
+                yield SampleResult(item, (), str(error))

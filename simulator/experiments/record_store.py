@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from simulator.data.folder import Item
 from simulator.errors import RunError
-from simulator.experiments.answers import Answered, Answers
+from simulator.experiments.answers import Answers, StackRecords
 from simulator.experiments.failures import Tried, tallied
-from simulator.pipeline.executor import Done, Outcome
+from simulator.pipeline.executor import Outcome, SampleResult
 from simulator.results.times import MAP
 from simulator.tasks.score import each
 from simulator.tasks.task import Task
@@ -36,7 +36,7 @@ IN_MEMORY = 2**20
 """Bytes that are held in memory before there is a file."""
 
 
-class Kept(Sequence[Done]):
+class RecordStore(Sequence[SampleResult]):
     """The results of samples, in the order in which they were appended.
 
     Read one after the other they are made again, a block at a time; :meth:`records` gives a stack's
@@ -69,7 +69,7 @@ class Kept(Sequence[Done]):
         self._waiting: list[Outcome] = []
         self._made: tuple[int, list[dict[str, Any]]] = (-1, [])
 
-    def append(self, done: Done, stacks: tuple[str, ...]) -> None:
+    def append(self, done: SampleResult, stacks: tuple[str, ...]) -> None:
         """Keep one more; not what a watch function returned.
 
         Args:
@@ -111,14 +111,14 @@ class Kept(Sequence[Done]):
         known = [{*stacks} <= {*own} for own in self._groups]
         return [at for at, group in enumerate(self._of) if known[group]]
 
-    def of(self, stack: str, samples: Sequence[int]) -> Answered:
+    def of(self, stack: str, samples: Sequence[int]) -> StackRecords:
         """Return the records of one stack for some samples that went through it."""
         arms = np.array([own.index(stack) if stack in own else 0 for own in self._groups], np.int64)
         which = np.array(samples, np.int64)
         groups = np.array(self._of, np.int64)[which]
-        return Answered(self, np.array(self._ends, np.int64)[which] + arms[groups])
+        return StackRecords(self, np.array(self._ends, np.int64)[which] + arms[groups])
 
-    def records(self, stack: str) -> Answered:
+    def records(self, stack: str) -> StackRecords:
         """Return the records of one stack, of the samples that were not skipped."""
         return self.of(stack, [at for at in self.ran_on(stack) if at not in self.why])
 
@@ -201,18 +201,18 @@ class Kept(Sequence[Done]):
             yield self._read(block, names).take(own)
 
     @overload
-    def __getitem__(self, at: int) -> Done: ...
+    def __getitem__(self, at: int) -> SampleResult: ...
     @overload
-    def __getitem__(self, at: slice) -> list[Done]: ...
-    def __getitem__(self, at: int | slice) -> Done | list[Done]:
+    def __getitem__(self, at: slice) -> list[SampleResult]: ...
+    def __getitem__(self, at: int | slice) -> SampleResult | list[SampleResult]:
         """Make the result of a sample again."""
         if isinstance(at, slice):
             return [self[one] for one in range(*at.indices(len(self)))]
         at = range(len(self))[at]
         if at in self.why:
-            return Done(self.items[at], (), self.why[at], failed=self.failed.get(at, {}))
+            return SampleResult(self.items[at], (), self.why[at], failed=self.failed.get(at, {}))
         low, high = self._ends[at], self._ends[at + 1]
-        return Done(self.items[at], tuple(self._outcome(row) for row in range(low, high)))
+        return SampleResult(self.items[at], tuple(self._outcome(row) for row in range(low, high)))
 
     def __len__(self) -> int:
         return len(self.items)

@@ -23,7 +23,6 @@ from simulator.cli.prove import SUITES
 from simulator.contract import Backend
 from simulator.contract.stage import named, stages
 from simulator.profile.fit import told
-from simulator.tasks.task import TASKS
 from simulator.testing import checks_of, proved_stages
 
 ROOT = Path(__file__).parent.parent
@@ -115,14 +114,11 @@ def _values(schema: Any) -> str:
 
 
 def figures() -> Iterator[str]:
-    """One table for each summary and task: each figure's path, its unit, and what it is."""
-    paths = sorted((ROOT / "docs" / "schemas").glob("*.json"))
-    found = {path.stem: ("", json.loads(path.read_text("utf-8"))) for path in paths}
-    for name in TASKS.names:
-        found[f"flips of {name}"] = ("flips", TASKS[name].Flips.model_json_schema(by_alias=True))
-    for title, (place, schema) in found.items():
-        yield from (f"## {title}", "", schema.get("description", ""), "")
-        yield from table(("figure", "unit", "what it is"), _figures(schema, schema, place, ()))
+    """One table for each summary: the path of each figure, its unit, and what it is."""
+    for path in sorted((ROOT / "docs" / "schemas").glob("*.json")):
+        schema = json.loads(path.read_text("utf-8"))
+        yield from (f"## {path.stem}", "", schema.get("description", ""), "")
+        yield from table(("figure", "unit", "what it is"), _figures(schema, schema, "", ()))
 
 
 def _figures(schema: Schema, root: Schema, place: str, above: Sequence[str]) -> Iterator[Row]:

@@ -17,6 +17,8 @@ from pydantic import BaseModel
 from simulator.results.checkpoints import Checkpoints
 from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.summaries import commands, shape_of
+from simulator.tasks.figures import Flips
+from simulator.tasks.task import TASKS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -34,8 +36,23 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 def schema(shape: type[BaseModel]) -> dict[str, Any]:
     """Return the schema of what we write: every field is there."""
-    found = shape.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **plain(found)}
+    found = plain(shape.model_json_schema(mode="serialization"))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **of_tasks(found)}
+
+
+def of_tasks(found: dict[str, Any]) -> dict[str, Any]:
+    """Say which figures the flips of each task have, where a schema has those of any task."""
+    parts = found.get("$defs", {})
+    if Flips.__name__ not in parts:
+        return found
+    own = sorted({TASKS[name].Flips.__name__: TASKS[name].Flips for name in TASKS.names}.items())
+    any_of = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name, _ in own]}
+    text = json.dumps(found).replace(f'{{"$ref": "#/$defs/{Flips.__name__}"}}', json.dumps(any_of))
+    whole: dict[str, Any] = json.loads(text)
+    for name, shape in own:
+        more = plain(shape.model_json_schema(mode="serialization"))
+        whole["$defs"] |= more.pop("$defs", {}) | {name: more}
+    return whole
 
 
 def plain(node: Any) -> Any:

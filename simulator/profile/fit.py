@@ -58,7 +58,8 @@ def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
     has = {"backend", *spec.own, *has} - {key[-1] for key in spec.shared}
     if name not in has and difflib.get_close_matches(name, has, n=1):
         return unknown("key", name, has)
-    return f"{backend.name} has no such field{' here' * (name in has)}; leave it out"
+    here = " here" * (name in has)
+    return f"{backend.name} has no such field{here}; leave it out; null drops an inherited one"
 
 
 def _admitted(value: Any, admits: Admits) -> bool:

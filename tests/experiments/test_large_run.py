@@ -19,7 +19,7 @@ from simulator import cli, compare
 from simulator.command.options import Progress
 from simulator.data.folder import Item
 from simulator.errors import RunError
-from simulator.experiments import kept
+from simulator.experiments import record_store
 from simulator.experiments.record_store import BLOCK, RecordStore
 from simulator.experiments.running import done_of
 from simulator.files import hash_file
@@ -104,7 +104,7 @@ class Weighing(Progress):
 def test_a_sample_that_is_through_costs_next_to_no_memory(card, cache, tmp_path, monkeypatch):
     """It cost 1,754 bytes with --quick, and a further record for each axis without it."""
     monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Looping)
-    monkeypatch.setattr(kept, "IN_MEMORY", 1)
+    monkeypatch.setattr(record_store, "IN_MEMORY", 1)
     monkeypatch.setattr(store, "PAUSE", 0)
     (tmp_path / "one.jpg").write_bytes(tiny.encoded(tiny.picture(tiny.COLORS["red"])))
     (tmp_path / "data" / "red").mkdir(parents=True)
@@ -155,7 +155,7 @@ def test_results_come_back_as_they_were_kept(card, data, cache, tmp_path):
 @pytest.fixture
 def empty(card, data, tmp_path, monkeypatch):
     """A function that makes the result of a sample, and one that keeps them in a file at once."""
-    monkeypatch.setattr(kept, "IN_MEMORY", 1)
+    monkeypatch.setattr(record_store, "IN_MEMORY", 1)
     task = Card(card).task
     record = {column.name: None for column in task.columns}
 
@@ -181,7 +181,7 @@ def test_a_full_disk_is_told_in_one_line_with_what_to_do(empty, full, tmp_path, 
     done, make = empty
     found, more = make(), []
     monkeypatch.setattr(sys, "unraisablehook", more.append)
-    monkeypatch.setattr(kept, "BLOCK", 2)
+    monkeypatch.setattr(record_store, "BLOCK", 2)
     found.append(done(2), SIDES)
 
     with pytest.raises(RunError) as refused:
@@ -214,7 +214,7 @@ def test_the_file_is_gone_with_the_results(empty):
 
 def test_many_stacks_do_not_wait_for_many_samples(empty, monkeypatch):
     """With 40 stacks a block of samples has 10,240 outcomes; 100 of them are 3 samples."""
-    monkeypatch.setattr(kept, "ROWS", 100)
+    monkeypatch.setattr(record_store, "ROWS", 100)
     done, make = empty
     found, waiting = make(), []
     for _ in range(10):

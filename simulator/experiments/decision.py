@@ -25,8 +25,6 @@ from simulator.tasks.task import Task
 
 ALPHA = 0.05
 """The probability of a wrong decision, at most."""
-METHOD = "at any time, each end with 95 %"
-"""How ends of figures are worked out that are looked at after every sample."""
 _RATE, _DELTA = Range(0.0, 1.0), Range(-1.0, 1.0)
 LEAST = 30
 """Samples before the first look: nobody would ship, or stop, because of fewer."""

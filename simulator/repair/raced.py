@@ -27,6 +27,7 @@ from simulator.repair.passes import Part, Passes, finish, flips, made, times
 from simulator.repair.search import measured, refuse_bare
 from simulator.repair.space import NAME, Pick, Space
 from simulator.repair.summary import Outcome
+from simulator.report.words import AT_ANY_TIME
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation
 from simulator.results.shared import Gate as Verdict
@@ -35,7 +36,7 @@ from simulator.statistics.bootstrap import Resamples
 
 RACE = "race"
 """The pass in which all stacks run."""
-METHOD = "betting: for all stacks at once, at any time, each end with 95 %"
+METHOD = f"betting: for all stacks at once, {AT_ANY_TIME}"
 OWN_SAMPLES = (
     "stacks were dropped as soon as they could no longer be the answer: each has figures of its "
     "own {unit}s (column n), which are not to be held against those of a stack with another n; "

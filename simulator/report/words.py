@@ -28,6 +28,8 @@ if TYPE_CHECKING:  # building all of them takes longer than many a run
 SIDES = ("train", "deploy")
 SIGNIFICANT = 0.05
 """A p-value below this one, after Holm's correction, is more than chance."""
+AT_ANY_TIME = "at any time, each end with 95 %"
+"""How ends of figures are worked out that are looked at after every sample."""
 PAGE = "report.html"
 """The page of a run, in its folder."""
 _ANSWERS = 8
@@ -180,7 +182,7 @@ def at_any_time(ci95: Sequence[float | None] | None, signed: bool = False) -> st
     if not ci95 or None in ci95:
         return ""
     words = ends(ci95) if signed else f"{share(ci95[0], 2)} to {share(ci95[1], 2)}"
-    return f" ({words} at any time, each end with 95 %)"
+    return f" ({words} {AT_ANY_TIME})"
 
 
 def points(effect: Effect | Delta | None) -> str:

@@ -1,7 +1,7 @@
 """An experiment and a command that are right, on tiny data, and others, each with one fault."""
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import make_dataclass, replace
 from typing import Annotated
 
 import tiny
@@ -21,29 +21,40 @@ class Correct(Compare):
         }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Silent(CompareOptions):
-    depth: Annotated[int, Option(" ")] = 0
+def with_one_more(options, name, kind, default):
+    """Options with one that the right ones lack."""
+    return make_dataclass("More", [(name, kind, default)], bases=(options,), frozen=True,
+                          kw_only=True)  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class InPercent(CompareOptions):
-    share: Annotated[float, Option("a share", parse=lambda text: float(text) / 100)] = 0.0
+SILENT = "depth", Annotated[int, Option(" ")], 0
+IN_PERCENT = "share", Annotated[float, Option("s", parse=lambda text: float(text) / 100)], 0.0
+
+
+class HalfAShare:
+    """The shown command line says a share, the option takes a percentage."""
+
+    def specimen(self, folder):
+        return super().specimen(folder) | {"share": 0.5}
+
+
+class Unheard:
+    """Nobody is told of samples."""
+
+    def run(self, asked):
+        return super().run(asked.without(progress=None))
 
 
 class Unexplained(Correct):
     """An option has no help."""
 
-    Options = Silent
+    Options = with_one_more(CompareOptions, *SILENT)
 
 
-class ReadOtherwise(Correct):
-    """The shown command line says a share, the option takes a percentage."""
+class ReadOtherwise(HalfAShare, Correct):
+    """It reads a share otherwise than it says it."""
 
-    Options = InPercent
-
-    def specimen(self, folder):
-        return super().specimen(folder) | {"share": 0.5}
+    Options = with_one_more(CompareOptions, *IN_PERCENT)
 
 
 class BeginsAnother(Correct):
@@ -64,11 +75,8 @@ class ForgetsWhatItSaw(Correct):
         return found
 
 
-class SaysNoProgress(Correct):
-    """Nobody is told of samples."""
-
-    def run(self, asked):
-        return super().run(asked.without(progress=None))
+class SaysNoProgress(Unheard, Correct):
+    """It runs its samples in silence."""
 
 
 class ReturnsAnother(Correct):
@@ -149,29 +157,16 @@ class CorrectCommand(Corrupt):
         }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class SilentCommand(CorruptOptions):
-    depth: Annotated[int, Option(" ")] = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandInPercent(CorruptOptions):
-    share: Annotated[float, Option("a share", parse=lambda text: float(text) / 100)] = 0.0
-
-
 class UnexplainedCommand(CorrectCommand):
     """An option has no help."""
 
-    Options = SilentCommand
+    Options = with_one_more(CorruptOptions, *SILENT)
 
 
-class CommandReadOtherwise(CorrectCommand):
-    """The shown command line says a share, the option takes a percentage."""
+class CommandReadOtherwise(HalfAShare, CorrectCommand):
+    """It reads a share otherwise than it says it."""
 
-    Options = CommandInPercent
-
-    def specimen(self, folder):
-        return super().specimen(folder) | {"share": 0.5}
+    Options = with_one_more(CorruptOptions, *IN_PERCENT)
 
 
 class WritesAnew(CorrectCommand):
@@ -185,11 +180,8 @@ class WritesAnew(CorrectCommand):
         return found
 
 
-class CommandSaysNoProgress(CorrectCommand):
-    """Nobody is told of images."""
-
-    def run(self, asked):
-        return super().run(asked.without(progress=None))
+class CommandSaysNoProgress(Unheard, CorrectCommand):
+    """It writes its images in silence."""
 
 
 class CommandTakesAnything(CorrectCommand):

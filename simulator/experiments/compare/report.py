@@ -17,6 +17,7 @@ from simulator.report.sections.section import Section, part
 from simulator.report.table import Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import (
+    AT_ANY_TIME,
     SIDES,
     alone,
     at_any_time,
@@ -169,7 +170,8 @@ def _metrics(summary: PairSummary) -> Table:
             rows.append([view.metric(metric), old, new, *of])
     labelled = summary.labelled
     some = "" if labelled == summary.samples else f", {labelled:,} of them with a truth"
-    ends = "at any time, each end with 95 %" if summary.decided else "95 % interval"
+    methods = {delta.method for delta in summary.delta.values() if delta}
+    ends = AT_ANY_TIME if methods == {AT_ANY_TIME} else "95 % interval"
     columns = [
         Column("metric, %"), Column("train", Unit.SHARE, 1), Column("deploy", Unit.SHARE, 1),
         Column("delta, points", Unit.POINTS, 1), Column(ends, Unit.POINTS),

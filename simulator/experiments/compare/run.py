@@ -18,7 +18,7 @@ from simulator.experiments.common import (
     variants,
 )
 from simulator.experiments.compare.experiment import CompareOptions
-from simulator.experiments.decision import METHOD, Decision
+from simulator.experiments.decision import Decision
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.record_store import RecordStore
@@ -32,6 +32,7 @@ from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
 from simulator.report.command import Asked
+from simulator.report.words import AT_ANY_TIME
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.shared import STOPPED
 from simulator.results.store import RunWriter
@@ -132,7 +133,7 @@ def conclude(
             summary["flips"]["ci95"] = ends["flips.rate"]
             for metric, delta in summary["delta"].items():
                 if delta and f"delta.{metric}.value" in ends:
-                    own = {"ci95": ends[f"delta.{metric}.value"], "p": None, "method": METHOD}
+                    own = {"ci95": ends[f"delta.{metric}.value"], "p": None, "method": AT_ANY_TIME}
                     summary["delta"][metric] = delta | own
         summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)
     with spending(Work.PICTURES):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Unit(Enum):
+class Unit(StrEnum):
     """What a number of a result is counted in. A share of 1.5 % is 0.015, a point is 0.01."""
 
     SHARE = "share"

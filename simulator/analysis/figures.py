@@ -27,6 +27,8 @@ _TO_BE = object()
 _COUNT = About(Unit.COUNT)
 """A whole number counts, unless it is declared as something else."""
 Vocabulary = Mapping[str, Iterable[str]]
+AnySummary = Mapping[str, Any] | ResultModel
+"""A summary as a model, or as its JSON has it."""
 T = TypeVar("T")
 
 

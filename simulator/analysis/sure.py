@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from simulator.analysis.figures import find
+from simulator.analysis.figures import AnySummary, find
 from simulator.statistics import planning
 from simulator.statistics.paired import clopper_pearson
-from simulator.typed import ResultModel
 
 
-def sure(path: str, limit: float, summary: Mapping[str, Any] | ResultModel) -> dict[str, Any]:
+def sure(path: str, limit: float, summary: AnySummary) -> dict[str, object]:
     """Return ``chance``, ``ci95``, ``more`` and ``more_of`` of an outcome, as far as known.
 
     Args:
@@ -26,18 +24,16 @@ def sure(path: str, limit: float, summary: Mapping[str, Any] | ResultModel) -> d
     ends = find(summary, [*parent, "ci95"])
     if not isinstance(ends, list | tuple) or None in ends:
         return {}
-    found = {"chance": bool(ends[0] <= limit <= ends[1]), "ci95": list(ends)}
-    if not found["chance"] or last == "ms":
+    chance = bool(ends[0] <= limit <= ends[1])
+    found = {"chance": chance, "ci95": list(ends)}
+    if not chance or last == "ms":
         return found
     return found | _more(parent, (ends[0], ends[1]), limit, summary)
 
 
 def _more(
-    path: Sequence[str],
-    ends: tuple[float, float],
-    limit: float,
-    summary: Mapping[str, Any] | ResultModel,
-) -> dict[str, Any]:
+    path: Sequence[str], ends: tuple[float, float], limit: float, summary: AnySummary
+) -> dict[str, object]:
     """How many more samples would decide a rule, if its figure stays; and what they are."""
     node = find(summary, path)
     samples, of = summary.get("samples") or 0, summary.get("sample_unit", "sample")

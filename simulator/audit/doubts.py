@@ -17,7 +17,7 @@ from simulator.errors import RunError, UserError, one_line
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.results.json_text import finite
 from simulator.results.layout import PAIRS_FOLDER, SUMMARY
-from simulator.results.shared import Gate, Summary
+from simulator.results.shared import Summary
 from simulator.results.summaries import refuse_other_version
 
 _COMPARED = ("train", "stacks", "pairs", "gate")
@@ -29,6 +29,8 @@ _REQUIRED = frozenset(
     }
 )  # fmt: skip
 """Fields that an audit must state; of others, what it states is held against what follows."""
+_OLD_UNITS = ("fraction", "")
+"""What versions before called the unit of a rule: that of shares and points, and any but these."""
 _WORDS = "reason"
 """How a rule that has no figure is explained: words of the version that wrote them."""
 
@@ -122,7 +124,7 @@ def contradictions(
         of = recorded.audit.of_pair if kind == PAIRS_FOLDER else recorded.audit.of_rounds
         summary = recorded.summary(place)
         outcome = outcomes.evaluate([one.rule for one in of(model, deploy)], summary)
-        return summary.model_copy(update={"gate": Gate.model_validate(outcome)})
+        return summary.model_copy(update={"gate": outcome})
 
     try:
         expected = finite(figures.collect(judged, recorded.audit, chosen))
@@ -159,8 +161,8 @@ def _gate(
         if (one["model"], one["deploy"], one["of"]) == (*key, of)
     ]
     own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
-    stated = finite(recorded.summary(place).gate)
-    return [".".join(path) for path in _differing(stated, own, (place, "gate"))]
+    reported = recorded.read_json(f"{place}/{SUMMARY}").get("gate")
+    return [".".join(path) for path in _differing(reported, own, (place, "gate"))]
 
 
 def _pair_of(path: Sequence[str], expected: Mapping[str, Any]) -> Key | None:
@@ -187,4 +189,5 @@ def _differing(reported: Any, expected: Any, path: tuple[str, ...]) -> list[tupl
         return [
             line for at, (one, other) in pairs for line in _differing(one, other, (*path, str(at)))
         ]
-    return [] if reported == expected else [path]
+    same = reported == expected or (path[-1] == "unit" and reported in _OLD_UNITS)
+    return [] if same else [path]

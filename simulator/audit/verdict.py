@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.analysis.gate import TIMES
 from simulator.audit.answers import Counted, Measure, SideAnswers
 from simulator.audit.differences import Differences, differences
 from simulator.audit.trees import close, differing
@@ -216,7 +217,7 @@ def _figure(
 def _rules(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Rules with another outcome; not those on latencies, which depend on the machine."""
     before, after = (
-        {one["rule"]: one["failed"] for one in summary["gate"]["rules"] if one["unit"] != "ms"}
+        {one["rule"]: one["failed"] for one in summary["gate"]["rules"] if one["unit"] not in TIMES}
         for summary in (old, new)
     )
     return [rule for rule in after if before.get(rule) != after[rule]]

@@ -22,7 +22,6 @@ from simulator.results.checkpoints import (
     Recipe,
     Share,
 )
-from simulator.results.shared import Gate
 from simulator.statistics.bootstrap import (
     DIFFERENCE,
     INTERACTION,
@@ -68,7 +67,7 @@ def compared(
         metric=summary.metric,
         samples=samples,
         **failed,
-        gate=Gate(**evaluate([rule], failed, shape=Checkpoints)),
+        gate=evaluate([rule], failed, shape=Checkpoints),
         sample_unit=summary.sample_unit,
         options=options,
         left_out=["/".join(key) for key in every if key not in keys],

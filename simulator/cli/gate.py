@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simulator import cli
 from simulator.cli import common
@@ -20,6 +20,7 @@ from simulator.command.parsing import add_options
 
 if TYPE_CHECKING:
     from simulator.analysis.gate import Rule
+    from simulator.results.shared import Gate, RuleOutcome
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.notices import Kind
     from simulator.report import rules, terminal
     from simulator.results.read import read_summary
-    from simulator.results.shared import STOPPED, Gate
+    from simulator.results.shared import STOPPED
 
     summary = read_summary(Path(options.run))[1]
     figures = [one for one in of_run(summary) if one.held]
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if decided is not None:
         own = gate.resolved([gate.parse(one.rule) for one in summary.gate.rules], named)
         decisions = zip(own, summary.gate.rules, strict=True)
-        known = {_words(rule): one.model_dump() for rule, one in decisions}
+        known = {_words(rule): one for rule, one in decisions}
         judged = [_words(one) for rule in asked for one in outcomes.for_stacks(rule, summary)]
         outcome = _as_decided(outcome, [known.get(one) for one in judged], options.undecided)
         if decided.samples < decided.of and any(one not in known for one in judged):
@@ -62,14 +63,13 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         values = {one.names[0]: one.value for one in listed}
         common.print_json({"figures": values, "gate": outcome, "notes": notes})
-        return cli.PASS if outcome["passed"] else cli.GATE_FAILED
+        return cli.PASS if outcome.passed else cli.GATE_FAILED
     for one in listed:
         print(f"{one.names[0]:<44} {rules.number(one.value, one.about.unit)}")
-    found = summary.model_copy(update={"gate": Gate.model_validate(outcome)})
-    terminal.gate(found, common.console())
+    terminal.gate(summary.model_copy(update={"gate": outcome}), common.console())
     for note in notes:
         print(f"note: {note}")
-    return cli.PASS if outcome["passed"] else cli.GATE_FAILED
+    return cli.PASS if outcome.passed else cli.GATE_FAILED
 
 
 def _words(rule: Rule) -> tuple[object, ...]:
@@ -77,11 +77,11 @@ def _words(rule: Rule) -> tuple[object, ...]:
     return rule.name, rule.op, rule.limit, rule.times
 
 
-def _as_decided(
-    outcome: dict[str, Any], known: Sequence[dict[str, Any] | None], undecided: str
-) -> dict[str, Any]:
+def _as_decided(outcome: Gate, known: Sequence[RuleOutcome | None], undecided: str) -> Gate:
     """Return an outcome with what the run itself decided of each rule; None: it had no such."""
-    both = zip(known, outcome["rules"], strict=True)
-    rules = [own if own and new["judged"] else new for own, new in both]
-    rules = [one | {"failed": undecided == "fail"} if one["undecided"] else one for one in rules]
-    return {"passed": not any(one["failed"] for one in rules), "rules": rules}
+    from simulator.results.shared import Gate
+
+    both = zip(known, outcome.rules, strict=True)
+    failed = {"failed": undecided == "fail"}
+    rules = (own if own and new.judged else new for own, new in both)
+    return Gate.of([one.model_copy(update=failed) if one.undecided else one for one in rules])

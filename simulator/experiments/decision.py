@@ -22,6 +22,7 @@ from simulator.results.shared import Bound, Decided, Gate, RuleOutcome
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
+from simulator.typed import Unit
 
 ALPHA = 0.05
 """The probability of a wrong decision, at most."""
@@ -194,7 +195,7 @@ class Decision:
             else one
             for one in judged.rules
         ]
-        return Gate(passed=not any(one.failed for one in rules), rules=rules)
+        return Gate.of(rules)
 
     def bounded(
         self, train: Sequence[Record], deploy: Sequence[Record], task: Task, alpha: float = ALPHA
@@ -239,7 +240,8 @@ class Decision:
 
     def _as_rule(self, one: _Tested, undecided: str, before: str = "") -> RuleOutcome:
         return RuleOutcome(
-            rule=f"{before}{one.rule.text}", limit=one.rule.limit, unit="fraction",
+            rule=f"{before}{one.rule.text}", limit=one.rule.limit,
+            unit=Unit.POINTS if one.column else Unit.SHARE,
             **{"value": one.evidence.mean, "reason": None, **self._outcome(one, undecided)},
         )  # fmt: skip
 

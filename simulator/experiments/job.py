@@ -28,7 +28,7 @@ from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
 from simulator.results.read import read_run
 from simulator.results.run_folder import check_free
-from simulator.results.shared import Gate, Summary
+from simulator.results.shared import Summary
 from simulator.results.store import Report, RunWriter
 from simulator.results.time_spent import time_spent
 from simulator.spent import Work, mark, spending
@@ -118,7 +118,7 @@ def judged(
         asked: what the run was asked.
     """
     whole = summary.model_copy(update=dict(took))
-    outcome = Gate.model_validate(outcomes.evaluate(rules, whole, undecided))
+    outcome = outcomes.evaluate(rules, whole, undecided)
     if decision:
         outcome = decision.gate(outcome, undecided)
     return concluded(whole.model_copy(update={"gate": outcome}), asked)

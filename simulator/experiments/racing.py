@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.analysis.outcomes import NOT_JUDGED, at_chance, holds_at_chance
+from simulator.analysis.outcomes import at_chance, unjudged
 from simulator.contract.recipe import Chain
 from simulator.errors import RunError
 from simulator.experiments.common import TRAIN
@@ -157,12 +157,9 @@ def ended(race: Race, samples: int, undecided: str, notices: Iterable[Notice]) -
     """
     outcomes = race.outcomes(undecided)
     if at_chance(notices):
-        outcomes = [
-            one if holds_at_chance(one.rule) else one.model_copy(update=NOT_JUDGED)
-            for one in outcomes
-        ]
+        outcomes = unjudged(outcomes)
     return {
         "early": race.early(samples),
-        "gate": Gate(passed=not any(rule.failed for rule in outcomes), rules=outcomes),
+        "gate": Gate.of(outcomes),
         "warnings": [Notice(Kind.FEW_SAMPLES, STOPPED)] if race.dropped else [],
     }

@@ -13,6 +13,7 @@ from typing import Any
 
 from simulator.analysis import attribute, gate, outcomes
 from simulator.analysis.attribute import Game, Subset
+from simulator.analysis.figures import AnySummary
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
 from simulator.repair.passes import Part, flips
@@ -71,10 +72,9 @@ class Gate:
         """Return the same; see :func:`simulator.analysis.gate.check`."""
         return replace(self, rules=gate.check(self.rules, shape, vocabulary), shape=shape)
 
-    def outcomes(self, figures: Judged | Mapping[str, Any]) -> tuple[bool, list[RuleOutcome]]:
+    def judge(self, figures: AnySummary) -> Verdict:
         """Return whether a stack passes, and what came of each rule."""
-        found = outcomes.evaluate(self.rules, figures, self.undecided, self.shape)
-        return found["passed"], [RuleOutcome.model_validate(one) for one in found["rules"]]
+        return outcomes.evaluate(self.rules, figures, self.undecided, self.shape)
 
 
 def compared(found: Answers, name: str, draws: Resamples) -> dict[str, Any]:
@@ -108,14 +108,14 @@ def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
     for one in found.candidates:
         if len(picked) == FINALISTS:
             break
-        if rules.outcomes(finite(compared(found.part.answers, one.name, draws)))[0]:
+        if rules.judge(finite(compared(found.part.answers, one.name, draws))).passed:
             picked[one.name] = True
     least = sorted(found.candidates, key=lambda one: flips(found.part.answers, one.name))
     left = [one for one in least if one.name not in picked]
     more = max(FINALISTS - len(picked), int(left[:1] == least[:1]))
     for one in left[:more]:
         whole = finite(compared(found.part.answers, one.name, draws))
-        picked[one.name] = rules.outcomes(whole)[0]
+        picked[one.name] = rules.judge(whole).passed
     ordered = (one.name for one in found.candidates)
     return {name: picked[name] for name in ordered if name in picked}
 
@@ -140,11 +140,11 @@ def confirmed(part: Part, names: Sequence[str], rules: Gate, seed: int) -> dict[
     for name in every:
         one = whole[name]
         one["flips"]["ci95"] = _simultaneous(found, name, one["flips"], draws, len(every))
-        passes, outcomes = rules.outcomes(one)
+        gate = rules.judge(one)
         confirmations[name] = Confirmation.model_validate(
             one
             | {
-                "passes": passes, "rules": outcomes, "p": p[name], "p_holm": holm.get(name),
+                "passes": gate.passed, "rules": gate.rules, "p": p[name], "p_holm": holm.get(name),
                 "delta_p_holm": holm_delta.get(name),
             }
         )  # fmt: skip
@@ -198,7 +198,7 @@ def settled(gate: Verdict, p: float | None, undecided: str) -> Verdict:
         one if one.failed or sure(one) else one.model_copy(update=undecided_one)
         for one in gate.rules
     ]
-    return Verdict(passed=not any(one.failed for one in rules), rules=rules)
+    return Verdict.of(rules)
 
 
 def answer(

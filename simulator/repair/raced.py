@@ -30,7 +30,6 @@ from simulator.repair.summary import Outcome
 from simulator.report.words import AT_ANY_TIME
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation
-from simulator.results.shared import Gate as Verdict
 from simulator.results.times import total
 from simulator.statistics.bootstrap import Resamples
 
@@ -130,8 +129,7 @@ def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int)
         if delta and f"delta.{metric}.value" in ends:
             told = {"ci95": ends[f"delta.{metric}.value"], "p": None, "method": METHOD}
             one["delta"][metric] = delta | told
-    passed, outcomes = rules.outcomes(one)
-    gate = decision.gate(Verdict(passed=passed, rules=outcomes), rules.undecided)
+    gate = decision.gate(rules.judge(one), rules.undecided)
     none = dict.fromkeys(("p", "p_holm", "delta_p_holm"))
     return Confirmation.model_validate(one | none | {"passes": gate.passed, "rules": gate.rules})
 

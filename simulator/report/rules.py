@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ def got(outcome: RuleOutcome) -> str:
     if outcome.reason is not None:
         return str(outcome.reason)
     doubt = f", {sure(outcome)}" if outcome.chance else ""
-    return f"got {number(outcome.value, _unit(outcome))}{doubt}"
+    return f"got {number(outcome.value, outcome.unit)}{doubt}"
 
 
 def doubts(outcomes: Sequence[RuleOutcome]) -> list[str]:
@@ -67,18 +66,11 @@ def sure(outcome: RuleOutcome) -> str:
     above = value > outcome.limit or (value == outcome.limit and outcome.failed)
     doubted = outcome.failed and not outcome.undecided
     words = "which chance may explain:" if doubted else "but"
-    words += f" {number(low if above else high, _unit(outcome))} cannot be excluded"
+    words += f" {number(low if above else high, outcome.unit)} cannot be excluded"
     if not outcome.more:
         return words
     more = count(outcome.more, f"more {outcome.more_of}")
     return f"{words}; {more} would decide it if the figure stays"
-
-
-def _unit(outcome: RuleOutcome) -> Unit:
-    """The unit of an outcome, in which a file calls shares and points fractions alike."""
-    if outcome.unit == "fraction":
-        return Unit.POINTS if "delta" in re.split("[<>]", outcome.rule)[0] else Unit.SHARE
-    return Unit.MS if outcome.unit == "ms" else Unit.NUMBER
 
 
 def number(value: float | None, unit: Unit) -> str:

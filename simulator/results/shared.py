@@ -6,9 +6,10 @@ otherwise, and None is a figure that could not be worked out; ``missing`` says w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from simulator.notices import Notice
 from simulator.typed import About, Interval, Keys, Ms, Probability, ResultModel, Share, Unit
@@ -20,13 +21,20 @@ Metrics = Annotated[dict[str, float | None], Keys("metric"), About(Unit.SHARE, b
 """Fractions by the name of the metric; None where it cannot be measured."""
 
 
+def _of_older_files(unit: Any) -> Any:
+    """A unit as it is written now; files once called shares and points fractions alike."""
+    return Unit.SHARE if unit == "fraction" else unit
+
+
 class RuleOutcome(ResultModel):
     """What came of one gate rule."""
 
     rule: str = Field(description="as it was written")
     value: float | int | None = Field(description="the figure; None where it cannot be judged")
     limit: float = Field(description="in the unit of the figure")
-    unit: Literal["fraction", "ms", ""] = Field(description="empty: a count or a ratio")
+    unit: Annotated[Unit, BeforeValidator(_of_older_files)] = Field(
+        description="of the figure; empty: it has none"
+    )
     failed: bool = Field(description="true where the condition holds, or cannot be judged")
     reason: str | None = Field(description="why there is no figure; None where there is one")
     undecided: bool = Field(default=False, description="whether the samples do not give the figure")
@@ -53,6 +61,11 @@ class Gate(ResultModel):
 
     passed: bool = Field(default=True, description="whether no rule failed")
     rules: list[RuleOutcome] = Field(default_factory=list, description="every rule, in order")
+
+    @classmethod
+    def of(cls, rules: Sequence[RuleOutcome]) -> Gate:
+        """Return the gate of some outcomes: one that failed fails it."""
+        return cls(passed=not any(one.failed for one in rules), rules=list(rules))
 
 
 class Bound(ResultModel):

@@ -9,6 +9,7 @@ from simulator.analysis.figures import by_name, figures
 from simulator.analysis.gate import check, parse
 from simulator.errors import UserError
 from simulator.results.pair import PairSummary, pair_summary
+from simulator.results.shared import RuleOutcome
 from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 from simulator.tasks.classification.compare import ClassificationFlips
 from simulator.tasks.figures import Flips
@@ -174,9 +175,10 @@ def test_a_figure_that_could_not_be_had_fails_whatever_the_rule(rule, reason):
     [
         ("deploy.latency.p50 > 1s", "ms"),
         ("percentiles.deploy.p50.ms > 1ms", "ms"),
-        ("deploy.tail_quality@12ms < 50%", "fraction"),
-        ("deploy.quality < 50%", "fraction"),
-        ("ratio.deploy.value > 2", ""),
+        ("deploy.tail_quality@12ms < 50%", "share"),
+        ("deploy.quality < 50%", "share"),
+        ("ratio.deploy.value > 2", "ratio"),
+        ("nothing > 2", ""),
     ],
 )
 def test_the_unit_of_a_figure_is_told(rule, unit):
@@ -212,35 +214,23 @@ def test_a_time_without_a_unit_is_refused(rule):
 
 
 def test_one_failed_rule_fails_the_gate_and_each_is_told():
-    got = evaluate([parse("flip_rate > 1%"), parse("flips.count > 99")], SUMMARY)
+    rules = "flip_rate > 1%", "delta.top1 < -2%", "flips.count > 99"
+    got = evaluate([*map(parse, rules)], SUMMARY)
 
-    assert got == {
-        "passed": False,
-        "rules": [
-            {
-                "rule": "flip_rate > 1%",
-                "value": 0.03,
-                "limit": 0.01,
-                "unit": "fraction",
-                "failed": True,
-                "reason": None,
-                "undecided": False,
-                "judged": True,
-                "chance": None,
-            },
-            {
-                "rule": "flips.count > 99",
-                "value": 30,
-                "limit": 99.0,
-                "unit": "",
-                "failed": False,
-                "reason": None,
-                "undecided": False,
-                "judged": True,
-                "chance": None,
-            },
-        ],
-    }
+    assert not got.passed
+    assert [(one.rule, one.value, one.limit, one.unit, one.failed) for one in got.rules] == [
+        (rules[0], 0.03, 0.01, Unit.SHARE, True),
+        (rules[1], -0.01, -0.02, Unit.POINTS, False),
+        (rules[2], 30, 99.0, Unit.COUNT, False),
+    ]
+    assert {(one.reason, one.undecided, one.judged) for one in got.rules} == {(None, False, True)}
+
+
+def test_an_outcome_of_an_older_file_is_read_as_a_share():
+    """They called shares and points fractions alike."""
+    told = {"rule": "flip_rate > 1%", "value": 0.03, "limit": 0.01, "failed": True, "reason": None}
+
+    assert RuleOutcome(**told, unit="fraction").unit is Unit.SHARE
 
 
 def test_no_rule_passes():
@@ -264,7 +254,7 @@ def test_what_cannot_be_judged_fails_and_says_why(rule, value, reason):
     assert (got["passed"], got["rules"][0]["failed"]) == (False, True)
     assert got["rules"][0]["value"] is None
     assert reason in got["rules"][0]["reason"]
-    json.dumps(got, allow_nan=False)
+    json.dumps(got.model_dump(), allow_nan=False)
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,14 @@ from simulator.analysis import gate, outcomes
 from simulator.report import rules
 from simulator.results.faults import FaultsSummary
 from simulator.results.pair import PairSummary
-from simulator.results.shared import RuleOutcome
 from simulator.statistics import planning
 from simulator.statistics.paired import bonett_price
 
 
 def judged(rule, **summary):
     shape = FaultsSummary if "stacks" in summary else PairSummary
-    (outcome,) = outcomes.evaluate([gate.parse(rule)], summary, shape=shape)["rules"]
-    return RuleOutcome.model_validate(outcome)
+    (outcome,) = outcomes.evaluate([gate.parse(rule)], summary, shape=shape).rules
+    return outcome
 
 
 def flips(count, units):

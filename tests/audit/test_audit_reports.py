@@ -35,7 +35,7 @@ RULES = [
     {
         "model": "m", "deploy": "box", "of": "pair", "because": "contract",
         "rule": "flip_rate > 1%",
-        "value": 0.12, "limit": 0.01, "unit": "fraction", "failed": True, "reason": None,
+        "value": 0.12, "limit": 0.01, "unit": "share", "failed": True, "reason": None,
     },
     {
         "model": "m", "deploy": "box", "of": "pair", "because": "camera",
@@ -44,7 +44,7 @@ RULES = [
     },
     {
         "model": "m", "deploy": "box", "of": "tail", "because": "belt",
-        "rule": "deploy.tail_quality@99 < 70%", "value": 0.75, "limit": 0.7, "unit": "fraction",
+        "rule": "deploy.tail_quality@99 < 70%", "value": 0.75, "limit": 0.7, "unit": "share",
         "failed": False, "reason": None,
     },
 ]  # fmt: skip

@@ -273,7 +273,7 @@ def pair(flips, digest="a", score=0.5, version="1", bit_equal=True, failed=False
         "delta": {"top1": None, "top5": None}, "train": {"metric": {"top1": None, "top5": None}},
         "deploy": {"metric": {"top1": None, "top5": None}},
         "controls": {"self": {"bit_equal": bit_equal}},
-        "gate": {"rules": [{"rule": "r", "unit": "fraction", "failed": failed}]},
+        "gate": {"rules": [{"rule": "r", "unit": "share", "failed": failed}]},
     }  # fmt: skip
     return PairRun(manifest, summary, read_answers(packed(rows), manifest, "here"))
 

@@ -19,7 +19,7 @@ from simulator.experiments.decision import LEAST, Decision
 from simulator.experiments.job import Result
 from simulator.results.pair import PairSummary
 from simulator.results.read import read_summary
-from simulator.results.shared import STOPPED, Gate
+from simulator.results.shared import STOPPED
 from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.task import TASKS, Network
 
@@ -229,9 +229,7 @@ def test_figures_are_those_at_the_decision_and_no_end_contradicts_it():
     for pair in records:
         decision.add(*pair)
 
-    judged = decision.gate(
-        Gate.model_validate(evaluate(rules, {"flips": {"rate": 0.1}}, shape=PairSummary))
-    )
+    judged = decision.gate(evaluate(rules, {"flips": {"rate": 0.1}}, shape=PairSummary))
 
     assert decision.done or decision.compared == len(records)
     known = [one for one in judged.rules if not one.undecided]

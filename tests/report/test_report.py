@@ -64,7 +64,7 @@ def test_the_first_lines_ask_answer_and_judge_in_a_sentence_each(tmp_path):
     2/10; -0.2 ± 1.959964 sqrt((0.4 + 0.2 - 0.04) / 10) is -66.38 to 26.38 points.
     """
     rule = {"rule": "flip_rate > 1%", "failed": True, "reason": None, "value": 0.625,
-            "limit": 0.01, "unit": "fraction"}  # fmt: skip
+            "limit": 0.01, "unit": "share"}  # fmt: skip
     folder = eight(tmp_path / "run", gate={"passed": False, "rules": [rule]})
     found = head(reading.read(folder))
 

@@ -98,14 +98,14 @@ class Goal:
         flips = {"count": found["flips"], "units": found["images"], **found}
         against = replace(self.rule, op=">" if self.rule.op == "<=" else ">=")
         judged = {"samples": found["images"], "flips": flips}
-        (outcome,) = outcomes.evaluate([against], judged, shape=Judged)["rules"]
+        (outcome,) = outcomes.evaluate([against], judged, shape=Judged).rules
         return {
             "without": rate(bare),
             "with": found,
             "p": paired(bare, kept)["p"],
-            "holds": not outcome["failed"],
-            "sure": not outcome["chance"],
-            "more": outcome.get("more"),
+            "holds": not outcome.failed,
+            "sure": not outcome.chance,
+            "more": outcome.more,
         }
 
 

@@ -109,6 +109,23 @@ def one_line(error: BaseException, limit: int = 500) -> str:
     return harmless(" ".join(str(error).split())[:limit]) or type(error).__name__
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text; its type if it has no text."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return harmless(lines[0]) if lines else type(error).__name__
+
+
+@contextmanager
+def foreign(kind: type[SimulatorError], what: str) -> Iterator[None]:
+    """Turn any exception of another package into one of ours, on one line; ours pass."""
+    try:
+        yield
+    except SimulatorError:
+        raise
+    except Exception as error:  # its code may raise anything
+        raise kind(f"{what}: {one_line(error)}") from error
+
+
 @contextmanager
 def reading(where: object, *others: type[Exception]) -> Iterator[None]:
     """Say what cannot be read, as a DataError, where an OSError or another error comes up."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.frame import Array
 
 
-class Adapter(ABC):
+class Adapter(Implementation):
     """One network that answers batch after batch; the same batches in one order, the same bits.
 
     Args:
@@ -23,9 +23,6 @@ class Adapter(ABC):
     """
 
     runs_in: ClassVar[tuple[str, ...]]
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @abstractmethod
     def open(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.gradients import Pull
 from simulator.errors import SampleError, one_line
 
@@ -31,16 +31,13 @@ class Victim:
     at: Callable[[F32], tuple[F32, Pull]] | None = None
 
 
-class Adversary(ABC):
+class Adversary(Implementation):
     """One search with its settings. It may be used by several threads at once.
 
     Args:
         options: ``part``, the name of the search; ``norm``: ``linf``, ``l2`` or ``l1``; and
             ``steps`` of one that follows gradients, or ``queries`` of one that does not.
     """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @final
     def attacked(self, clean: F32, truth: int, victim: Victim, budget: float, seed: int) -> F32:

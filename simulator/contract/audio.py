@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation, Options
 from simulator.contract.frame import Array
 from simulator.errors import ModelError, SampleError
 
@@ -49,7 +49,7 @@ class Sound:
     rate: int
 
 
-class SoundReader(ABC):
+class SoundReader(Implementation):
     """Reads a sound file.
 
     Args:
@@ -63,9 +63,6 @@ class SoundReader(ABC):
     """
 
     reads: ClassVar[tuple[str, ...]] = ("wav", "flac", "mp3", "ogg")
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     def read(self, recording: Recording) -> Sound:
         """Return the waveform.
@@ -105,11 +102,8 @@ def _kept(samples: Array, options: Options) -> Array:
     return np.ascontiguousarray(samples * scale, np.float32)
 
 
-class Resampler(ABC):
+class Resampler(Implementation):
     """Changes the sample rate. Options are the fields of the profile's ``resample`` section."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     def resample(self, samples: Array, rate: int, wanted: int) -> Array:
         """Return (M,) float32 at *wanted* samples a second; the samples themselves at equal rates.
@@ -137,15 +131,12 @@ class Resampler(ABC):
         """Return the samples at another rate; see :meth:`resample`."""
 
 
-class Stft(ABC):
+class Stft(Implementation):
     """The short-time Fourier transform.
 
     Args:
         options: the fields of the profile's ``stft`` section.
     """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     def spectrum(self, samples: Array, n_fft: int, win_length: int, hop: int) -> Array:
         """Return (n_fft // 2 + 1, frames) float32, the magnitude or power as ``power`` says.
@@ -172,11 +163,8 @@ class Stft(ABC):
         """Return what :meth:`spectrum` returns."""
 
 
-class MelFilters(ABC):
+class MelFilters(Implementation):
     """Makes a mel filter bank. Options are the fields of the profile's ``mel`` section."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     def matrix(self, rate: int, n_fft: int, n_mels: int, fmin: float, fmax: float) -> Array:
         """Return (n_mels, n_fft // 2 + 1) float32.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,6 +14,17 @@ from simulator.contract.library import Library
 
 Options = Mapping[str, Any]
 """The checked fields of one profile section, without ``backend``."""
+
+
+class Implementation(ABC):  # noqa: B024  each stage has abstract methods of its own
+    """What an offer makes: one stage, done by one library.
+
+    Args:
+        options: as the offer admits them.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
 
 
 class Stage:
@@ -236,6 +248,14 @@ class Backend:
     def of(self, stage: str) -> tuple[Offer, ...]:
         """Return the offers for *stage*."""
         return tuple(offer for offer in self.offers if offer.stage == stage)
+
+    def admitted(self, stage: str) -> dict[str, list[Admits]]:
+        """Return what each of its offers for *stage* supports, by field."""
+        found: dict[str, list[Admits]] = {}
+        for offer in self.of(stage):
+            for name, admits in offer.options.items():
+                found.setdefault(name, []).append(admits)
+        return found
 
     @property
     def libraries(self) -> tuple[Library, ...]:

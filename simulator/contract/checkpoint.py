@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.stage import StageSpec
 
 NAME = "checkpoint"
 
 
-class Checkpoint(ABC):
+class Checkpoint(Implementation):
     """Writes the model of a checkpoint: a file or folder of weights that is no network yet.
 
     Attributes:
@@ -21,9 +21,6 @@ class Checkpoint(ABC):
     """
 
     ending: ClassVar[str]
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @abstractmethod
     def write(self, source: Path, folder: Path, program: bool = False) -> None:

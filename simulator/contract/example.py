@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.installing import install
 from simulator.contract.library import Library
 
 
-class ExampleModel(ABC):
+class ExampleModel(Implementation):
     """Provides a small trained model, and its data where no other package has them.
 
     Attributes:
@@ -23,9 +23,6 @@ class ExampleModel(ABC):
     example: ClassVar[str] = "image"
     remedy: ClassVar[str] = install("demo")
     also: ClassVar[tuple[Library, ...]] = ()
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     def identity(self) -> str:
         """Return what the files depend on besides the libraries, as part of a file name."""
@@ -39,11 +36,8 @@ class ExampleModel(ABC):
         """
 
 
-class ExampleImages(ABC):
+class ExampleImages(Implementation):
     """Provides a few labelled images."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @abstractmethod
     def files(self) -> list[tuple[Path, int]]:

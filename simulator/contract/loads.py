@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import tempfile
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, final
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.errors import RunError, UserError
 
 Submit = Callable[[int, Callable[[], None]], None]
@@ -119,15 +119,8 @@ class Served:
     version: str
 
 
-class LoadGenerator(ABC):
-    """Sends samples to a system under test, on the schedule of a scenario.
-
-    Args:
-        options: none so far.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
+class LoadGenerator(Implementation):
+    """Sends samples to a system under test, on the schedule of a scenario."""
 
     @final
     def run(self, load: Load, submit: Submit, folder: Path) -> Served:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation, Options
 from simulator.contract.frame import Array
 from simulator.contract.injection import Injector
 from simulator.errors import Unsupported
@@ -214,7 +214,7 @@ class Runtime(ABC):
         pass
 
 
-class Exporter(ABC):
+class Exporter(Implementation):
     """Converts a model to another format before it is quantized and run.
 
     Args:
@@ -228,15 +228,12 @@ class Exporter(ABC):
     takes: ClassVar[str]
     gives: ClassVar[str]
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
-
     @abstractmethod
     def export(self, source: Path, target: Path) -> None:
         """Convert the model file *source* to the format ``gives`` and write it to *target*."""
 
 
-class Cast(ABC):
+class Cast(Implementation):
     """Stores a model's weights in another type; the arithmetic does not change.
 
     Args:
@@ -255,15 +252,12 @@ class Cast(ABC):
     portable: ClassVar[bool] = True
     proved_on: ClassVar[str] = "conv"
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
-
     @abstractmethod
     def cast(self, source: Path, target: Path) -> None:
         """Write the model file *source* to *target*, with its weights in the requested type."""
 
 
-class Quantizer(ABC):
+class Quantizer(Implementation):
     """Makes an INT8 model by post-training quantization.
 
     Args:
@@ -278,9 +272,6 @@ class Quantizer(ABC):
     calibrates: ClassVar[bool] = True
     format: ClassVar[str] = "onnx"
     gives: ClassVar[str | None] = None
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @abstractmethod
     def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan
@@ -11,10 +11,10 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.encoded import Encoded, inspect
 from simulator.contract.frame import U8
-from simulator.errors import SampleError, SimulatorError
+from simulator.errors import SampleError, SimulatorError, first_line
 
 Mask = NDArray[np.uint8] | NDArray[np.uint16]
 """(H, W) class indices."""
@@ -28,15 +28,8 @@ _COLOR_TYPE = 25
 """The offset of a PNG's color type, after signature, length, ``IHDR``, width, height, bit depth."""
 
 
-class MaskReader(ABC):
-    """Reads index masks: PNG files whose samples are class indices.
-
-    Args:
-        options: none so far.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
+class MaskReader(Implementation):
+    """Reads index masks: PNG files whose samples are class indices."""
 
     @final
     def indices(self, data: bytes, name: str) -> Mask:
@@ -62,8 +55,7 @@ class MaskReader(ABC):
         except SimulatorError as error:
             raise SampleError(f"{name}: {error}") from error
         except Exception as error:  # the library's own reason, whatever its type
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise SampleError(f"{name}: {type(self).__name__}: {reason[0]}") from error
+            raise SampleError(f"{name}: {type(self).__name__}: {first_line(error)}") from error
         wanted = (image.height, image.width), np.dtype(np.uint16 if image.bits == 16 else np.uint8)
         if (mask.shape, mask.dtype) != wanted:
             raise SampleError(f"{name}: {type(self).__name__} gave {mask.dtype} {mask.shape}")
@@ -147,15 +139,8 @@ class Panel:
             raise ValueError(f"the overlay has an index {self.overlay.max()} without a color")
 
 
-class Painter(ABC):
-    """Draws pictures for reports.
-
-    Args:
-        options: none so far.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
+class Painter(Implementation):
+    """Draws pictures for reports."""
 
     @final
     def png(self, panels: Sequence[Panel]) -> bytes:
@@ -212,15 +197,8 @@ class Painter(ABC):
         """Draw panels without overlays, with boxes inside the image and texts of one line each."""
 
 
-class ImageWriter(ABC):
-    """Writes image files; equal pixels give equal bytes on one machine.
-
-    Args:
-        options: none so far.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
+class ImageWriter(Implementation):
+    """Writes image files; equal pixels give equal bytes on one machine."""
 
     @final
     def png(self, pixels: U8) -> bytes:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar, final
 
 import numpy as np
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.encoded import Encoded
 from simulator.contract.frame import (
     U8,
@@ -22,12 +22,12 @@ from simulator.contract.frame import (
     rgb_frame,
     yuv_frame,
 )
-from simulator.errors import SampleError, SimulatorError, Unsupported
+from simulator.errors import SampleError, SimulatorError, Unsupported, first_line
 
 T = TypeVar("T")
 
 
-class Decoder(ABC):
+class Decoder(Implementation):
     """Decodes a file to pixels.
 
     All decoders follow the same rules: gray is repeated to three channels, alpha is dropped,
@@ -44,9 +44,6 @@ class Decoder(ABC):
 
     gives_planes: ClassVar[bool] = False
     drops_odd: ClassVar[bool] = False
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @final
     def rgb(self, image: Encoded) -> Frame:
@@ -89,8 +86,7 @@ class Decoder(ABC):
         except SimulatorError:
             raise
         except Exception as error:  # the library's own reason, whatever its type
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise SampleError(f"{type(self).__name__}: {reason[0]}") from error
+            raise SampleError(f"{type(self).__name__}: {first_line(error)}") from error
 
     def _checked(self, image: Encoded, frame: Frame) -> Frame:
         problem = check_planes(frame)
@@ -119,7 +115,7 @@ class Asked:
     cover: bool
 
 
-class Resizer(ABC):
+class Resizer(Implementation):
     """Resamples planes of 1, 2 or 3 channels.
 
     Args:
@@ -130,9 +126,6 @@ class Resizer(ABC):
     """
 
     gives: ClassVar[type[np.uint8] | type[np.float32]] = np.uint8
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @final
     def resize(self, plane: U8, height: int, width: int, asked: Asked | None = None) -> Array:
@@ -180,15 +173,12 @@ class Resizer(ABC):
         return self._resize(plane, height, width)
 
 
-class Encoder(ABC):
+class Encoder(Implementation):
     """Converts RGB to YUV, to emulate a camera or a hardware decoder.
 
     Args:
         options: ``format`` and the checked fields of the profile's ``color.encode`` section.
     """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @final
     def encode(self, frame: Frame) -> Frame:
@@ -204,7 +194,7 @@ class Encoder(ABC):
         """Return a YUV frame of the same size."""
 
 
-class Converter(ABC):
+class Converter(Implementation):
     """Converts YUV to RGB.
 
     The assumed matrix and range come from the profile and may be wrong for the frame. The
@@ -213,9 +203,6 @@ class Converter(ABC):
     Args:
         options: ``format`` and the checked fields of the profile's ``color.convert`` section.
     """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @property
     @abstractmethod

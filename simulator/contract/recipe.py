@@ -12,7 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
@@ -71,6 +71,7 @@ class Recipe(ABC):
 
     Attributes:
         stage: the name used in latencies, tables and messages; from the stage table.
+        operation: its name in :meth:`identity`, where its stage has several; else the stage.
         gives: the boundary that its value is; None for a value without a name.
         timed: whether its time is meaningful; a look-up's is not.
         shares_equal_inputs: whether to look for equal inputs: identical tensors from different
@@ -79,14 +80,20 @@ class Recipe(ABC):
     """
 
     stage: str
+    operation: ClassVar[str] = ""
     gives: ClassVar[Boundary | None] = None
     timed: bool = True
     shares_equal_inputs: ClassVar[bool] = False
     needs: tuple[tuple[str, float], ...] = ()
 
-    @abstractmethod
     def identity(self) -> Any:
-        """Return a JSON value of everything that its result depends on, besides its input."""
+        """Return a JSON value of everything that its result depends on, besides its input.
+
+        By default these are all its fields; of a field with an identity of its own, that.
+        """
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        own = [one.identity() if hasattr(one, "identity") else one for one in values]
+        return [self.operation or self.stage, *own]
 
     @abstractmethod
     def open(self, runtimes: Runtimes) -> Apply:

@@ -101,6 +101,11 @@ class StageSpec:
         return self.checks
 
     @property
+    def shared_fields(self) -> frozenset[str]:
+        """The names of the options that come from other sections."""
+        return frozenset(key[-1] for key in self.shared)
+
+    @property
     def is_filled(self) -> bool:
         """Whether a section of a profile names the backend that implements it."""
         return self.base is not None and bool(self.section)

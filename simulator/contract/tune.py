@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.frame import Array
 
 
@@ -41,16 +41,13 @@ class TrainingObjective(ABC):
         """
 
 
-class Tuner(ABC):
+class Tuner(Implementation):
     """Fine-tunes one network; the same inputs, options and order give the same weights.
 
     Args:
         options: those of its offer, and ``epochs``, ``learning_rate``, ``batch``, ``seed``,
             ``threads``, and ``lesson`` where it learns by one: see :class:`TrainingObjective`.
     """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @abstractmethod
     def open(self, source: Path, calibration: Array) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from simulator.contract.backend import Options
+from simulator.contract.backend import Implementation
 from simulator.contract.encoded import MAX_PIXELS
 from simulator.contract.frame import U8
-from simulator.errors import DataError, SimulatorError
+from simulator.errors import DataError, SimulatorError, first_line
 
 VIDEOS = (".mp4", ".mkv", ".avi", ".webm", ".mov")
 """The ends of the names of video files, in lower case."""
@@ -30,15 +30,8 @@ class VideoFrame:
     rgb: U8 | None
 
 
-class VideoReader(ABC):
-    """Decodes video files.
-
-    Args:
-        options: none so far.
-    """
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
+class VideoReader(Implementation):
+    """Decodes video files."""
 
     @final
     def frames(self, path: Path, wanted: range) -> Iterator[VideoFrame]:
@@ -59,7 +52,7 @@ class VideoReader(ABC):
         except SimulatorError:
             raise
         except Exception as error:  # the library's own reason, whatever its type
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
             raise DataError(f"{path}: cannot be decoded as a video: {reason}") from error
 
     @abstractmethod

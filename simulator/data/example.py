@@ -9,7 +9,7 @@ from simulator.contract import ExampleImages, ExampleModel, Stage
 from simulator.data.card import FILE
 from simulator.data.folder import Dataset, Item
 from simulator.errors import UserError, unknown
-from simulator.profile.document import read
+from simulator.profile.document import inside, read
 
 IMAGE = "image"
 """The example that is meant where none is named."""
@@ -46,7 +46,7 @@ def name_of(card: Path) -> str | None:
     """Return the name of the example whose card this is; None of other cards."""
     if card.parent.parent != cache.folder() / FOLDER or not card.is_file():
         return None
-    return str(read(card).values["input"].get("kind", IMAGE))
+    return str(inside(read(card).values, ("input", "kind")) or IMAGE)
 
 
 def data_card(name: str) -> Path | None:

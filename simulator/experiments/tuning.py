@@ -320,7 +320,7 @@ class Tuning(ABC):
         converged = accuracy > 0 if needed is None else accuracy >= needed
         spec = of_onnx_alone(card.spec.model_dump(by_alias=True, exclude_unset=True, mode="json"))
         spec |= {**self.described(accuracy), "model": MODEL, "converged": converged}
-        spec["summary"] += "" if converged else "; NC: not converged"
+        spec["summary"] = f"{spec['summary']}{'' if converged else '; NC: not converged'}"
         spec["checkpoint"] = {"recipe": self.recipe(), "seed": self.settings.seed}
         if card.spec.labels:
             labels = Path(card.spec.labels).name

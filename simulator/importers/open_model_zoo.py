@@ -110,7 +110,8 @@ def _zoo(path: Path, draft: Draft) -> Inside:
     """Read Open Model Zoo's arguments of Model Optimizer."""
     found = document.read(path)
     written, where = found.values.get(_ARGUMENTS), found.where((_ARGUMENTS,))
-    for one in found.values.get("input_info") or ():
+    inputs = found.values.get("input_info")
+    for one in inputs if isinstance(inputs, list) else ():
         draft.card.append(f"input ({_BESIDE}: input_info={values.show(one)})")
     if written is None:
         framework = values.show(found.values.get("framework"))

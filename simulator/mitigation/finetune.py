@@ -158,8 +158,8 @@ def _card(path: Path, settings: FinetuneOptions) -> Iterator[Card]:
     if weights and not os.path.isfile(weights):
         raise ModelError(f"--weights: there is no file {weights}")
     named = {"module": settings.module, "weights": weights}
-    if isinstance(values.get("labels"), str):
-        values["labels"] = os.path.abspath(path.parent / values["labels"])
+    if isinstance(labels := values.get("labels"), str):
+        values["labels"] = os.path.abspath(path.parent / labels)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / path.name
         digest = {"sha256": sha256(Path(weights)) if weights else None}

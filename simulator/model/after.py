@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from simulator import machine, registry
 from simulator.contract import Runtime, Stage
 from simulator.contract.model_format import suffix_of
 from simulator.contract.passes import PASSES, AfterPass, Request
-from simulator.errors import ModelError
+from simulator.errors import ModelError, ProfileError
 from simulator.model.card import Card
 from simulator.model.store import Artifact, about, digest, entry, makers
 from simulator.profile import messages
@@ -66,10 +64,9 @@ def _altered(
             f"{runtime.backend.name} opens a file of the format {given.format}"
         )
     try:
-        options = one.Options.model_validate(request.options)
-    except ValidationError as error:
-        lines = messages.problems(error, one.Options, lambda _: one.name, "options")
-        raise ModelError("\n".join(lines)) from None
+        options = messages.checked(one.Options, request.options, lambda _: one.name, "options")
+    except ProfileError as error:
+        raise ModelError(str(error)) from None
     asked = [one.name, PASSES.package(one.name), options.model_dump(mode="json")]
     key = digest([given.key, "after", asked, makers()])
     name = f"model{suffix_of(given.format)}"
@@ -89,8 +86,7 @@ def _compiled(card: Card, given: Artifact, choice: Choice, scratch: Path | None)
     options = runtime.compiled_by
     if options is None:
         return given
-    identity = choice.identity()
-    identity["options"] = {k: v for k, v in identity["options"].items() if k in options}
+    identity = choice.identity(options)
     backend, offer = choice.backend, choice.offer
     with about(card, f"{backend.name} cannot {choice.stage}"):
         place = registry.compile_identity(backend, offer)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from simulator.contract.model_format import ONNX, ModelFormat, card_formats, format_of
 from simulator.data.labels import Labels, load_labels
@@ -15,7 +15,7 @@ from simulator.errors import ModelError, ProfileError, unknown
 from simulator.modalities.card import CardSpec, card_schema
 from simulator.modalities.modality import MODALITIES, Feed, Modality
 from simulator.profile import messages
-from simulator.profile.document import Document, read
+from simulator.profile.document import Document, Values, read
 from simulator.tasks.task import TASKS, Network, Task
 
 DEFAULT = "image"
@@ -126,7 +126,7 @@ def load(path: str | Path) -> Card:
     return Card(Path(path))
 
 
-def of_onnx_alone(values: Mapping[str, Any]) -> dict[str, Any]:
+def of_onnx_alone(values: Values) -> Values:
     """Return a card's values without its files in other formats, which a change of one outdates."""
     others = {one.key for one in card_formats() if one.name != ONNX}
     return {key: value for key, value in values.items() if key not in others}
@@ -158,15 +158,14 @@ def _checked(document: Document) -> tuple[CardSpec, Modality, type[Task], BaseMo
     """
     problems: list[str] = []
 
-    def valid(schema: type[Checked], values: Any, *place: str) -> Checked | None:
+    def valid(schema: type[Checked], values: object, *place: str) -> Checked | None:
+        never = ["model"]  # in a profile: "as the card says"
         try:
-            return schema.model_validate(values)
-        except ValidationError as error:
-            never = ["model"]  # in a profile: "as the card says"
-            where = document.where
-            problems.extend(
-                messages.problems(error, schema, where, "card", place=place, never=never)
+            return messages.checked(
+                schema, values, document.where, "card", place=place, never=never
             )
+        except ProfileError as error:
+            problems.extend(error.problems)
             return None
 
     def known(word: str, offered: Sequence[str], *place: str) -> bool:

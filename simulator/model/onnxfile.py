@@ -13,7 +13,7 @@ from onnx import helper
 
 from simulator.contract import Port
 from simulator.contract.model_format import Contents
-from simulator.errors import ModelError, harmless, shortened
+from simulator.errors import ModelError, first_line, shortened
 from simulator.files import LARGE, check_file, read_file
 from simulator.modalities.modality import Feed
 from simulator.model.card import Card
@@ -94,7 +94,7 @@ def structure(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     try:
         model = onnx.load_model_from_string(read_file(path, PROTOBUF))
     except (DecodeError, ValueError, OSError) as error:
-        raise ModelError(f"{path}: not an ONNX model: {_line(error)}") from error
+        raise ModelError(f"{path}: not an ONNX model: {first_line(error)}") from error
     if not model.graph.node:
         raise ModelError(f"{path}: not an ONNX model, or an empty one: it has no nodes")
     files = sorted(set(_external_files(path, model)))
@@ -118,7 +118,9 @@ def _load(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     try:
         onnx.load_external_data_for_model(model, str(path.parent))
     except (onnx.checker.ValidationError, ValueError, OSError) as error:
-        raise ModelError(f"{path}: its external data cannot be used: {_line(error)}") from error
+        raise ModelError(
+            f"{path}: its external data cannot be used: {first_line(error)}"
+        ) from error
     return model, files
 
 
@@ -132,7 +134,7 @@ def contents(path: Path) -> Contents:
     try:
         onnx.checker.check_model(str(path))
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
-        raise ModelError(f"{path}: not a valid ONNX model: {_line(error)}") from error
+        raise ModelError(f"{path}: not a valid ONNX model: {first_line(error)}") from error
     if not model.graph.output:
         raise ModelError(f"{path}: the model has no output")
     outputs = {value.name: dims(value) for value in model.graph.output}
@@ -258,8 +260,3 @@ def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
 def shape_words(shape: Sequence[int | None]) -> str:
     """Format a shape as 1x3x?x?."""
     return "x".join("?" if d is None else str(d) for d in shape) or "of unknown shape"
-
-
-def _line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return harmless(lines[0]) if lines else type(error).__name__

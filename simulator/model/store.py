@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from simulator import cache
 from simulator.contract.library import installed_version
-from simulator.errors import ModelError, SimulatorError, one_line
+from simulator.errors import ModelError, foreign
 from simulator.model.card import Card
 
 RECIPE = 4
@@ -56,12 +56,8 @@ def makers() -> dict[str, Any]:
 @contextmanager
 def about(card: Card, what: str) -> Iterator[None]:
     """Turn any exception of a library into a ModelError about this model."""
-    try:
+    with foreign(ModelError, f"{what} {card.model}"):
         yield
-    except SimulatorError:
-        raise
-    except Exception as error:
-        raise ModelError(f"{what} {card.model}: {one_line(error)}") from error
 
 
 def entry(

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulator import registry
-from simulator.contract import KeepList
+from simulator.contract import Admits, KeepList, Options
 from simulator.contract.stage import STAGES
+from simulator.profile.fit import listed
 from simulator.profile.hints import Hint
 from simulator.profile.implementations import Choice
 
@@ -21,12 +22,9 @@ def by_stage(stage: str) -> str:
 
 def by_backend(choice: Choice, name: str) -> str:
     """Return the values of a field that any of a backend's offers for a stage supports."""
-    offers = choice.backend.of(choice.stage)
-    found: dict[str, None] = {}
-    for admits in (offer.options[name] for offer in offers if name in offer.options):
-        words = map(_word, admits) if isinstance(admits, tuple) else [str(admits)]
-        found |= dict.fromkeys(words)
-    return f"{choice.backend.name}: {', '.join(found)}"
+    every = choice.backend.admitted(choice.stage).get(name, [])
+    words = dict.fromkeys(word for admits in every for word in listed(admits))
+    return f"{choice.backend.name}: {', '.join(words)}"
 
 
 def by_schema(annotation: Any) -> str:
@@ -34,7 +32,7 @@ def by_schema(annotation: Any) -> str:
     words = []
     for option in Hint(annotation).options:
         if option.words:
-            words += [_word(word) for word in option.words]
+            words += listed(option.words)
         elif option.origin is list:
             least, most = option.lengths
             number = f"{least} " if least == most else ""
@@ -45,21 +43,16 @@ def by_schema(annotation: Any) -> str:
     return ", ".join(words)
 
 
-def fields_of(choice: Choice) -> dict[str, Any]:
+def fields_of(choice: Choice) -> Options:
     """Return the fields that a backend's section can have, each with the value that is implied.
 
     The value is None if the field must be written, or belongs only to other offers.
     """
-    elsewhere = {key[-1] for key in STAGES[choice.stage].shared}
-    found: dict[str, Any] = {}
-    for offer in choice.backend.of(choice.stage):
-        for name, admits in offer.options.items():
-            if name not in elsewhere:
-                known = choice.options.get(name) if name in choice.facts else None
-                silent = isinstance(known, Mapping) or isinstance(admits, KeepList)
-                found.setdefault(name, None if silent else known)
-    return found
+    every = choice.backend.admitted(choice.stage).items()
+    shared = STAGES[choice.stage].shared_fields
+    return {name: _implied(choice, name, admits[0]) for name, admits in every if name not in shared}
 
 
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _implied(choice: Choice, name: str, admits: Admits) -> object:
+    known = choice.options.get(name) if name in choice.facts else None
+    return None if isinstance(known, Mapping) or isinstance(admits, KeepList) else known

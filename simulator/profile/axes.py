@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from simulator.contract import Evidence, StageSpec
 from simulator.contract.passes import PASSES
 from simulator.errors import ProfileError
-from simulator.profile.document import Key
+from simulator.profile.document import Key, Values
 from simulator.profile.implementations import Choice, Choices, choose
 from simulator.profile.modality import apart, at, axes_of, filled, front_axes, places
 from simulator.profile.postprocess import Postprocess
@@ -44,7 +46,7 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
         found = found.get(part, ABSENT)
     if fields := apart(profile.spec.modality).get(axis):
         found = {name: one for name, one in found.items() if name not in fields}
-    facts: dict[str, Any] = {}
+    facts: Values = {}
     for spec, choice in _made(profile, choices, axis):
         prefix = "".join(f"{part}." for part in spec.section[len(place) :])
         facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
@@ -82,17 +84,17 @@ def differences(
     return found
 
 
-def flat(found: Any, prefix: str = "") -> dict[str, Any]:
+def flat(found: object, prefix: str = "") -> dict[str, Any]:
     """Flatten the value of an axis to dotted keys and their values."""
     if not isinstance(found, Mapping):
         return {prefix or "value": found}
-    leaves: dict[str, Any] = {}
+    leaves: Values = {}
     for name, inner in found.items():
         leaves |= flat(inner, f"{prefix}.{name}" if prefix else name)
     return leaves
 
 
-def equal(sides: Sequence[Mapping[str, Any]]) -> list[str]:
+def equal(sides: Sequence[Mapping[str, object]]) -> list[str]:
     """Return the dotted keys that have the same value in every stack; see :func:`flat`."""
     first, *others = sides
     return [
@@ -146,17 +148,6 @@ def is_claimed(profile: Profile, axis: str) -> bool:
     return _place(profile, axis)[0] in claims(profile)
 
 
-def described(profile: Profile, choices: Choices, axis: str) -> dict[str, Any]:
-    """Return what a stack says on an axis, flat, and how that is known."""
-    kind, source = evidence(profile, choices, axis)
-    return {
-        "values": flat(value(profile, choices, axis)),
-        "evidence": str(kind),
-        "source": source,
-        "claimed": is_claimed(profile, axis),
-    }
-
-
 def refuse_recorded(*profiles: Profile) -> None:
     """Refuse profiles that replay a recording: their axes cannot be swapped one by one.
 
@@ -199,7 +190,7 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
             precision, or one of the stacks replays a recording.
     """
     refuse_recorded(base, other)
-    update: dict[str, Any] = {}
+    update: dict[str, BaseModel] = {}
     refuse_mixed(base, other)
     known = places(base.spec.modality)
     for axis in axes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import yaml
 
@@ -13,8 +12,8 @@ from simulator.profile.load import find, name_of
 
 def derived(
     base: str,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
+    before: Mapping[str, object],
+    after: Mapping[str, object],
     name: str,
     summary: str,
     source: str = "",

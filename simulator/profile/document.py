@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -15,6 +15,9 @@ from simulator.files import LARGE, open_file
 from simulator.profile.compose import Loader, compose
 
 Key = tuple[str | int, ...]
+Values = dict[str, object]
+"""A mapping of a document, as plain Python values."""
+Known = TypeVar("Known")
 MAX_BYTES = 100_000
 MAX_NODES = 10_000
 MAX_DEPTH = 32
@@ -33,14 +36,26 @@ class Document:
     """
 
     path: Path
-    values: dict[str, Any]
+    values: Values
     lines: dict[Key, int]
 
     def where(self, key: Key) -> str:
         """Return ``file:line`` of *key*, or of the innermost section around it that has a line."""
-        while key and key not in self.lines:
-            key = key[:-1]
-        return f"{self.path}:{self.lines.get(key, 1)}"
+        return f"{self.path}:{nearest(key, self.lines, 1)}"
+
+
+def nearest(key: Key, known: Mapping[Key, Known], otherwise: Known) -> Known:
+    """Return what is known of *key*, or of the innermost section around it that is known."""
+    while key and key not in known:
+        key = key[:-1]
+    return known.get(key, otherwise)
+
+
+def inside(values: object, key: Key) -> object:
+    """Return the value at a key of nested mappings; None if a part of the key is missing."""
+    for part in key:
+        values = values.get(part) if isinstance(values, Mapping) else None
+    return values
 
 
 def read(path: Path) -> Document:
@@ -71,7 +86,7 @@ def read(path: Path) -> Document:
     if not isinstance(root, yaml.MappingNode):
         raise ProfileError([f"{path}:1: a mapping of keys to values expected"])
     walker = _Walker(str(path), loader)
-    values = walker.value(root, ())
+    values = walker.mapping(root, ())
     if walker.problems:
         raise ProfileError(walker.problems)
     return Document(path, values, walker.lines)
@@ -117,7 +132,7 @@ class _Walker:
         self.nodes = 0
         self.open: set[int] = set()
 
-    def value(self, node: yaml.Node, key: Key) -> Any:
+    def value(self, node: yaml.Node, key: Key) -> object:
         self.nodes += 1
         line = node.start_mark.line + 1
         self.lines.setdefault(key, line)
@@ -130,14 +145,17 @@ class _Walker:
         self.open.add(id(node))
         try:
             if isinstance(node, yaml.MappingNode):
-                return dict(self._pairs(node, key))
+                return self.mapping(node, key)
             if isinstance(node, yaml.SequenceNode):
                 return [self.value(child, (*key, i)) for i, child in enumerate(node.value)]
             return self._scalar(node, line)
         finally:
             self.open.discard(id(node))
 
-    def _pairs(self, node: yaml.MappingNode, key: Key) -> Iterator[tuple[str, Any]]:
+    def mapping(self, node: yaml.MappingNode, key: Key) -> Values:
+        return dict(self._pairs(node, key))
+
+    def _pairs(self, node: yaml.MappingNode, key: Key) -> Iterator[tuple[str, object]]:
         first: dict[str, int] = {}
         for name_node, child in node.value:
             line = name_node.start_mark.line + 1
@@ -155,7 +173,7 @@ class _Walker:
             self.lines[(*key, name)] = line
             yield name, self.value(child, (*key, name))
 
-    def _scalar(self, node: yaml.Node, line: int) -> Any:
+    def _scalar(self, node: yaml.Node, line: int) -> object:
         try:
             found = self.loader.construct_object(node)
         except yaml.MarkedYAMLError as error:
@@ -175,7 +193,7 @@ class _Walker:
         return None
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def changes(before: Mapping[str, object], after: Mapping[str, object]) -> Values:
     """Return the values of one document that override another's, key by key.
 
     Args:
@@ -185,11 +203,10 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     Returns:
         The keys whose values differ; None for those that *after* does not have.
     """
-    found: dict[str, Any] = {}
+    found: Values = {}
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
-        if old == new:
-            continue
-        nested = isinstance(old, Mapping) and isinstance(new, Mapping)
-        found[key] = changes(old, new) if nested else new  # type: ignore[arg-type]
+        if old != new:
+            nested = isinstance(old, Mapping) and isinstance(new, Mapping)
+            found[key] = changes(old, new) if nested else new  # type: ignore[arg-type]
     return found

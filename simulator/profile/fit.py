@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
 from typing import Any
 
-from simulator.contract import Admits, Backend, KeepList, Offer, Pairs
+from simulator.contract import Admits, Backend, KeepList, Offer, Options, Pairs
 from simulator.contract.stage import STAGES
 from simulator.errors import unknown
 
 
-def fits(offer: Offer, fields: Mapping[str, Any]) -> bool:
+def fits(offer: Offer, fields: Options) -> bool:
     """Whether :func:`mismatches` finds nothing; without its words, which take most of its time."""
     words = STAGES[offer.stage].words
     return all(
@@ -29,7 +28,7 @@ def _needed(name: str, admits: Admits) -> bool:
     return implied is None or (name == "device" and implied != "cpu")
 
 
-def mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> list[str]:
+def mismatches(backend: Backend, offer: Offer, fields: Options) -> list[str]:
     """Return one line for each field that does not fit: the field, a tab, and the problem."""
     problems, words = [], STAGES[offer.stage].words
     for name, value in fields.items():
@@ -54,8 +53,7 @@ def mismatches(backend: Backend, offer: Offer, fields: Mapping[str, Any]) -> lis
 def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
     """Return a message that suggests a similar field, or another backend with this field."""
     spec = STAGES[offer.stage]
-    has = {field for other in backend.of(offer.stage) for field in other.options}
-    has = {"backend", *spec.own, *has} - {key[-1] for key in spec.shared}
+    has = {"backend", *spec.own, *backend.admitted(offer.stage)} - spec.shared_fields
     if name not in has and difflib.get_close_matches(name, has, n=1):
         return unknown("key", name, has)
     here = " here" * (name in has)
@@ -86,4 +84,9 @@ def shown(value: object) -> str:
 
 def told(admits: Admits) -> str:
     """Return what a field admits: its values, or what its range says of itself."""
-    return ", ".join(map(shown, admits)) if isinstance(admits, tuple) else str(admits)
+    return ", ".join(listed(admits))
+
+
+def listed(admits: Admits) -> list[str]:
+    """Return the values that a field admits; of a range, what it says of itself."""
+    return [shown(value) for value in admits] if isinstance(admits, tuple) else [str(admits)]

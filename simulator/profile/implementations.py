@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import NoneType
@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from simulator import registry
-from simulator.contract import Backend, File, Offer, StageSpec
+from simulator.contract import Backend, File, Offer, Options, StageSpec
 from simulator.errors import ProfileError, UserError, shortened
 from simulator.files import hash_file
 from simulator.profile.agreement import disagreements
-from simulator.profile.document import Key
+from simulator.profile.document import Key, Values, inside
 from simulator.profile.fit import fits, mismatches, only, shown, told
 from simulator.profile.modality import at, extra_specs, filled
 from simulator.profile.profile import Profile
@@ -38,7 +38,7 @@ class Choice:
     stage: str
     backend: Backend
     offer: Offer
-    options: Mapping[str, Any]
+    options: Options
     facts: tuple[str, ...]
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,16 +62,20 @@ class Choice:
         parts = (self.stage, self.backend.name, number, dict(self.options), self.facts)
         return again, (*parts, dict(self.files))
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self, among: Collection[str] | None = None) -> dict[str, object]:
         """Return what distinguishes this choice from others, for cache keys and digests.
 
         A file is its content, wherever it is.
+
+        Args:
+            among: the options that count; all by default.
         """
         told = {**self.options, **{name: f"sha256:{sha}" for name, sha in self.files.items()}}
+        counted = told if among is None else told.keys() & set(among)
         return {
             "stage": self.stage,
             "backend": self.backend.name,
-            "options": {k: told[k] for k in sorted(told)},
+            "options": {name: told[name] for name in sorted(counted)},
             "package": registry.BACKENDS.package(self.backend.name),
             "versions": registry.versions(self.backend),
         }
@@ -81,7 +85,7 @@ def again(
     stage: str,
     name: str,
     number: int,
-    options: dict[str, Any],
+    options: Options,
     facts: tuple[str, ...],
     files: dict[str, str],
 ) -> Choice:
@@ -132,7 +136,7 @@ def extra_stages(profile: Profile, choices: Choices) -> list[tuple[StageSpec, Ch
     return [(spec, choices[spec.name]) for spec in specs if spec.name in choices]
 
 
-def problems_of(modality: str, values: Mapping[str, Any], where: Where, skip: list[Key]) -> Lines:
+def problems_of(modality: str, values: Values, where: Where, skip: list[Key]) -> Lines:
     """Check the sections of a document that failed validation against their backends.
 
     Args:
@@ -146,12 +150,12 @@ def problems_of(modality: str, values: Mapping[str, Any], where: Where, skip: li
     """
     lines: Lines = []
     for spec in filled(modality):
-        written, inside = _get(values, spec.section), len(spec.section)
+        written, depth = inside(values, spec.section), len(spec.section)
         broken = [key for key in skip if key and _overlap(key, spec.section)]
-        if not isinstance(written, Mapping) or any(len(key) <= inside for key in broken):
+        if not isinstance(written, Mapping) or any(len(key) <= depth for key in broken):
             continue
-        leave = {key[inside] for key in broken} | {key[-1] for key in spec.shared}
-        shared = {key[-1]: _get(values, key) for key in spec.shared if key not in skip}
+        leave = {key[depth] for key in broken} | spec.shared_fields
+        shared = {key[-1]: inside(values, key) for key in spec.shared if key not in skip}
         fields = {
             name: value
             for name, value in {**written, **shared}.items()
@@ -168,30 +172,24 @@ def problems_of(modality: str, values: Mapping[str, Any], where: Where, skip: li
     return lines
 
 
-def _get(values: Any, key: Key) -> Any:
-    for part in key:
-        values = values.get(part) if isinstance(values, Mapping) else None
-    return values
-
-
 def _overlap(key: Key, section: Key) -> bool:
     """Whether one key is inside the other."""
     length = min(len(key), len(section))
     return key[:length] == section[:length]
 
 
-def _held(spec: StageSpec, section: BaseModel, shared: dict[str, Any]) -> Choice:
+def _held(spec: StageSpec, section: BaseModel, shared: Options) -> Choice:
     """Check one section against its backend; see :func:`implementation`."""
     values = section.model_dump(exclude={"backend", *spec.own})
     written = {name: value for name, value in values.items() if value is not None}
     backend: str = section.backend  # type: ignore[attr-defined]
-    return _remembered(_Asked(spec.name, registry.backend(backend), written | shared))
+    return _remembered(_Asked(spec.name, registry.backend(backend), {**written, **shared}))
 
 
 class _Asked:
     """A stage, its backend and its fields; equal where they are written alike."""
 
-    def __init__(self, stage: str, backend: Backend, fields: Mapping[str, Any]) -> None:
+    def __init__(self, stage: str, backend: Backend, fields: Options) -> None:
         self.stage, self.backend, self.fields = stage, backend, fields
         self._key = stage, id(backend), repr(fields)
 
@@ -242,7 +240,7 @@ def _lines(spec: StageSpec, error: UserError, where: Where, leave: Sequence[str]
     return lines
 
 
-def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> Choice:
+def implementation(stage: str, backend: Backend, fields: Options) -> Choice:
     """Find the offer of a backend that supports the values of all fields.
 
     Raises:
@@ -270,7 +268,7 @@ def implementation(stage: str, backend: Backend, fields: Mapping[str, Any]) -> C
     return Choice(stage, backend, offer, dict(fields) | filled, facts)
 
 
-def settled(choice: Choice, values: Mapping[str, Any]) -> Choice:
+def settled(choice: Choice, values: Options) -> Choice:
     """Return a choice with values in place of the words that the model card explains.
 
     Args:

@@ -18,7 +18,6 @@ from simulator.contract import (
     Above,
     Admits,
     AtLeast,
-    Backend,
     File,
     KeepList,
     Pairs,
@@ -74,7 +73,14 @@ def _by_backend(spec: StageSpec, section: Schema) -> Schema:
     backends = [backend for backend in registry.backends() if backend.of(spec.name)]
     typed = section["properties"]
     own = {name: typed[name] for name in spec.own}
-    offered = {backend.name: _offered(backend, spec) for backend in backends}
+    offered = {
+        backend.name: {
+            name: admits
+            for name, admits in backend.admitted(spec.name).items()
+            if name not in spec.shared_fields
+        }
+        for backend in backends
+    }
     words = (spec.words,) if spec.words else ()
     branches: list[Schema] = []
     for backend in backends:
@@ -103,20 +109,9 @@ def _by_backend(spec: StageSpec, section: Schema) -> Schema:
     return {**section, "properties": known, "additionalProperties": False, "allOf": branches}
 
 
-def _offered(backend: Backend, spec: StageSpec) -> dict[str, list[Admits]]:
-    """Return the values that a backend's offers support, by field of the section."""
-    elsewhere = {key[-1] for key in spec.shared}
-    found: dict[str, list[Admits]] = {}
-    for offer in backend.of(spec.name):
-        for name, admits in offer.options.items():
-            if name not in elsewhere:
-                found.setdefault(name, []).append(admits)
-    return found
-
-
 def _field(admits: Iterable[Admits], typed: Schema, said: str | None = None) -> Schema:
     """Return the schema of one field: the union of *admits*."""
-    words: dict[str, Any] = {}
+    words: dict[str, object] = {}
     others: list[Schema] = []
     for one in admits:
         if isinstance(one, tuple):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,8 +14,16 @@ from simulator import registry
 from simulator.contract import File
 from simulator.errors import ProfileError, UserError, shortened, unknown
 from simulator.profile import installed, messages, modality
-from simulator.profile.document import MAX_DEPTH, Document, Key, read, read_value
-from simulator.profile.implementations import problems_of
+from simulator.profile.document import (
+    MAX_DEPTH,
+    Key,
+    Values,
+    inside,
+    nearest,
+    read,
+    read_value,
+)
+from simulator.profile.implementations import Where, problems_of
 from simulator.profile.paper_names import RESIZE, kernel
 from simulator.profile.profile import Profile
 
@@ -100,97 +107,99 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
         >>> load("pillow_fp32", ["resize.interpolation=bilinear"]).spec.resize.interpolation
         'bilinear'
     """
-    values, origins = _merged(find(reference), ())
+    merged = _merged(find(reference), ())
     for override in overrides:
-        _override(values, origins, override, f"{side}." if side else "")
-    kind = _modality(values, origins)
-    _find_files(values, kind, origins)
+        _override(merged, override, f"{side}." if side else "")
+    kind = _modality(merged)
+    _find_files(merged, kind)
     try:
-        spec = modality.schema_of(kind).model_validate(values)
+        spec = modality.schema_of(kind).model_validate(merged.values)
     except ValidationError as error:
-        raise ProfileError(_problems(error, kind, values, origins)) from error
-    return Profile(spec.name, spec, origins, tuple(overrides))
+        raise ProfileError(_problems(error, kind, merged)) from error
+    return Profile(spec.name, spec, merged.origins, tuple(overrides))
 
 
-def _merged(path: Path, chain: tuple[Path, ...]) -> tuple[dict[str, Any], dict[Key, str]]:
+class _Merged:
+    """The values of a document and of those that it extends.
+
+    Attributes:
+        values: of all of them.
+        origins: where each value was written.
+    """
+
+    def __init__(self) -> None:
+        self.values: Values = {}
+        self.origins: dict[Key, str] = {}
+
+    def where(self, key: Key) -> str:
+        return nearest(key, self.origins, "profile")
+
+    def take(self, new: Values, where: Where) -> None:
+        """Override values; evidence claims about changed sections are not inherited."""
+        claims = self.values.get("evidence")
+        if isinstance(claims, dict):
+            for section in claims.keys() & new.keys():
+                del claims[section]
+                self.forget(("evidence", section))
+        self._merge(self.values, new, (), where)
+
+    def _merge(self, values: Values, new: Values, key: Key, where: Where) -> None:
+        for name, value in new.items():
+            here = (*key, name)
+            if isinstance(value, dict):
+                inner = values.get(name)
+                values[name] = inner = inner if isinstance(inner, dict) else {}
+                self.origins[here] = where(here)
+                self._merge(inner, value, here, where)
+            elif value is None and key:
+                values.pop(name, None)
+                self.forget(here)
+            else:
+                values[name] = value
+                self.forget(here)
+                self.origins[here] = where(here)
+
+    def forget(self, key: Key) -> None:
+        for known in [known for known in self.origins if known[: len(key)] == key]:
+            del self.origins[known]
+
+
+def _merged(path: Path, chain: tuple[Path, ...]) -> _Merged:
     if path.resolve() in chain:
         raise ProfileError([f"{path}: extends itself through {chain[-1]}"])
     document = read(path)
-    problems = _alias_problems(document)
-    if problems:
-        raise ProfileError(problems)
+    if problem := _unabridged(document.values):
+        raise ProfileError([f"{document.where(('resize',))}: resize: {problem}"])
     parent = document.values.get("extends")
     if parent is None:
-        values: dict[str, Any] = {}
-        origins: dict[Key, str] = {}
+        merged = _Merged()
     elif isinstance(parent, str):
         try:
             above = find(parent, path.parent)
         except ProfileError as error:
             raise ProfileError([f"{document.where(('extends',))}: extends: {error}"]) from error
-        values, origins = _merged(above, (*chain, path.resolve()))
+        merged = _merged(above, (*chain, path.resolve()))
     else:
         raise ProfileError([f"{document.where(('extends',))}: extends: a profile's name expected"])
     for name in _IDENTITY:
-        values.pop(name, None)
-        _forget(origins, (name,))
-    origins[()] = document.where(())
-    _inherit(values, origins, document.values, document)
-    return values, origins
+        merged.values.pop(name, None)
+        merged.forget((name,))
+    merged.origins[()] = document.where(())
+    merged.take(document.values, document.where)
+    return merged
 
 
-def _inherit(
-    values: dict[str, Any], origins: dict[Key, str], new: dict[str, Any], document: Document
-) -> None:
-    """Merge *new* into *values*; evidence claims about changed sections are not inherited."""
-    claims = values.get("evidence")
-    if not isinstance(claims, dict):
-        claims = {}
-    for section in set(claims) & set(new):
-        del claims[section]
-        _forget(origins, ("evidence", section))
-    _merge(values, origins, new, (), document)
-
-
-def _alias_problems(document: Document) -> list[str]:
-    resize = document.values.get("resize")
+def _unabridged(values: Values) -> str | None:
+    """Write the fields of a short name of ``resize`` in its place; return what is wrong with it."""
+    resize = values.get("resize")
     if isinstance(resize, str):
         if resize not in RESIZE:
-            where = document.where(("resize",))
-            return [f"{where}: resize: {unknown('resize', resize, RESIZE)}"]
-        document.values["resize"] = kernel(resize)
-    return []
+            return unknown("resize", resize, RESIZE)
+        values["resize"] = kernel(resize)
+    return None
 
 
-def _merge(
-    values: dict[str, Any],
-    origins: dict[Key, str],
-    new: dict[str, Any],
-    key: Key,
-    document: Document,
-) -> None:
-    for name, value in new.items():
-        here = (*key, name)
-        if isinstance(value, dict):
-            inner = values.get(name)
-            values[name] = inner if isinstance(inner, dict) else {}
-            origins[here] = document.where(here)
-            _merge(values[name], origins, value, here, document)
-        elif value is None and key:
-            values.pop(name, None)
-            _forget(origins, here)
-        else:
-            values[name] = value
-            _forget(origins, here)
-            origins[here] = document.where(here)
-
-
-def _forget(origins: dict[Key, str], key: Key) -> None:
-    for known in [known for known in origins if known[: len(key)] == key]:
-        del origins[known]
-
-
-def _override(values: dict[str, Any], origins: dict[Key, str], override: str, prefix: str) -> None:
+def _override(merged: _Merged, override: str, prefix: str) -> None:
     text = prefix + override
     if not text.isprintable():  # messages are one line without control characters
         text = repr(text)[1:-1]
@@ -207,52 +216,40 @@ def _override(values: dict[str, Any], origins: dict[Key, str], override: str, pr
         value = read_value(written)
     except ValueError as error:
         raise UserError(f"--set {text}: {written!r}: {error}") from error
-    if names == ["resize"] and isinstance(value, str):
-        if value not in RESIZE:
-            raise UserError(f"--set {text}: {unknown('resize', value, RESIZE)}")
-        value = kernel(value)
-    new: Any = value
-    for name in reversed(names):
-        new = {name: new}
-    _inherit(values, origins, new, _Override(Path(f"--set {text}"), {}, {}))
+    for name in reversed(names[1:]):
+        value = {name: value}
+    new = {names[0]: value}
+    if problem := _unabridged(new):
+        raise UserError(f"--set {text}: {problem}")
+    merged.take(new, lambda _: f"--set {text}")
 
 
-class _Override(Document):
-    def where(self, key: Key) -> str:
-        return str(self.path)
-
-
-def _modality(values: dict[str, Any], origins: dict[Key, str]) -> str:
+def _modality(merged: _Merged) -> str:
     """Return the modality of a document; images by default."""
-    name = values.get("modality", modality.IMAGE)
-    try:
-        modality.SCHEMAS.require(name)
-    except (UserError, TypeError) as error:
-        what = unknown("modality", name, modality.SCHEMAS.names)
-        where = _nearest(("modality",), origins)
-        raise ProfileError([f"{where}: modality: {what}"]) from error
-    return str(name)
+    name = merged.values.get("modality", modality.IMAGE)
+    if isinstance(name, str):
+        with suppress(UserError):
+            modality.SCHEMAS.require(name)
+            return name
+    what = unknown("modality", name, modality.SCHEMAS.names)
+    raise ProfileError([f"{merged.where(('modality',))}: modality: {what}"])
 
 
-def _find_files(values: dict[str, Any], kind: str, origins: dict[Key, str]) -> None:
+def _find_files(merged: _Merged, kind: str) -> None:
     """Write the whole path of each file that lies beside the document which names it."""
     for spec in modality.filled(kind):
-        section: Any = values
-        for part in spec.section:
-            section = section.get(part) if isinstance(section, dict) else None
+        section = inside(merged.values, spec.section)
         if not isinstance(section, dict):
             continue
         for name, value in section.items():
             if isinstance(value, str):
-                place = _nearest((*spec.section, name), origins).rpartition(":")[0]
-                path = os.path.abspath(
-                    os.path.join(os.path.dirname(place), os.path.expanduser(value))
-                )
+                folder = os.path.dirname(merged.where((*spec.section, name)).rpartition(":")[0])
+                path = os.path.abspath(os.path.join(folder, os.path.expanduser(value)))
                 if os.path.isfile(path) and _is_file(spec.name, section.get("backend"), name):
                     section[name] = path
 
 
-def _is_file(stage: str, backend: Any, name: str) -> bool:
+def _is_file(stage: str, backend: object, name: str) -> bool:
     """Whether a backend takes a field for the path of a file."""
     if not isinstance(backend, str) or backend not in registry.BACKENDS.points:
         return False
@@ -260,22 +257,13 @@ def _is_file(stage: str, backend: Any, name: str) -> bool:
     return any(isinstance(offer.options.get(name), File) for offer in offers)
 
 
-def _problems(
-    error: ValidationError, kind: str, values: dict[str, Any], origins: dict[Key, str]
-) -> list[str]:
+def _problems(error: ValidationError, kind: str, merged: _Merged) -> list[str]:
     """Return all problems, invalid values and missing offers, in the order of the sections."""
-    where = partial(_nearest, origins=origins)
     reason = "nothing that changes a pixel has a default"
     schema = modality.schema_of(kind)
-    found = messages.keyed(error, schema, where, "profile", reason=reason)
-    found += problems_of(kind, values, where, [key for key, _ in found])
+    found = messages.keyed(error, schema, merged.where, "profile", reason=reason)
+    found += problems_of(kind, merged.values, merged.where, [key for key, _ in found])
     known = [*_IDENTITY, "modality", *modality.sections(kind), "evidence"]
     places = {name: place for place, name in enumerate(known)}
     found.sort(key=lambda one: places.get(str(one[0][0]) if one[0] else "", len(known)))
     return [line for _, line in found]
-
-
-def _nearest(key: Key, origins: dict[Key, str]) -> str:
-    while key and key not in origins:
-        key = key[:-1]
-    return origins.get(key, "profile")

@@ -38,43 +38,27 @@ def checked(
     *,
     place: Key = (),
     reason: str = "",
-) -> Model:
-    """Return the content of a document; for the arguments see :func:`problems`.
-
-    Raises:
-        ProfileError: all that is wrong with it.
-    """
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise ProfileError(
-            problems(error, model, where, root, place=place, reason=reason)
-        ) from error
-
-
-def problems(
-    error: ValidationError,
-    model: type[BaseModel],
-    where: Callable[[Key], str],
-    root: str,
-    *,
-    place: Key = (),
-    reason: str = "",
     never: Collection[str] = (),
-) -> list[str]:
-    """Return all problems of a document, one line each: ``where: dotted.key: what``.
+) -> Model:
+    """Return the content of a document.
 
     Args:
-        error: what pydantic raised.
-        model: the model that was validated.
+        model: what it must be.
+        values: of the document.
         where: gives ``file:line`` of a key of the document.
         root: the name of the document itself in messages, for example ``card``.
         place: the key of the validated section, if it is not the whole document.
         reason: why a missing key is required.
         never: values that messages do not suggest although the model allows them.
+
+    Raises:
+        ProfileError: all that is wrong with it, one line each: ``where: dotted.key: what``.
     """
-    found = keyed(error, model, where, root, place=place, reason=reason, never=never)
-    return [line for _, line in found]
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        found = keyed(error, model, where, root, place=place, reason=reason, never=never)
+        raise ProfileError([line for _, line in found]) from error
 
 
 def keyed(
@@ -87,7 +71,7 @@ def keyed(
     reason: str = "",
     never: Collection[str] = (),
 ) -> list[tuple[Key, str]]:
-    """Return all problems, each line with its key; see :func:`problems`."""
+    """Return the lines of :func:`checked` for what pydantic raised, each with its key."""
     hint = Hint(model)
     walked = [_walk(detail, hint) for detail in error.errors()]
     found = [one for one in walked if not one.is_of_items()]

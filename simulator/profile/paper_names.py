@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from simulator import registry
 from simulator.contract import Stage
+from simulator.profile.document import Values
 
 RESIZE: dict[str, dict[str, str]] = {
     "pil-bilinear": {"backend": "pillow", "interpolation": "bilinear"},
@@ -24,7 +23,7 @@ RESIZE: dict[str, dict[str, str]] = {
 }
 
 
-def kernel(name: str) -> dict[str, Any]:
+def kernel(name: str) -> Values:
     """Return the fields of a short name; it is the whole kernel, so inherited ones are removed."""
     every = [one.options for backend in registry.backends() for one in backend.of(Stage.RESIZE)]
     return {**dict.fromkeys(sorted(set().union(*every))), **RESIZE[name]}

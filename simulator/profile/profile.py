@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.profile.document import Key
+from simulator.profile.document import Key, nearest
 from simulator.profile.schema import ProfileSpec
 
 
@@ -26,6 +26,4 @@ class Profile:
 
     def where(self, key: Key) -> str:
         """Return the origin of *key*, or of the innermost section around it that has one."""
-        while key and key not in self.origins:
-            key = key[:-1]
-        return self.origins.get(key, self.name)
+        return nearest(key, self.origins, self.name)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from simulator.profile.document import Key
+from simulator.profile.document import Key, Values
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.modality import IMAGE, at, filled, sections
 from simulator.profile.profile import Profile
@@ -51,7 +51,7 @@ def resolved(profile: Profile, choices: Choices, *, origins: bool) -> str:
     return render(lines)
 
 
-def fields(section: BaseModel) -> dict[str, Any]:
+def fields(section: BaseModel) -> Values:
     """Return the fields of a section with their values, including its backend's own fields."""
     own = {name: getattr(section, name) for name in type(section).model_fields}
     return {**own, **(section.model_extra or {})}

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.errors import ProfileError, unknown
 from simulator.profile import messages
-from simulator.profile.document import Document, read
+from simulator.profile.document import Document, Values, read
 from simulator.profile.load import shipped_folder
 
 S = TypeVar("S", bound=BaseModel)
@@ -35,8 +35,8 @@ class SuiteSpec(BaseModel):
     summary: str
     source: str = ""
     train: str
-    columns: dict[str, dict[str, dict[str, Any]]]
-    combined: dict[str, Any] | None = None
+    columns: dict[str, dict[str, Values]]
+    combined: Values | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def read_suite(
     return messages.checked(shape, document.values, document.where, "suite"), document
 
 
-def _flow(value: Any) -> str:
+def _flow(value: object) -> str:
     """Return a value as YAML reads it: JSON, but 1e-10 is a word there and 1.0e-10 a number."""
     if isinstance(value, Mapping):
         inner = (f"{json.dumps(key)}: {_flow(one)}" for key, one in value.items())

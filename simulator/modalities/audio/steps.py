@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,10 +29,6 @@ class Read(Recipe):
     choice: Choice
     stage = "read"
     gives: ClassVar[Boundary] = Boundary.FRAME
-
-    def identity(self) -> Any:
-        """Return the reader."""
-        return ["read", self.choice.identity()]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the reader's method."""
@@ -59,11 +55,6 @@ class Resample(Recipe):
     rate: int
     samples: int | None
     stage = "resample"
-
-    def identity(self) -> Any:
-        """Return the resampler, the rate and the length."""
-        choice = self.choice.identity() if self.choice else None
-        return ["resample", choice, self.rate, self.samples]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function that resamples and fits."""
@@ -103,11 +94,6 @@ class Stft(Recipe):
     pre_emphasis: float
     dither: float
     stage = "stft"
-
-    def identity(self) -> Any:
-        """Return the transform, its sizes, and what is done before it."""
-        sizes = [self.n_fft, self.win_length, self.hop]
-        return ["stft", self.choice.identity(), sizes, self.pre_emphasis, self.dither]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function that adds noise, emphasizes and transforms."""
@@ -152,11 +138,6 @@ class Mel(Recipe):
     frames: int | None
     stage = "mel"
 
-    def identity(self) -> Any:
-        """Return the maker of the filters, and all sizes."""
-        sizes = [self.rate, self.n_fft, self.n_mels, self.fmin, self.fmax, self.frames]
-        return ["mel", self.choice.identity(), sizes]
-
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the product with the filters, which are made here, once."""
         filters: MelFilters = self.choice.make()
@@ -182,10 +163,6 @@ class Log(Recipe):
     value: float
     top_db: float | None
     stage = "log"
-
-    def identity(self) -> Any:
-        """Return all attributes."""
-        return ["log", self.kind, self.floor, self.value, self.top_db]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
@@ -230,12 +207,8 @@ class Normalize(Recipe):
     divide: bool | None
     layout: str
     stage = "normalize"
+    operation = "normalize_sound"
     gives: ClassVar[Boundary] = Boundary.INPUT
-
-    def identity(self) -> Any:
-        """Return all attributes."""
-        fields = [self.kind, self.mean, self.std, self.epsilon, self.divide]
-        return ["normalize_sound", fields, self.layout]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,10 +51,6 @@ class Decode(OfPixels):
     stage = "decode"
     gives: ClassVar[Boundary] = Boundary.FRAME
 
-    def identity(self) -> Any:
-        """Return the decoder, and whether it gives planes."""
-        return ["decode", self.planes, self.choice.identity()]
-
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the decoder's method."""
         decoder: Decoder = self.choice.make()
@@ -75,10 +71,7 @@ class ToYuv(OfPixels):
     choice: Choice
     odd_size: str
     stage = "color"
-
-    def identity(self) -> Any:
-        """Return the encoder and the treatment of odd sizes."""
-        return ["encode", self.choice.identity(), self.odd_size]
+    operation = "encode"
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function that cuts to an even size, if asked for, and encodes."""
@@ -100,10 +93,7 @@ class Subsample(OfPixels):
     chroma_downsampling: str
     odd_size: str
     stage = "color"
-
-    def identity(self) -> Any:
-        """Return the format and the options."""
-        return ["subsample", self.format, self.chroma_downsampling, self.odd_size]
+    operation = "subsample"
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
@@ -121,10 +111,7 @@ class ToRgb(OfPixels):
 
     choice: Choice
     stage = "color"
-
-    def identity(self) -> Any:
-        """Return the converter."""
-        return ["convert", self.choice.identity()]
+    operation = "convert"
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the converter's method."""
@@ -142,10 +129,7 @@ class Crop(OfPixels):
 
     geometry: Geometry
     stage = "geometry"
-
-    def identity(self) -> Any:
-        """Return the crop, and the network's size, which decides its ratio of sides."""
-        return ["crop", self.geometry.identity()]
+    operation = "crop"
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
@@ -180,10 +164,6 @@ class Resize(Recipe):
     odd_size: str | None
     stage = "resize"
 
-    def identity(self) -> Any:
-        """Return the resizer and the geometry."""
-        return ["resize", self.choice.identity(), self.geometry.identity(), self.odd_size]
-
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function that resizes to the size that the geometry gives."""
         resizer: Resizer = self.choice.make()
@@ -214,10 +194,7 @@ class Fit(Recipe):
 
     geometry: Geometry
     stage = "geometry"
-
-    def identity(self) -> Any:
-        """Return the geometry."""
-        return ["fit", self.geometry.identity()]
+    operation = "fit"
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the geometry's method."""
@@ -246,11 +223,6 @@ class Normalize(Recipe):
     layout: str
     stage = "normalize"
     gives: ClassVar[Boundary] = Boundary.INPUT
-
-    def identity(self) -> Any:
-        """Return all attributes."""
-        numbers = list(self.mean), list(self.std)
-        return ["normalize", *numbers, self.arithmetic, self.order, self.layout]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from simulator.contract.text import Passage, Tokenizer, Tokens
-from simulator.errors import ModelError, SampleError, SimulatorError, one_line
+from simulator.errors import ModelError, SampleError, foreign
 from simulator.modalities.text.pairs import tokenized
 
 if TYPE_CHECKING:
@@ -57,12 +57,8 @@ class Encoder:
 
     def _encode(self, text: str) -> list[int]:
         assert self.tokenizer is not None
-        try:
+        with foreign(SampleError, "the tokenizer refuses it"):
             return self.tokenizer.encode(text)
-        except SimulatorError:
-            raise
-        except Exception as error:  # a tokenizer may raise anything
-            raise SampleError(f"the tokenizer refuses it: {one_line(error)}") from error
 
 
 def encoder(recipe: Tokenize) -> Encoder:
@@ -78,12 +74,8 @@ def encoder(recipe: Tokenize) -> Encoder:
 
 @lru_cache(maxsize=TOKENIZERS)
 def _opened(recipe: Tokenize) -> Encoder:
-    try:
+    with foreign(ModelError, str(recipe.file)):
         return Encoder(recipe)
-    except SimulatorError:
-        raise
-    except Exception as error:  # a library may raise anything
-        raise ModelError(f"{recipe.file}: {one_line(error)}") from error
 
 
 _opening = threading.Lock()

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import final
 
 import numpy as np
@@ -17,8 +17,8 @@ from simulator.contract import (
     Backend,
     Evidence,
     Frame,
+    Implementation,
     Offer,
-    Options,
     StageSpec,
     checks,
     rgb_frame,
@@ -27,11 +27,8 @@ from simulator.contract import (
 EIGHTHS = 8
 
 
-class Denoiser(ABC):
+class Denoiser(Implementation):
     """Filters a frame of RGB or YUV; whoever implements the stage derives from it."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
 
     @final
     def denoise(self, frame: Frame) -> Frame:

@@ -20,6 +20,7 @@ from typing import Any
 
 from simulator import cli, registry
 from simulator.cli.prove import SUITES
+from simulator.command.experiment import EXPERIMENTS
 from simulator.contract import Backend
 from simulator.contract.stage import named, stages
 from simulator.profile.fit import told
@@ -57,6 +58,8 @@ def commands() -> Iterator[str]:
         parser = argparse.ArgumentParser(prog=title, add_help=False)
         cli.prepared(name, parser)
         yield from (f"## {title}", "", "```text", (parser.description or "").strip(), "```", "")
+        if name in EXPERIMENTS and (why := getattr(EXPERIMENTS[name], "in_process", "")):
+            yield from (f"It {why}, so that it takes no executor but `local`.", "")
         yield from table(("option", "what it does"), map(_option, parser._actions))
 
 

@@ -1,4 +1,4 @@
-"""What runs in a worker of the cluster: it opens a plan, and takes samples down it."""
+"""What runs in a worker of the cluster: it takes samples down a plan, or does jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import simulator.errors
 from simulator import machine, places, registry
 from simulator.cluster.connection import RAY
-from simulator.cluster.messages import ArmAnswers, Node, Sample, UnseenError, Versions, Work
+from simulator.cluster.messages import (
+    ArmAnswers,
+    JobWork,
+    Node,
+    Sample,
+    UnseenError,
+    Versions,
+    Work,
+)
 from simulator.cluster.payload import Content, Payload, missing, store, unpack
 from simulator.contract.recipe import Context
 from simulator.data.masks import MaskTruth
@@ -24,6 +32,7 @@ from simulator.errors import MissingLibrary, ProfileError, UserError, one_line
 from simulator.files import LARGE
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.executor import SampleResult, result_of
+from simulator.pipeline.jobs import Do
 from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
@@ -86,8 +95,9 @@ class WorkerActor:
     def __init__(self, isolate: str) -> None:
         self._isolate = isolate
         self._runtimes = RuntimePool(isolate=isolate)
-        self._work: Work | None = None
+        self._work: Work | JobWork | None = None
         self._opened: Opened | None = None
+        self._do: Do[Any, Any] | None = None
         self._walks: OrderedDict[str, Walk] = OrderedDict()
         self._sent = Sent()
 
@@ -104,10 +114,10 @@ class WorkerActor:
 
     @_answered
     def open(self, payload: Payload, lacking: Sequence[str], *sent: Content) -> Node:
-        """Open the plan of a payload, once its files are here.
+        """Open the plan or the step of a payload, once its files are here.
 
         Args:
-            payload: of a :class:`Work`.
+            payload: of a :class:`Work` or a :class:`JobWork`.
             lacking: the digests of the files that this machine lacks.
             sent: their content.
 
@@ -115,11 +125,14 @@ class WorkerActor:
             Where this worker runs, with the versions of the libraries that its arms use here.
         """
         store(payload, lacking, sent)
-        work: Work = unpack(payload)
+        work: Work | JobWork = unpack(payload)
         versions = _versions(work.versions)
         self._walks.clear()
-        self._work = work
-        self._opened = Opened(_with_sent(work.plan, self._sent), self._runtimes)
+        self._work, self._opened, self._do = work, None, None
+        if isinstance(work, Work):
+            self._opened = Opened(_with_sent(work.plan, self._sent), self._runtimes)
+        else:
+            self._do = work.step.open(self._runtimes)
         node, model = RAY.get_runtime_context().get_node_id(), machine.processor()["model"]
         python = platform.python_version()
         return Node(socket.gethostname(), node, str(model), python, versions)
@@ -138,6 +151,25 @@ class WorkerActor:
         start = time.perf_counter()
         found = self._found(samples, members)
         done = [self._one(sample, place) for sample, place in zip(samples, found, strict=True)]
+        data = pickle.dumps(done, protocol=pickle.HIGHEST_PROTOCOL)
+        return data, time.perf_counter() - start
+
+    @_answered
+    def do(self, arguments: Sequence[Any], samples: Sequence[Sample]) -> tuple[bytes, float]:
+        """Do jobs.
+
+        Args:
+            arguments: of these.
+            samples: those that one of them may read.
+
+        Returns:
+            Pickled, the result of each; and the seconds.
+        """
+        start = time.perf_counter()
+        assert self._do is not None
+        every = zip(samples, self._found(samples, ()), strict=True)
+        places = {sample.item.name: (sample, place) for sample, place in every}
+        done = [self._do(one, lambda name: self._context(*places[name])) for one in arguments]
         data = pickle.dumps(done, protocol=pickle.HIGHEST_PROTOCOL)
         return data, time.perf_counter() - start
 
@@ -169,14 +201,14 @@ class WorkerActor:
 
     def rest(self) -> None:
         """Forget the plan, and close every runtime."""
-        self._work = self._opened = None
+        self._work = self._opened = self._do = None
         self._walks.clear()
         self._runtimes.close()
         self._runtimes = RuntimePool(isolate=self._isolate)
 
     def _one(self, sample: Sample, place: Where) -> SampleResult | ArmAnswers | StageError:
         work, opened = self._work, self._opened
-        assert work is not None and opened is not None
+        assert isinstance(work, Work) and opened is not None
         try:
             walk = opened.walk(self._context(sample, place))
             if work.apart:

@@ -10,16 +10,18 @@ from typing import Any, ClassVar
 
 from simulator import registry
 from simulator.cluster.connection import Needs, connect, told
-from simulator.cluster.groups import Far, Gathered, Group, groups_of
-from simulator.cluster.messages import ArmAnswers, Node, Work
+from simulator.cluster.groups import Far, Gathered, Group, groups_of, needs_of
+from simulator.cluster.messages import ArmAnswers, JobWork, Node, Work
 from simulator.cluster.payload import pack
 from simulator.cluster.pool import WorkerPool
+from simulator.contract.recipe import Recipe
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact
 from simulator.pipeline.adapted import Adapted
 from simulator.pipeline.executor import Executor, SampleResult, result_of
+from simulator.pipeline.jobs import J, Job, JobStep, R
 from simulator.pipeline.look import Looked
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch
@@ -65,6 +67,21 @@ class RayExecutor(Executor):
         finally:
             for pool in pools:
                 pool.chunks.close()
+
+    def map(
+        self, step: JobStep[J, R], jobs: Sequence[Job[J]]
+    ) -> Generator[R | StageError, None, None]:
+        """Do jobs in workers that have the resources of the step's stack."""
+        pool = self._pool(needs_of(step.recipes), step.who)
+        pool.ran = partial(self._noted, (step.who,))
+        pool.begin_jobs(JobWork(step, self.modality, _versions(step.recipes)), jobs)
+        try:
+            for _ in jobs:
+                with self._cluster.reached(), spending(Spent.ELSEWHERE):
+                    found = pool.chunks.pop()
+                yield found
+        finally:
+            pool.chunks.close()
 
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
         """Return what runs every arm on a sample: here, or where its resources are."""
@@ -131,7 +148,7 @@ class RayExecutor(Executor):
         for group, pool in zip(groups, pools, strict=True):
             stacks = tuple(dict.fromkeys(arm.stack for arm in group.plan.arms))
             pool.ran = partial(self._noted, stacks)
-            apart, versions = _is_apart(groups), _versions(group.plan)
+            apart, versions = _is_apart(groups), _versions(_used(group.plan))
             pool.begin(Work(group.plan, self.modality, watch, apart, versions), items)
         return pools
 
@@ -167,9 +184,13 @@ def _gathered(
         return SampleResult(item, (), str(error))
 
 
-def _versions(plan: Plan) -> Mapping[str, Mapping[str, str | None]]:
-    """The versions of the libraries that the arms use, by backend."""
+def _used(plan: Plan) -> list[Recipe]:
+    """The recipes of a plan's arms."""
     used = sorted({index for path in plan.paths for index in path})
-    recipes = (plan.nodes[index].recipe for index in used)
+    return [plan.nodes[index].recipe for index in used]
+
+
+def _versions(recipes: Iterable[Recipe]) -> Mapping[str, Mapping[str, str | None]]:
+    """The versions of the libraries that recipes use, by backend."""
     choices = (getattr(getattr(one, "infer", one), "choice", None) for one in recipes)
     return {choice.backend.name: registry.versions(choice.backend) for choice in choices if choice}

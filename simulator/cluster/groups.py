@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from simulator.cluster.connection import Needs
 from simulator.cluster.messages import ArmAnswers
 from simulator.cluster.pool import WorkerPool
-from simulator.contract.recipe import Context
+from simulator.contract.recipe import Context, Recipe
 from simulator.data.folder import Item
 from simulator.pipeline.plan import Path, Plan
 from simulator.pipeline.walk import StageError, Walk
@@ -35,20 +35,24 @@ class Group:
         return " and ".join(dict.fromkeys(arm.stack for arm in self.plan.arms))
 
 
-def needs_of(plan: Plan, path: Path) -> Needs:
-    """Return the resources that the steps of a path need together."""
+def needs_of(recipes: Iterable[Recipe]) -> Needs:
+    """Return the resources that steps need together."""
     found: dict[str, float] = {}
-    for index in path:
-        for name, amount in plan.nodes[index].recipe.needs:
+    for recipe in recipes:
+        for name, amount in recipe.needs:
             found[name] = max(amount, found.get(name, 0.0))
     return tuple(sorted(found.items()))
+
+
+def _needs(plan: Plan, path: Path) -> Needs:
+    return needs_of(plan.nodes[index].recipe for index in path)
 
 
 def groups_of(plan: Plan) -> list[Group]:
     """Return the arms of a plan by the resources that they need."""
     arms: dict[Needs, list[int]] = {}
     for at, path in enumerate(plan.paths):
-        arms.setdefault(needs_of(plan, path), []).append(at)
+        arms.setdefault(_needs(plan, path), []).append(at)
     return [
         Group(
             needs,
@@ -69,7 +73,7 @@ def home_of(plan: Plan, path: Path, groups: Sequence[Group]) -> int:
     It is the one with the resources that the path needs; where it needs none, the one that has
     most of its first steps.
     """
-    needs = needs_of(plan, path)
+    needs = _needs(plan, path)
     for at, group in enumerate(groups):
         if group.needs == needs and needs:
             return at

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from simulator.data.folder import Item
 from simulator.data.masks import MaskTruth
 from simulator.files import LARGE
 from simulator.modalities.modality import Modality
 from simulator.pipeline.inference import Answered
+from simulator.pipeline.jobs import JobStep
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.walk import StageError, Watch
 from simulator.places import ByteSource, InMemory, size_of
@@ -35,6 +37,21 @@ class Work:
     modality: Modality
     watch: Watch | None
     apart: bool
+    versions: Mapping[str, Mapping[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobWork:
+    """What a worker is to do in every job.
+
+    Attributes:
+        step: what it is.
+        modality: reads the samples.
+        versions: of the libraries that the stack uses, by backend, where the step was made.
+    """
+
+    step: JobStep[Any, Any]
+    modality: Modality
     versions: Mapping[str, Mapping[str, str | None]]
 
 

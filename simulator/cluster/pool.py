@@ -17,6 +17,7 @@ from simulator.cluster.chunks import DEATHS, BatchMembers, Chunk, Chunks
 from simulator.cluster.connection import Cluster, Needs, told
 from simulator.cluster.messages import (
     ArmAnswers,
+    JobWork,
     Node,
     Sample,
     UnseenError,
@@ -27,6 +28,7 @@ from simulator.cluster.messages import (
 from simulator.cluster.payload import Payload, content, pack
 from simulator.data.folder import Item
 from simulator.errors import UserError, one_line
+from simulator.pipeline.jobs import Job
 from simulator.pipeline.walk import StageError
 
 QUEUED = 2
@@ -102,13 +104,41 @@ class WorkerPool:
     def begin(self, work: Work, items: Sequence[Item]) -> None:
         """Give the pool a plan and samples; workers that already have the plan keep it."""
         self._stop()
+        self._members = members = BatchMembers(work.plan)
+
+        def run(worker: _Worker, chunk: Chunk) -> Any:
+            some = [items[at] for at in chunk]
+            return worker.actor.run.remote(worker.samples(some), worker.samples(members.of(some)))
+
+        self._begin(work, run, len(items), members.step, members.place(items))
+
+    def begin_jobs(self, work: JobWork, jobs: Sequence[Job[Any]]) -> None:
+        """Give the pool a step and jobs; workers that already have the step keep it."""
+        self._stop()
+
+        def do(worker: _Worker, chunk: Chunk) -> Any:
+            some = [jobs[at] for at in chunk]
+            samples = {item.name: item for job in some for item in job.samples}
+            arguments = [job.argument for job in some]
+            return worker.actor.do.remote(arguments, worker.samples(samples.values()))
+
+        self._begin(work, do, len(jobs))
+
+    def _begin(
+        self,
+        work: Work | JobWork,
+        run: Callable[[_Worker, Chunk], Any],
+        count: int,
+        step: int = 1,
+        place: int = 0,
+    ) -> None:
+        """Start a thread for each worker, which gives it chunks by *run*."""
         payload = pack(work)
         if self._payload is None or self._payload.data != payload.data:
             self._payload, self._put, self._contents = payload, self._ray.put(payload), {}
-        self._members, self._items = BatchMembers(work.plan), items
-        workers = min(self._most, len(items))
-        place = self._members.place(items)
-        self.chunks = Chunks(workers, len(items), self._members.step, place)
+        self._run = run
+        workers = min(self._most, count)
+        self.chunks = Chunks(workers, count, step, place)
         self._seen = time.monotonic()
         self._threads = [
             threading.Thread(target=self._serve, args=(self.chunks,), daemon=True)
@@ -213,11 +243,6 @@ class WorkerPool:
             else:
                 self._heard(worker)
                 chunks.done(chunk, pickle.loads(data), seconds)
-
-    def _run(self, worker: _Worker, chunk: Chunk) -> Any:
-        items = [self._items[at] for at in chunk]
-        members = self._members.of(items)
-        return worker.actor.run.remote(worker.samples(items), worker.samples(members))
 
     def _asked(self, item: Item, method: str, *given: Any) -> Any:
         """Call a worker's method with a sample, beside its chunks, and wait for the answer."""

@@ -65,7 +65,6 @@ class Faults(Experiment[FaultsOptions]):
     verdict = "simulator.report.verdicts.faults:faults"
     printer = "simulator.faults.tables:printed"
     formats = ("markdown", "latex", "csv")
-    in_process = "puts its faults into what runs in its own process"
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return four faults, on three built-in images."""

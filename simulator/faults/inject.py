@@ -1,52 +1,35 @@
-"""The inferences of a campaign on one stack: block by block of samples, layer by layer."""
+"""Inferences with faults on one stack: a step of jobs, each for the faults at some sites."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from simulator import registry
-from simulator.contract import Array, Runtime, Stage
+from simulator.contract import Array, Runtime
 from simulator.contract.injection import BitFault, Injector, Suffix, Trace
-from simulator.contract.recipe import Boundary, Context
+from simulator.contract.recipe import Boundary, Chain, Recipe
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, Unsupported, UserError, one_line
-from simulator.faults.draw import Drawn
-from simulator.faults.verdict import Golden, Row, Sample, Verdicts, equal, size_of
-from simulator.pipeline.executor import Executor
+from simulator.faults.parts import BLOCK, Hit, Hits
+from simulator.faults.verdict import Golden, Row, Sample, Verdicts, equal
+from simulator.pipeline.executor import DEFAULT_MEMORY
 from simulator.pipeline.inference import Answer, Infer
+from simulator.pipeline.jobs import JobStep, Read
 from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import Opened
 from simulator.profile.section import Section
 from simulator.tasks.impact import Impact
 from simulator.tasks.task import Task
 
-BLOCK = 16
-"""Samples whose traces are kept at once, where the memory allows it."""
-JOBS = 1000
-"""Inferences that are lost at most when the process is killed."""
 CHANNELS = 64
 """In so many channels of a layer the canary flips a weight, all at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One part of a campaign, which is made durable as a whole.
-
-    Attributes:
-        name: of its file.
-        samples: the indices of the samples.
-        jobs: each a fault and the index of a sample.
-    """
-
-    name: str
-    samples: tuple[int, ...]
-    jobs: tuple[tuple[Drawn, int], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,119 +41,136 @@ class _Ready:
     golden: Golden
 
 
-def injector_of(stack: Stack) -> Injector:
-    """Open what puts faults into a stack's artifact.
+def injector_of(side: str, chain: Chain, runtimes: RuntimePool) -> Injector:
+    """Return what puts faults into a stack's artifact, opened once in this process.
+
+    Args:
+        side: the stack.
+        chain: its steps.
+        runtimes: the injector stays open with them.
 
     Raises:
         Unsupported: nothing reaches this runtime or this artifact; the message says why.
     """
-    choice = stack.choices[Stage.RUNTIME]
+    infer, _ = _ends(chain)
+    choice = infer.choice
     maker: Any = choice.offer.make
     if not (isinstance(maker, type) and issubclass(maker, Runtime)):
-        raise Unsupported(f"{stack.side}: no faults can be put into {choice.backend.name}")
+        raise Unsupported(f"{side}: no faults can be put into {choice.backend.name}")
     try:
-        return registry.injector(choice.backend, choice.offer, stack.artifact.path, choice.options)
+        return runtimes.injector(choice, infer.artifact)
     except Unsupported as error:
-        raise Unsupported(f"{stack.side}: {choice.backend.name}: {error}") from error
+        raise Unsupported(f"{side}: {choice.backend.name}: {error}") from error
 
 
-class Injection:
-    """Faulty inferences of one stack.
+@dataclass(frozen=True, eq=False)
+class Injection(JobStep[Hits, list[Row]]):
+    """Inferences with faults on one stack.
 
-    Args:
-        stack: the stack.
-        injector: puts faults into its artifact; the caller closes it.
+    Attributes:
+        who: the stack.
+        chain: its steps.
         task: judges the answers.
         options: of the task's verdicts, see :meth:`simulator.faults.campaign.Campaign.options`.
-        executor: runs the steps before the network.
-        workers: how many layers are worked on at once.
+        first: the name of the first sample. It says for all of them, in any process, whether the
+            rest of the network gives the bits of the whole.
+        memory: bytes for the traces of a block of samples.
     """
 
-    def __init__(
-        self,
-        stack: Stack,
-        injector: Injector,
-        task: Task,
-        options: Section,
-        executor: Executor,
-        workers: int,
-    ) -> None:
-        self.stack, self.injector = stack, injector
-        self._executor, self._workers = executor, workers
-        infer, answer = stack.chain.recipes[-2:]
-        assert isinstance(infer, Infer)
-        assert isinstance(answer, Answer)
-        self._infer, self._verdicts = infer, Verdicts(task, options, infer, answer)
-        self._before = executor.open(plan({Arm(stack.side): stack.chain.until(Boundary.INPUT)}))
+    who: str
+    chain: Chain
+    task: Task
+    options: Section
+    first: str
+    memory: int
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """The steps of the stack."""
+        return self.chain.recipes
+
+    def open(self, runtimes: RuntimePool) -> OpenedInjection:
+        """Open the steps before the network, and lease what puts faults into it."""
+        return OpenedInjection(self, runtimes)
+
+
+def injection(
+    stack: Stack, task: Task, options: Section, items: Sequence[Item], memory: int = DEFAULT_MEMORY
+) -> Injection:
+    """Return the step of a stack; for its arguments see :class:`Injection`."""
+    return Injection(stack.side, stack.chain, task, options, items[0].name, memory)
+
+
+class OpenedInjection:
+    """An injection in this process.
+
+    Args:
+        own: the step.
+        runtimes: the injector stays open with them.
+
+    Attributes:
+        injector: puts faults into the stack's artifact.
+    """
+
+    def __init__(self, own: Injection, runtimes: RuntimePool) -> None:
+        self._own = own
+        infer, answer = _ends(own.chain)
+        self.injector = injector_of(own.who, own.chain, runtimes)
+        self._infer, self._verdicts = infer, Verdicts(own.task, own.options, infer, answer)
+        self._before = Opened(plan({Arm(own.who): own.chain.until(Boundary.INPUT)}), runtimes)
+        self._lock = Lock()
+        self._samples: dict[str, Future[_Ready | str]] = {}
+        self._block: int | None = None
         self._exact: dict[tuple[int, ...], bool] = {}
 
-    def works(
-        self, drawn: Iterable[Drawn], samples: int, first: Item, memory: int
-    ) -> Iterator[Work]:
-        """Divide a campaign into parts; the division depends on the network, not on the order.
-
-        Args:
-            drawn: every fault.
-            samples: how many there are.
-            first: a sample, to measure how large its trace is.
-            memory: bytes for the traces of a block.
-        """
-        size = self._block(first, memory)
-        blocks: dict[int, list[tuple[Drawn, int]]] = defaultdict(list)
-        for one in drawn:
-            hit = range(samples) if one.sample is None else (one.sample,)
-            for sample in hit:
-                blocks[sample // size].append((one, sample))
-        for block in sorted(blocks):
-            jobs = sorted(blocks[block], key=lambda job: (job[0].sites, job[0].number, job[1]))
-            for part, start in enumerate(range(0, len(jobs), JOBS)):
-                these = tuple(jobs[start : start + JOBS])
-                wanted = tuple(sorted({sample for _, sample in these}))
-                yield Work(f"{size:02}-{block:06}-{part:05}", wanted, these)
-
-    def size(self, item: Item) -> tuple[int, int] | None:
-        """Return the rows and columns of a sample; None where it is no image."""
-        return size_of(self._executor.context(item).source)
-
-    def _block(self, first: Item, memory: int) -> int:
-        try:
-            trace = self.injector.trace(self._feeds(self._value(self._executor.context(first))))
-        except SampleError:
-            return 1
-        size = sum(array.nbytes for array in trace.values())
-        return int(np.clip(memory // max(size, 1), 1, BLOCK))
-
-    def rows(self, work: Work, items: Sequence[Item]) -> list[Row]:
-        """Return a row for each inference of a part, in the order of faults and samples.
+    def __call__(self, hits: Hits, read: Read) -> list[Row]:
+        """Return a row for each inference with faults at the same sites.
 
         Raises:
             ModelError: the runtime cannot run the network.
         """
-        ready: dict[int, _Ready | str] = {at: self._ready(items[at]) for at in work.samples}
-        by_sites: dict[tuple[int, ...], list[tuple[Drawn, int]]] = defaultdict(list)
-        for job in work.jobs:
-            by_sites[job[0].sites].append(job)
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="fault") as pool:
-            parts = pool.map(lambda one: self._at(one[0], one[1], items, ready), by_sites.items())
-            found = [row for part in parts for row in part]
-        return sorted(found, key=lambda row: (row["fault"], row["at"]))
+        self.block(read)  # from here on only so many traces are kept
+        rows: list[Row] = []
+        goldens: dict[str, Golden] = {}
+        sites = hits[0].drawn.sites
+        with self.injector.at(*(self.injector.sites[index] for index in sites)) as rest:
+            for hit in hits:
+                row, one = row_of(self._own.who, hit, self.injector), self._ready(hit.sample, read)
+                if isinstance(one, str):
+                    rows.append(row | {"skipped": one})
+                    continue
+                if hit.sample not in goldens:
+                    goldens[hit.sample] = self._golden(sites, rest, one, read)
+                faulty = rest.run(one.trace, hit.drawn.faults)
+                rows.append(row | self._verdicts.row(one.sample, goldens[hit.sample], faulty))
+        return rows
 
-    def again(self, drawn: Drawn, item: Item) -> tuple[Impact, Any] | None:
+    def again(self, hit: Hit, read: Read) -> tuple[Impact, Any] | None:
         """Run one inference with faults again.
 
         Returns:
             What judges it, which holds the answer without the faults, and the answer with them;
             None where there is none.
         """
-        one = self._ready(item)
+        one = self._ready(hit.sample, read)
         if isinstance(one, str):
             return None
-        with self.injector.at(*(self.injector.sites[index] for index in drawn.sites)) as rest:
-            golden = self._golden(drawn.sites, rest, one)
-            found = self._verdicts.answer(one.sample, rest.run(one.trace, drawn.faults))
+        sites = hit.drawn.sites
+        with self.injector.at(*(self.injector.sites[index] for index in sites)) as rest:
+            golden = self._golden(sites, rest, one, read)
+            found = self._verdicts.answer(one.sample, rest.run(one.trace, hit.drawn.faults))
         return None if found.due else (golden.impact, found.prediction)
 
-    def canary(self, sites: Iterable[int], items: Sequence[Item]) -> None:
+    def block(self, read: Read) -> int:
+        """Return how many samples' traces the memory has room for."""
+        if self._block is None:
+            one = self._ready(self._own.first, read)
+            size = 0 if isinstance(one, str) else sum(each.nbytes for each in one.trace.values())
+            room = 1 if isinstance(one, str) else self._own.memory // max(size, 1)
+            self._block = int(np.clip(room, 1, BLOCK))
+        return self._block
+
+    def canary(self, sites: Iterable[int], samples: Sequence[str], read: Read) -> None:
         """Make sure that a changed weight of each layer changes an output.
 
         The highest bits of the largest weights are flipped at once, on up to three samples; each
@@ -178,12 +178,14 @@ class Injection:
 
         Args:
             sites: the indices of those that hold weights.
-            items: samples.
+            samples: their names.
+            read: reads them.
 
         Raises:
             Unsupported: a layer's weights are copied where no flip reaches them.
         """
-        ready = [one for item in items[:3] if isinstance(one := self._ready(item), _Ready)]
+        every = [self._ready(name, read) for name in samples[:3]]
+        ready = [one for one in every if isinstance(one, _Ready)]
         if not ready:
             return
         for index in sites:
@@ -193,25 +195,43 @@ class Injection:
             with self.injector.at(site) as rest:
                 if not any(_changes(rest, faults, one) for one in ready):
                     raise Unsupported(
-                        f"{self.stack.side}: a flipped bit of the {site.target} of {site.layer!r} "
+                        f"{self._own.who}: a flipped bit of the {site.target} of {site.layer!r} "
                         f"changes no output ({self.injector.method}); name other layers"
                     )
-
-    def _value(self, context: Context) -> Any:
-        (value,) = self._before.walk(context).answers()
-        return value
 
     def _feeds(self, value: Any) -> Mapping[str, Array]:
         if isinstance(value, tuple):
             raise UserError("faults are for networks that run once a sample")
         return self._infer.feeds(value)
 
-    def _ready(self, item: Item) -> _Ready | str:
-        """Trace a sample; or why it is skipped."""
+    def _ready(self, name: str, read: Read) -> _Ready | str:
+        """Trace a sample, or say why it is skipped; other threads wait, and have the same."""
+        with self._lock:
+            future = self._samples.pop(name, None)
+            known = future is not None
+            future = self._samples[name] = future or Future()
+            self._forget()
+        if not known:
+            try:
+                future.set_result(self._traced(name, read))
+            except BaseException as error:
+                future.set_exception(error)
+        return future.result()
+
+    def _forget(self) -> None:
+        """Keep the samples of two blocks: one may begin while another one ends."""
+        if self._block is None:
+            return
+        old = [name for name in self._samples if name != self._own.first]
+        for name in old[: -2 * self._block]:
+            del self._samples[name]
+
+    def _traced(self, name: str, read: Read) -> _Ready | str:
         try:
-            context = self._executor.context(item)
+            context = read(name)
             sample = self._verdicts.sample(context)
-            trace = self.injector.trace(self._feeds(self._value(context)))
+            (value,) = self._before.walk(context).answers()
+            trace = self.injector.trace(self._feeds(value))
             golden = self._verdicts.golden(self.injector.golden(trace), sample)
             return _Ready(sample, trace, golden)
         except SampleError as error:
@@ -219,48 +239,40 @@ class Injection:
         except UserError:
             raise
         except Exception as error:  # a runtime may raise anything
-            raise ModelError(f"{self.stack.side}: {one_line(error)}") from error
+            raise ModelError(f"{self._own.who}: {one_line(error)}") from error
 
-    def _at(
-        self,
-        sites: tuple[int, ...],
-        jobs: Sequence[tuple[Drawn, int]],
-        items: Sequence[Item],
-        ready: Mapping[int, _Ready | str],
-    ) -> list[Row]:
-        """All inferences with faults at the same sites."""
-        rows: list[Row] = []
-        goldens: dict[int, Golden] = {}
-        with self.injector.at(*(self.injector.sites[index] for index in sites)) as rest:
-            for drawn, at in jobs:
-                row, one = self._fault(drawn, at, items[at].name), ready[at]
-                if isinstance(one, str):
-                    rows.append(row | {"skipped": one})
-                    continue
-                if at not in goldens:
-                    goldens[at] = self._golden(sites, rest, one)
-                faulty = rest.run(one.trace, drawn.faults)
-                rows.append(row | self._verdicts.row(one.sample, goldens[at], faulty))
-        return rows
-
-    def _golden(self, sites: tuple[int, ...], rest: Suffix, one: _Ready) -> Golden:
+    def _golden(self, sites: tuple[int, ...], rest: Suffix, one: _Ready, read: Read) -> Golden:
         """The inference without faults by the same code; that of the trace if bits are equal."""
-        if self._exact.get(sites):
+        if sites not in self._exact:
+            first = self._ready(self._own.first, read)
+            self._exact[sites] = not isinstance(first, str) and equal(
+                rest.run(first.trace).outputs, first.golden.run.outputs
+            )
+        if self._exact[sites]:
             return one.golden
-        own = rest.run(one.trace)
-        self._exact[sites] = equal(own.outputs, one.golden.run.outputs)
-        return one.golden if self._exact[sites] else self._verdicts.golden(own, one.sample)
+        return self._verdicts.golden(rest.run(one.trace), one.sample)
 
-    def _fault(self, drawn: Drawn, at: int, name: str) -> Row:
-        hit = [self.injector.sites[drawn.sites[one.site]] for one in drawn.faults]
-        return {
-            "fault": drawn.number, "stack": self.stack.side, "at": at, "sample": name,
-            "layer": [site.layer for site in hit], "operator": [site.operator for site in hit],
-            "target": [str(site.target) for site in hit],
-            "storage": [site.storage for site in hit], "stratum": drawn.stratum, "skipped": None,
-            "index": [one.index for one in drawn.faults], "bit": [one.bit for one in drawn.faults],
-            "kind": str(drawn.faults[0].kind),
-        }  # fmt: skip
+
+def row_of(side: str, hit: Hit, injector: Injector) -> Row:
+    """Return the columns of a row that say which inference it is."""
+    drawn = hit.drawn
+    sites = [injector.sites[drawn.sites[one.site]] for one in drawn.faults]
+    return {
+        "fault": drawn.number, "stack": side, "at": hit.at, "sample": hit.sample,
+        "layer": [site.layer for site in sites], "operator": [site.operator for site in sites],
+        "target": [str(site.target) for site in sites],
+        "storage": [site.storage for site in sites], "stratum": drawn.stratum, "skipped": None,
+        "index": [one.index for one in drawn.faults], "bit": [one.bit for one in drawn.faults],
+        "kind": str(drawn.faults[0].kind),
+    }  # fmt: skip
+
+
+def _ends(chain: Chain) -> tuple[Infer, Answer]:
+    """The last two steps: the network and the answer."""
+    infer, answer = chain.recipes[-2:]
+    assert isinstance(infer, Infer)
+    assert isinstance(answer, Answer)
+    return infer, answer
 
 
 def _largest(values: Array) -> list[int]:

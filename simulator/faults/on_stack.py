@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +17,15 @@ from simulator.data.folder import Item
 from simulator.experiments.session import Session
 from simulator.faults.campaign import Campaign
 from simulator.faults.draw import Population
-from simulator.faults.inject import Injection
+from simulator.faults.inject import injection, row_of
+from simulator.faults.parts import Hit, Hits, parts
 from simulator.faults.rates import Rates, further, learnt, ran
 from simulator.faults.table import FaultTable
+from simulator.faults.verdict import Row, size_of
 from simulator.pipeline.executor import DEFAULT_MEMORY
+from simulator.pipeline.jobs import Job
 from simulator.pipeline.stack import Stack
+from simulator.pipeline.walk import StageError
 from simulator.tasks.impact import Impact
 from simulator.tasks.score import Record
 
@@ -74,23 +80,18 @@ class OnStack:
         clean: Sequence[Record],
         run: Run,
     ) -> None:
+        session = run.session
+        task, executor = session.card.task, session.executor
         self._number, self.stack, self.injector = number, stack, injector
-        self._session, self.items, self.clean, self._table = (
-            run.session,
-            run.items,
-            clean,
-            run.table,
-        )
-        self._campaign, self.population = run.campaign, population
+        self._session, self._campaign, self._table = session, run.campaign, run.table
+        self.items, self.clean, self.population = run.items, clean, population
         self._leader, self.weights = leader or self, list[float]()
-        self._memory = (run.memory * 2**20 if run.memory else DEFAULT_MEMORY) // 2
         self._names: list[str] = []
         self._spent, self._new, self._ran = 0.0, 0, 0
-        task, session = run.session.card.task, run.session
         self.options = run.campaign.options(task)
-        self._injection = Injection(
-            stack, injector, task, self.options, session.executor, session.workers
-        )
+        memory = (run.memory * 2**20 if run.memory else DEFAULT_MEMORY) // 2
+        self._step = injection(stack, task, self.options, self.items, memory)
+        self._here, self._read = self._step.open(executor.runtimes), executor.reader(self.items)
 
     @cached_property
     def rows(self) -> pa.Table:
@@ -100,7 +101,7 @@ class OnStack:
     @cached_property
     def sizes(self) -> list[tuple[int, int] | None]:
         """Rows and columns of each sample; None where it is no image."""
-        return [self._injection.size(item) for item in self.items]
+        return [size_of(self._read(item.name).source) for item in self.items]
 
     @property
     def per_second(self) -> float | None:
@@ -120,7 +121,7 @@ class OnStack:
             if sites[at].target in (Target.WEIGHTS, Target.BIASES)
         ]
         self._session.show.say(f"{self.stack.side}: does a flipped bit reach every layer?")
-        self._injection.canary(stored, self.items)
+        self._here.canary(stored, [item.name for item in self.items], self._read)
 
     def run(self, numbers: range) -> None:
         """Put in the faults of these numbers; parts of an earlier attempt are kept."""
@@ -144,20 +145,36 @@ class OnStack:
         drawn = (
             self.population.draw(one, session.seed, len(items), self.weights) for one in numbers
         )
-        for work in self._injection.works(drawn, len(items), items[0], self._memory):
-            name = f"{numbers.start:09}-{work.name}"
-            self._names.append(name)
-            if not self._table.has(self._number, name):
-                self._table.add(self._number, name, self._injection.rows(work, items))
-                self._new += len(work.jobs)
-            self._ran += len(work.jobs)
-            session.show.advance(self._ran, total)
+        every = {
+            f"{numbers.start:09}-{part.name}": part
+            for part in parts(drawn, items, self._here.block(self._read))
+        }
+        new = {name for name in every if not self._table.has(self._number, name)}
+        jobs = [job for name in every if name in new for job in every[name].jobs]
+        found_by_job = session.executor.map(self._step, jobs)
+        with closing(found_by_job) as results:
+            for name, part in every.items():
+                if name in new:
+                    found = [self._rows_of(job, next(results)) for job in part.jobs]
+                    rows = sorted(chain(*found), key=lambda row: (row["fault"], row["at"]))
+                    self._table.add(self._number, name, rows)
+                    self._new += part.inferences
+                self._names.append(name)
+                self._ran += part.inferences
+                session.show.advance(self._ran, total)
+
+    def _rows_of(self, job: Job[Hits], found: list[Row] | StageError) -> list[Row]:
+        """The rows of a job; of one that has ended every process that tried it, why."""
+        if not isinstance(found, StageError):
+            return found
+        told = {"skipped": str(found)}
+        return [row_of(self.stack.side, hit, self.injector) | told for hit in job.argument]
 
     def again(self, fault: int, at: int) -> tuple[Impact, Any] | None:
-        """Run one inference again; see :meth:`simulator.faults.inject.Injection.again`."""
+        """Run an inference again; see :meth:`simulator.faults.inject.OpenedInjection.again`."""
         items = self.items
         drawn = self.population.draw(fault, self._session.seed, len(items), self.weights)
-        return self._injection.again(drawn, items[at])
+        return self._here.again(Hit(drawn, at, items[at].name), self._read)
 
     def further(self, done: int, width: float) -> int:
         """Return how many more faults the interval of SDC needs to be no wider than asked.

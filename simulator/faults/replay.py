@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from simulator.experiments.job import Job
 from simulator.faults.campaign import load_campaign
 from simulator.faults.draw import Population
 from simulator.faults.experiment import Faults, FaultsOptions
-from simulator.faults.inject import Injection, Work, injector_of
+from simulator.faults.inject import injection
+from simulator.faults.parts import Hit
 from simulator.faults.rates import learnt
 from simulator.faults.run import built
 from simulator.faults.table import read_faults
@@ -76,21 +76,15 @@ def replay(folder: Path, number: int) -> list[Replayed]:
         for stack in (*plain, *guarded):
             own = stored.filter(pc.equal(stored["stack"], stack.side))
             before = own.filter(pc.equal(own["fault"], number)).to_pylist()
-            with closing(injector_of(stack)) as injector:
-                population = Population(injector.sites, campaign)
-                leaders.append((population, stack.side))
-                first = next(side for one, side in leaders if one.alike(population))
-                weights = learnt(population, stored.filter(pc.equal(stored["stack"], first)))
-                drawn = population.draw(number, session.seed, len(items), weights)
-                work = Work(
-                    "",
-                    tuple(row["at"] for row in before),
-                    tuple((drawn, row["at"]) for row in before),
-                )
-                injection = Injection(
-                    stack, injector, session.card.task, options, session.executor, session.workers
-                )
-                now = injection.rows(work, items)
+            runtimes = session.executor.runtimes
+            opened = injection(stack, session.card.task, options, items).open(runtimes)
+            population = Population(opened.injector.sites, campaign)
+            leaders.append((population, stack.side))
+            first = next(side for one, side in leaders if one.alike(population))
+            weights = learnt(population, stored.filter(pc.equal(stored["stack"], first)))
+            drawn = population.draw(number, session.seed, len(items), weights)
+            hits = tuple(Hit(drawn, row["at"], row["sample"]) for row in before)
+            now = opened(hits, session.executor.reader(items))
             found += [_compared(*pair) for pair in zip(before, now, strict=True)]
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -93,46 +92,46 @@ class _Faults:
         start = manifest(stacks, session, asked.overrides) | {
             "campaign": self.campaign.described(), "request": request,
         }  # fmt: skip
-        with ExitStack() as open_ones:
-            injectors = [open_ones.enter_context(closing(injector_of(one))) for one in stacks]
-            populations = []
-            for stack, one in zip(stacks, injectors, strict=True):  # before anything is run
-                try:
-                    populations.append(Population(one.sites, self.campaign))
-                except UserError as error:
-                    raise UserError(f"{stack.side}: {error}") from error
-            with self.job.writer(folder, start, session) as run:
-                done = run_and_keep(session, session.plan(stacks), run, timed=False)
-                items = done.ran
-                clean = [list(done.records(stack.side)) for stack in stacks]
-                table = FaultTable(run, session.card.task)
-                shared = Run(self.campaign, session, items, table, asked.memory)
-                every: list[OnStack] = []
-                for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
-                    leader = next((one for one in every if one.population.alike(own)), None)
-                    every.append(OnStack(at, stack, injectors[at], own, leader, clean[at], shared))
-                number = self._rounds(every)
-                session.show.say("computing the figures")
-                table.finish([one.rows for one in every])
-                names = [stack.side for stack in stacks]
-                left_out = done.failures(names, reference_of(names))
-                left_out["skipped"] = len(done.skipped)
-                truths = [item.truth for item in items]
-                session.notes.extend(doubt(session, session.card.task.score(clean[0], truths)))
-                summary = summarized(session, self.campaign, every, number, left_out)
-                slower = {
-                    two.side: slowdown(session, one, two, items)
-                    for one, two in zip(plain, guarded, strict=False)
-                }
-                summary = summary.model_copy(update={"slowdown": slower})
-                summary = with_clips(session, every, summary, run)
-                summary = with_pictures(session, every, summary, run)
-                took = {"seconds": self.job.seconds(), "workers": session.workers}
-                of = Asked(request["arguments"], folder)
-                summary = judged(
-                    summary, rules, {"seconds": took["seconds"]}, asked.undecided, asked=of
-                )
-                run.finish(summary, took)
+        runtimes = session.executor.runtimes
+        injectors = [injector_of(one.side, one.chain, runtimes) for one in stacks]
+        populations = []
+        for stack, one in zip(stacks, injectors, strict=True):  # before anything is run
+            try:
+                populations.append(Population(one.sites, self.campaign))
+            except UserError as error:
+                raise UserError(f"{stack.side}: {error}") from error
+        with self.job.writer(folder, start, session) as run:
+            done = run_and_keep(session, session.plan(stacks), run, timed=False)
+            items = done.ran
+            clean = [list(done.records(stack.side)) for stack in stacks]
+            table = FaultTable(run, session.card.task)
+            shared = Run(self.campaign, session, items, table, asked.memory)
+            every: list[OnStack] = []
+            for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
+                leader = next((one for one in every if one.population.alike(own)), None)
+                every.append(OnStack(at, stack, injectors[at], own, leader, clean[at], shared))
+            number = self._rounds(every)
+            session.show.say("computing the figures")
+            table.finish([one.rows for one in every])
+            names = [stack.side for stack in stacks]
+            left_out = done.failures(names, reference_of(names))
+            left_out["skipped"] = len(done.skipped)
+            truths = [item.truth for item in items]
+            session.notes.extend(doubt(session, session.card.task.score(clean[0], truths)))
+            summary = summarized(session, self.campaign, every, number, left_out)
+            slower = {
+                two.side: slowdown(session, one, two, items)
+                for one, two in zip(plain, guarded, strict=False)
+            }
+            summary = summary.model_copy(update={"slowdown": slower})
+            summary = with_clips(session, every, summary, run)
+            summary = with_pictures(session, every, summary, run)
+            took = {"seconds": self.job.seconds(), "workers": session.workers}
+            of = Asked(request["arguments"], folder)
+            summary = judged(
+                summary, rules, {"seconds": took["seconds"]}, asked.undecided, asked=of
+            )
+            run.finish(summary, took | session.ran())
         return summary
 
     def _rounds(self, every: Sequence[OnStack]) -> int:

@@ -14,7 +14,7 @@ from simulator.command.options import Gate, OneModel, Option, Stacks, Under
 if TYPE_CHECKING:
     from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
 
-HERE = "runs its stacks in its own process"
+HERE = "times its stacks in turns, in its own process"
 """Why no executor runs what is timed."""
 
 

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import partial
 from typing import Any, ClassVar
 
-from simulator import registry
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.entry_points import Table
 from simulator.errors import SampleError, UserError
 from simulator.modalities.modality import Feed, Modality
 from simulator.model.artifact import Artifact
+from simulator.pipeline.jobs import J, Job, JobStep, R, Read
 from simulator.pipeline.look import Looked, look
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.runtimes import RuntimePool
+from simulator.pipeline.threads import Budget, in_order
 from simulator.pipeline.walk import Opened, StageError, Walk, Watch, context_of
 from simulator.profile.implementations import Choice
-from simulator.spent import Work, phase, spending
+from simulator.spent import Work, spending
 
 DEFAULT_MEMORY = 2**31
 """Bytes."""
-TOGETHER, MOST = 0.01, 16
-"""Seconds of the samples, and how many, that a thread is given at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +133,27 @@ class Executor(ABC):
             One result per sample, in the order of *items*, whatever the number of workers.
         """
 
+    def map(
+        self, step: JobStep[J, R], jobs: Sequence[Job[J]]
+    ) -> Generator[R | StageError, None, None]:
+        """Do jobs, in threads of this process.
+
+        Args:
+            step: what is done in each.
+            jobs: likely to read the same samples as those next to them.
+
+        Yields:
+            One result per job, in the order of *jobs*; :class:`StageError` where a job has ended
+            every process that tried it.
+        """
+        do = step.open(self.runtimes)
+
+        def one(job: Job[J]) -> R:
+            with spending(Work.STEPS):
+                return do(job.argument, self.reader(job.samples))
+
+        return in_order(one, jobs, self.workers, "job")
+
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
         """Return what runs every arm on a single sample, after a run.
 
@@ -191,6 +206,11 @@ class Executor(ABC):
         """
         return context_of(self.modality, item)
 
+    def reader(self, samples: Iterable[Item]) -> Read:
+        """Return what reads these samples by their names."""
+        every = {item.name: item for item in samples}
+        return lambda name: self.context(every[name])
+
 
 class LocalExecutor(Executor):
     """Threads of this process; the libraries release Python's global lock while they compute."""
@@ -200,43 +220,12 @@ class LocalExecutor(Executor):
     def run(
         self, plan: Plan, items: Iterable[Item], watch: Watch | None = None
     ) -> Iterator[SampleResult]:
-        """Run every arm on every sample.
-
-        At most twice as many samples as workers are queued; of short ones, as many times as
-        :data:`TOGETHER` says, since each change of the thread costs time.
-        """
-        budget, opened = Budget(self.memory), self.open(plan)
-        left, size = iter(items), 1
-        threads = ThreadPoolExecutor(self.workers, thread_name_prefix="sample")
-        with phase(self.workers), threads as pool:
-            pending: deque[Future[tuple[list[SampleResult], float]]] = deque()
-            try:
-                while batch := list(islice(left, size)):
-                    pending.append(pool.submit(self._samples, opened, batch, budget, watch))
-                    if len(pending) >= 2 * self.workers:
-                        done, seconds = pending.popleft().result()
-                        each = seconds / len(done)
-                        size = max(1, min(2 * len(done), MOST, int(TOGETHER / max(each, 1e-6))))
-                        yield from done
-                while pending:
-                    yield from pending.popleft().result()[0]
-            except BaseException:
-                for future in pending:
-                    future.cancel()
-                with registry.interrupted():  # a sample may be waiting for a worker process
-                    pool.shutdown()
-                raise
-
-    def _samples(
-        self, opened: Opened, items: Sequence[Item], budget: Budget, watch: Watch | None
-    ) -> tuple[list[SampleResult], float]:
-        """Run some samples; return their results, and how many seconds they took."""
-        start = time.perf_counter()
-        done = [self._sample(opened, item, budget, watch) for item in items]
-        return done, time.perf_counter() - start
+        """Run every arm on every sample."""
+        one = partial(self._sample, self.open(plan), Budget(self.memory), watch)
+        return in_order(one, items, self.workers, "sample")
 
     def _sample(
-        self, opened: Opened, item: Item, budget: Budget, watch: Watch | None
+        self, opened: Opened, budget: Budget, watch: Watch | None, item: Item
     ) -> SampleResult:
         """Run one sample; if a stage fails, the result says which stage and why."""
         try:
@@ -300,35 +289,6 @@ def pick(outcomes: Mapping[int, Outcome], arms: Sequence[int]) -> list[Outcome] 
     """Return the results of some arms; None where one of them has none."""
     found = [outcomes[arm] for arm in arms if arm in outcomes]
     return found if len(found) == len(arms) else None
-
-
-class Budget:
-    """Limits the memory of the samples that are processed at once.
-
-    Args:
-        total: bytes; a sample that needs more runs alone.
-    """
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._used = 0
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def take(self, amount: int) -> Iterator[None]:
-        """Wait until *amount* bytes are free, and reserve them while the context is open."""
-        amount = min(amount, self._total)
-        with self._changed:
-            if self._used + amount > self._total:
-                with spending(Work.WAITING):
-                    self._changed.wait_for(lambda: self._used + amount <= self._total)
-            self._used += amount
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._used -= amount
-                self._changed.notify_all()
 
 
 def executor(

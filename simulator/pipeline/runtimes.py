@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from simulator import registry
 from simulator.closing import Closing
 from simulator.contract import MissingLibrary, Runtime
+from simulator.contract.injection import Injector
 from simulator.contract.recipe import Runtimes
 from simulator.errors import ModelError, one_line
 from simulator.model.artifact import Artifact, digest
@@ -40,6 +42,8 @@ class _Slot:
 class RuntimePool(Closing):
     """Opens runtimes on first use and keeps the most recently used; a context manager.
 
+    What puts faults into them is leased here as well.
+
     Args:
         limit: how many stay open. One that is in use is never closed.
         isolate: which files are decoded in workers, see :mod:`simulator.pipeline.isolation`.
@@ -52,6 +56,7 @@ class RuntimePool(Closing):
         self.isolation = Isolation(isolate)
         self._limit = limit
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
+        self._injectors: dict[str, Injector] = {}
         self._lock = threading.Lock()
 
     def make_room(self, runtimes: int) -> None:
@@ -65,6 +70,20 @@ class RuntimePool(Closing):
         cannot open the artifact, with its reason, and MissingLibrary where it cannot run here.
         """
         return partial(self._use, key_of(choice, artifact), choice, artifact)
+
+    def injector(self, choice: Choice, artifact: Artifact) -> Injector:
+        """Return what puts faults into an artifact; it is opened once, and closed with the pool.
+
+        Raises:
+            Unsupported: nothing reaches this runtime or this artifact; the message says why.
+        """
+        key = key_of(choice, artifact)
+        with self._lock:
+            if key not in self._injectors:
+                self._injectors[key] = registry.injector(
+                    choice.backend, choice.offer, artifact.path, choice.options
+                )
+            return self._injectors[key]
 
     def guarded(self, choice: Choice, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a decoder's method, guarded by :attr:`isolation`."""
@@ -94,6 +113,10 @@ class RuntimePool(Closing):
         with self._lock:
             slots = list(self._slots.values())
             self._slots.clear()
+            injectors = list(self._injectors.values())
+            self._injectors.clear()
+        for injector in injectors:
+            injector.close()
         for slot in slots:
             if slot.runtime is not None:
                 slot.runtime.close()

@@ -7,12 +7,13 @@ import pytest
 import steps
 
 from simulator.cluster.connection import Cluster
-from simulator.cluster.messages import Node, Work
+from simulator.cluster.messages import JobWork, Node, Work
 from simulator.cluster.pool import WorkerPool
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.modalities.image.modality import IMAGE
+from simulator.pipeline.jobs import Job
 from simulator.pipeline.walk import StageError
 
 ANSWERS = {"missing": [], "open": Node("host", "1", "a processor", "3.11", ())}
@@ -83,6 +84,14 @@ def test_a_sample_for_which_there_is_no_memory_is_skipped():
     pool = pool_with("run", items=ITEMS)
 
     assert [str(pool.chunks.pop()) for _ in ITEMS] == [f"worker: {NO_MEMORY}"] * 2
+
+
+def test_a_job_for_which_there_is_no_memory_is_skipped():
+    pool = pool_with("do")
+    jobs = [Job(tuple(ITEMS), number) for number in range(3)]
+    pool.begin_jobs(JobWork(None, IMAGE, {}), jobs)
+
+    assert [str(pool.chunks.pop()) for _ in jobs] == [f"worker: {NO_MEMORY}"] * 3
 
 
 def test_a_question_for_which_there_is_no_memory_is_given_up():

@@ -15,8 +15,8 @@ from simulator.data.labels import Labels
 from simulator.errors import SampleError
 from simulator.modalities.image.front_end import front_end
 from simulator.model.card import Card
-from simulator.pipeline.executor import Budget
 from simulator.pipeline.inference import Answered, inferred
+from simulator.pipeline.threads import Budget
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 

@@ -29,7 +29,7 @@ ROW = {
 
 def write(folder, rows=(ROW,), overwrite=False, summary=None):
     with RunWriter(folder, start(seed=3), COLUMNS, overwrite) as run:
-        run.add(list(rows))
+        run.records.add(list(rows))
         run.finish(summary or step(train=0.5), {"seconds": 1})
 
 
@@ -58,7 +58,7 @@ def test_many_rows_keep_their_order(tmp_path):
 
     with RunWriter(tmp_path / "run", start(), COLUMNS, False) as run:
         for row in rows:
-            run.add([row])
+            run.records.add([row])
         run.finish(step(), {})
 
     assert read_run(tmp_path / "run")[2]["sample"].to_pylist() == [str(n) for n in range(count)]
@@ -70,7 +70,7 @@ def test_an_interrupted_run_is_no_run(tmp_path, error):
 
     def interrupted():
         with RunWriter(folder, start(), COLUMNS, False) as run:
-            run.add([ROW] * (ROWS_PER_GROUP + 1))
+            run.records.add([ROW] * (ROWS_PER_GROUP + 1))
             raise error
 
     with pytest.raises(error):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -14,29 +14,28 @@ from numpy.typing import NDArray
 from simulator.analysis.attribute import Game, Subset
 from simulator.data.folder import Item
 from simulator.experiments.failures import Tried, tallied
+from simulator.results.record_table import SLICE, RecordTable
 from simulator.results.times import Ints, from_map
 from simulator.statistics.bootstrap import Floats, Resamples
 from simulator.tasks.score import Columns, Record, Score, flip_rate, numbers
 from simulator.tasks.task import Task
 
-if TYPE_CHECKING:
-    from simulator.experiments.record_store import RecordStore
-
 
 class StackRecords(Columns):
-    """Records of one stack.
+    """Records of one stack, read from the table where they are asked for.
 
     Args:
-        kept: where they are.
-        rows: which ones; those of a block are best together.
+        table: of a run.
+        names: of the task's columns, which a record has.
+        rows: of the table.
     """
 
-    def __init__(self, kept: RecordStore, rows: NDArray[np.int64]) -> None:
-        self._kept, self._rows = kept, rows
+    def __init__(self, table: RecordTable, names: Sequence[str], rows: NDArray[np.int64]) -> None:
+        self._table, self._names, self._rows = table, names, rows
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return (records,) of one column; ``digest`` and ``ns`` are beside the records."""
-        return self._kept.column(name, self._rows)
+        return self._table.column(name, self._rows)
 
     def ns(self) -> dict[str, Ints]:
         """Return (records,) nanoseconds of each stage; see :mod:`simulator.results.times`."""
@@ -44,7 +43,7 @@ class StackRecords(Columns):
 
     def chosen(self, which: NDArray[np.intp]) -> StackRecords:
         """Return some of them, by their numbers."""
-        return StackRecords(self._kept, self._rows[which])
+        return StackRecords(self._table, self._names, self._rows[which])
 
     @overload
     def __getitem__(self, at: int) -> Record: ...
@@ -53,13 +52,13 @@ class StackRecords(Columns):
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
         """Return one record, or some of them."""
         if isinstance(at, slice):
-            return StackRecords(self._kept, self._rows[at])
-        row = self._kept.row(int(self._rows[at]))
-        return {name: row[name] for name in self._kept.names}
+            return StackRecords(self._table, self._names, self._rows[at])
+        return next(iter(StackRecords(self._table, self._names, self._rows[[at]])))
 
     def __iter__(self) -> Iterator[Record]:
-        for table in self._kept.tables(self._kept.names, self._rows):
-            yield from table.to_pylist()
+        for table in self._table.columns(self._names, self._rows):
+            for batch in table.to_batches(max_chunksize=SLICE):
+                yield from batch.to_pylist()
 
     def __len__(self) -> int:
         return len(self._rows)

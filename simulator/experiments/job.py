@@ -71,7 +71,7 @@ class Result(Generic[R_co]):
         """Return what was kept of each sample and stack: one row for each.
 
         ``records().to_pandas()`` needs pandas. The columns are those of
-        :func:`simulator.results.store.schema`.
+        :func:`simulator.results.record_table.schema`.
 
         Raises:
             RunError: the run folder is gone, or it is an audit: its runs in ``pairs/`` have them.

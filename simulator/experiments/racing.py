@@ -9,18 +9,15 @@ from typing import Any
 
 from simulator.analysis.outcomes import at_chance, unjudged
 from simulator.contract.recipe import Chain
-from simulator.errors import RunError
 from simulator.experiments.common import TRAIN
 from simulator.experiments.race import Race, rounds
 from simulator.experiments.record_store import RecordStore
-from simulator.experiments.running import done_of, rows_of
 from simulator.experiments.session import Session
 from simulator.notices import Kind, Notice
 from simulator.pipeline.executor import SampleResult
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import Stack
-from simulator.results.parts import Rows
 from simulator.results.shared import Gate
 from simulator.results.store import RunWriter
 
@@ -84,29 +81,28 @@ def run_race(
         DataError: no sample went through every stack.
         RunError: the records of an earlier attempt are of other options.
     """
-    items, before = session.sealed(), run.kept()
-    done = RecordStore(session.card.task, run.folder)
+    items, before = session.sealed(), run.records.earlier()
+    done = RecordStore(session.card.task, run.records)
     merged = None
     for start, stop in rounds(len(items)):
         if race.done or not race.alive:
             break
         now = _together(lanes, race.alive)
+        arms = [lanes[name].arm for name in now]
         for item, rows in zip(items[start:stop], before, strict=False):
-            _refuse_other(run, rows, [lanes[name].arm for name in now])
-            done.append(done_of(session.card.task, item, rows), now)
+            _tell(race, done.restore(item, rows, arms, now), now, lanes)
         if len(done) < stop:
             if merged is None or len(merged.arms) != len(now):
                 merged = _plan(session, lanes, now)
             with closing(session.stream(merged, len(done), stop=stop)) as results:
                 for one in results:
-                    run.add(rows_of(one, merged.arms, timed=first is not None))
-                    done.append(one, now)
+                    done.add(one, arms, first is not None, now)
+                    _tell(race, one, now, lanes)
         session.require_some(done)
-        for at in range(start, len(done)):
-            _tell(race, done[at], now, lanes)
         if first and not start:
             first(done)
         race.judge()
+    run.records.join()
     return done
 
 
@@ -138,12 +134,6 @@ def _tell(race: Race, one: SampleResult, names: Sequence[str], lanes: Lanes) -> 
     records = {name: outcome.record for name, outcome in zip(names, one.outcomes, strict=True)}
     found = {name: (lanes[name].against, own) for name, own in records.items()}
     race.add({name: (records[to], own) for name, (to, own) in found.items() if to is not None})
-
-
-def _refuse_other(run: RunWriter, rows: Rows, arms: Sequence[Arm]) -> None:
-    found = [(row["side"], row["condition"] or "") for row in rows]
-    if found != [(arm.stack, arm.condition) for arm in arms]:
-        raise RunError(f"{run.folder}: its records are of other options; start a new run")
 
 
 def ended(race: Race, samples: int, undecided: str, notices: Iterable[Notice]) -> dict[str, Any]:

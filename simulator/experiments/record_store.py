@@ -1,50 +1,38 @@
-"""What a run keeps of the samples that are through: their names in memory, the rest in a file.
+"""The samples that are through, and their records: which ran on which stacks, and which failed.
 
-A sample costs the memory of a few numbers. The file is temporary, without a name, and gone with the
-process; what outlives it are the records that a run writes.
+The records themselves are in a :class:`simulator.results.record_table.RecordTable` and are read by
+column; a sample costs the memory of a few numbers.
 """
 
 from __future__ import annotations
 
-import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, overload
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from simulator.data.folder import Item
 from simulator.errors import RunError
 from simulator.experiments.answers import Answers, StackRecords
 from simulator.experiments.failures import Tried, tallied
 from simulator.pipeline.executor import Outcome, SampleResult
-from simulator.results.times import MAP
+from simulator.pipeline.plan import Arm
+from simulator.results.record_table import RecordTable, Row
 from simulator.tasks.score import each
 from simulator.tasks.task import Task
 
-BLOCK = 256
-"""Samples that are written together; fewer where they have :data:`ROWS`."""
-ROWS = 4096
-"""Outcomes that are held in memory at most, but for those of one more sample."""
-IN_MEMORY = 2**20
-"""Bytes that are held in memory before there is a file."""
 
+class RecordStore(Sized):
+    """Samples in the order in which they were added, with their records.
 
-class RecordStore(Sequence[SampleResult]):
-    """The results of samples, in the order in which they were appended.
-
-    Read one after the other they are made again, a block at a time; :meth:`records` gives a stack's
-    without making more of them than are looked at. A sample need not have run on every stack.
+    :meth:`records` gives those of a stack without making more of them than are looked at. A sample
+    need not have run on every stack.
 
     Args:
         task: what the records are of.
-        folder: where the file is; None: where the system keeps temporary ones.
+        table: where they are written; None: in memory.
 
     Attributes:
         items: the samples.
@@ -52,43 +40,76 @@ class RecordStore(Sequence[SampleResult]):
         failed: of those that some stacks have answered, which failed and why, by their number.
     """
 
-    def __init__(self, task: Task, folder: Path | None = None) -> None:
-        self.task, self._fields = task, task.columns
-        self.names = tuple(field.name for field in task.columns)
-        own = (pa.field("digest", pa.string()), pa.field("ns", MAP))
-        self.schema = pa.schema([*task.columns, *own])
+    def __init__(self, task: Task, table: RecordTable | None = None) -> None:
+        self.task = task
+        self.table = RecordTable(task.columns) if table is None else table
         self.items: list[Item] = []
         self.why: dict[int, str] = {}
         self.failed: dict[int, Mapping[int, str]] = {}
         self._groups: dict[tuple[str, ...], int] = {}
         self._of = array("q")
-        self._folder = folder
-        place = None if folder is None else str(folder)
-        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY, dir=place)  # noqa: SIM115
-        self._ends, self._starts, self._places = array("q", [0]), array("q"), array("q", [0])
-        self._waiting: list[Outcome] = []
-        self._made: tuple[int, list[dict[str, Any]]] = (-1, [])
+        self._starts, self._rows = array("q"), 0
 
-    def append(self, done: SampleResult, stacks: tuple[str, ...]) -> None:
-        """Keep one more; not what a watch function returned.
+    def add(
+        self,
+        done: SampleResult,
+        arms: Sequence[Arm],
+        timed: bool = False,
+        stacks: tuple[str, ...] | None = None,
+    ) -> None:
+        """Write the records of one more sample; not what a watch function returned.
 
         Args:
             done: the sample.
-            stacks: what it ran on, in the order of its outcomes.
+            arms: as records call them, in the order of its outcomes.
+            timed: whether latencies are recorded; they differ from run to run.
+            stacks: what :meth:`records` and others call the arms; None: as records do.
 
         Raises:
-            RunError: the file cannot be written.
+            RunError: the records cannot be written.
         """
+        self.table.add(_rows_of(done, arms, timed))
+        self._append(done, stacks or tuple(arm.stack for arm in arms))
+
+    def restore(
+        self,
+        item: Item,
+        rows: Sequence[Row],
+        arms: Sequence[Arm],
+        stacks: tuple[str, ...] | None = None,
+    ) -> SampleResult:
+        """Take a sample whose records an earlier attempt has written, and return its result.
+
+        Args:
+            item: the sample.
+            rows: its records, see :meth:`simulator.results.record_table.RecordTable.earlier`.
+            arms: see :meth:`add`.
+            stacks: see :meth:`add`.
+
+        Raises:
+            RunError: they are of other arms.
+        """
+        found = [(row["side"], row["condition"] or "") for row in rows]
+        if found != [(arm.stack, arm.condition) for arm in arms]:
+            raise RunError(
+                f"{self.table.folder}: its records are of other options; start a new run"
+            )
+        done = _result_of(self.task, item, rows)
+        self._append(done, stacks or tuple(arm.stack for arm in arms))
+        return done
+
+    def _append(self, done: SampleResult, stacks: tuple[str, ...]) -> None:
         self._of.append(self._groups.setdefault(stacks, len(self._groups)))
         if done.skipped is not None:
             self.why[len(self.items)] = done.skipped
         if done.failed:
             self.failed[len(self.items)] = done.failed
         self.items.append(done.item)
-        self._waiting += done.outcomes
-        self._ends.append(self._ends[-1] + len(done.outcomes))
-        if len(self.items) % BLOCK == 0 or len(self._waiting) >= ROWS:
-            self._write()
+        self._starts.append(self._rows)
+        self._rows += len(stacks)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
     @property
     def ran(self) -> list[Item]:
@@ -116,7 +137,8 @@ class RecordStore(Sequence[SampleResult]):
         arms = np.array([own.index(stack) if stack in own else 0 for own in self._groups], np.int64)
         which = np.array(samples, np.int64)
         groups = np.array(self._of, np.int64)[which]
-        return StackRecords(self, np.array(self._ends, np.int64)[which] + arms[groups])
+        rows = np.array(self._starts, np.int64)[which] + arms[groups]
+        return StackRecords(self.table, [one.name for one in self.task.columns], rows)
 
     def records(self, stack: str) -> StackRecords:
         """Return the records of one stack, of the samples that were not skipped."""
@@ -184,86 +206,46 @@ class RecordStore(Sequence[SampleResult]):
         ]
         return tallied(broken, stacks, reference, whole)
 
-    def column(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
-        """Return (rows,) of one column: of a record, ``digest`` or ``ns``."""
-        chunks = [table[name] for table in self.tables([name], rows)]
-        kind = self.schema.field(name).type
-        return pa.chunked_array([one for each in chunks for one in each.chunks], kind)
 
-    def tables(self, names: Sequence[str], rows: NDArray[np.int64]) -> Iterator[pa.Table]:
-        """Yield some columns of some rows, in their order; a block is read where it changes."""
-        self._write()
-        blocks = np.searchsorted(np.array(self._starts, np.int64), rows, side="right") - 1
-        borders = np.flatnonzero(np.diff(blocks, prepend=-1, append=-1)).tolist()
-        for low, high in pairwise(borders):
-            block = int(blocks[low])
-            own = pa.array(rows[low:high] - self._starts[block])
-            yield self._read(block, names).take(own)
-
-    @overload
-    def __getitem__(self, at: int) -> SampleResult: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[SampleResult]: ...
-    def __getitem__(self, at: int | slice) -> SampleResult | list[SampleResult]:
-        """Make the result of a sample again."""
-        if isinstance(at, slice):
-            return [self[one] for one in range(*at.indices(len(self)))]
-        at = range(len(self))[at]
-        if at in self.why:
-            return SampleResult(self.items[at], (), self.why[at], failed=self.failed.get(at, {}))
-        low, high = self._ends[at], self._ends[at + 1]
-        return SampleResult(self.items[at], tuple(self._outcome(row) for row in range(low, high)))
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def row(self, number: int) -> Mapping[str, Any]:
-        """Return all columns of one row."""
-        self._write()
-        block = int(np.searchsorted(self._starts, number, side="right")) - 1
-        if self._made[0] != block:
-            self._made = block, self._read(block, self.schema.names).to_pylist()
-        return self._made[1][number - self._starts[block]]
-
-    def _outcome(self, number: int) -> Outcome:
-        row = self.row(number)
-        record = {name: row[name] for name in self.names}
-        return Outcome(record, row["digest"], dict(row["ns"] or ()))
-
-    def _write(self) -> None:
-        """Write what waits as a block."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return
-        records = [one.record for one in waiting]
-        columns = [
-            *(pa.array([one.get(f.name) for one in records], f.type) for f in self._fields),
-            pa.array([one.digest for one in waiting], pa.string()),
-            pa.array([list(one.ns.items()) for one in waiting], MAP),
+def _rows_of(done: SampleResult, arms: Sequence[Arm], timed: bool) -> list[Row]:
+    """A sample's records, one per arm."""
+    shared = {"sample": done.item.name}
+    cells = [
+        {**shared, "side": arm.stack, "condition": arm.condition or None, "trial": arm.trial}
+        for arm in arms
+    ]
+    if done.skipped is not None:
+        return [
+            {
+                **cell,
+                "skipped": done.failed.get(at, done.skipped),
+                "failed": at in done.failed or not done.failed,
+            }
+            for at, cell in enumerate(cells)
         ]
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.schema) as stream:
-            stream.write_batch(pa.record_batch(columns, schema=self.schema))
-        data = sink.getvalue()
-        try:
-            self._file.seek(self._places[-1])
-            self._file.write(data)
-            self._file.flush()
-        except OSError as error:
-            with suppress(OSError):  # of what the file still has in memory
-                self._file.close()
-            where = self._folder or tempfile.gettempdir()
-            raise RunError(
-                f"{where}: the records cannot be kept there: {error.strerror or error}; make room, "
-                "then: simulate resume RUN"
-            ) from error
-        self._starts.append(self._ends[-1] - len(waiting))
-        self._places.append(self._places[-1] + len(data))
+    return [
+        {
+            **cell,
+            **outcome.record,
+            "digest": outcome.digest,
+            "ns": list(outcome.ns.items()) if timed else None,
+        }
+        for cell, outcome in zip(cells, done.outcomes, strict=True)
+    ]
 
-    def _read(self, block: int, names: Sequence[str]) -> pa.Table:
-        place = self._places[block]
-        self._file.seek(place)
-        data = self._file.read(self._places[block + 1] - place)
-        fields = sorted(self.schema.get_field_index(name) for name in names)
-        options = pa.ipc.IpcReadOptions(included_fields=fields)
-        return pa.ipc.open_stream(pa.BufferReader(data), options=options).read_all()
+
+def _result_of(task: Task, item: Item, rows: Sequence[Row]) -> SampleResult:
+    """A sample's result from its records, one per arm; inverse of :func:`_rows_of`."""
+    if rows[0]["skipped"] is not None:
+        failed = {at: row["skipped"] for at, row in enumerate(rows) if row["failed"]}
+        why = next(iter(failed.values()))
+        return SampleResult(item, (), why, failed=failed if len(failed) < len(rows) else {})
+    outcomes = [
+        Outcome(
+            {column.name: row[column.name] for column in task.columns},
+            row["digest"],
+            dict(row["ns"] or ()),
+        )
+        for row in rows
+    ]
+    return SampleResult(item, tuple(outcomes))

@@ -314,11 +314,11 @@ class Session(Closing):
         Raises:
             DataError: every sample was skipped.
         """
-        done, names = RecordStore(self.card.task), tuple(arm.stack for arm in merged.arms)
+        done = RecordStore(self.card.task)
         with closing(self.stream(merged, 0)) as results:
             for result in results:
                 keep(result)
-                done.append(result, names)
+                done.add(result, merged.arms)
         self.require_some(done)
         return done
 

@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from simulator.contract.recipe import Chain
@@ -31,9 +30,10 @@ from simulator.experiments.summary import severity
 from simulator.modalities.modality import Modality
 from simulator.pipeline.executor import Outcome, SampleResult, outcomes_of, pick
 from simulator.pipeline.inference import Answer
-from simulator.pipeline.plan import Plan
+from simulator.pipeline.plan import Arm, Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
+from simulator.results.record_table import RecordTable
 from simulator.results.store import RunWriter
 
 REPEAT, AXES, ALONE = "repeat", "axes", "alone"
@@ -54,7 +54,6 @@ class PairWatch:
         alone: the records with every axis alone; empty where that was not asked for.
         pictures: of the samples, as the task or its modality shows them.
         opened: closes the temporary files of the feature maps.
-        folder: of temporary files, as of :class:`simulator.experiments.record_store.RecordStore`.
         seen: what was observed so far, by sample.
         records: with every axis alone.
     """
@@ -66,17 +65,18 @@ class PairWatch:
     alone: SingleAxisSwaps
     pictures: Sequence[Pictures]
     opened: ExitStack
-    folder: Path | None
     seen: dict[str, Seen] = field(default_factory=dict)
     records: RecordStore = field(init=False)
     _index: dict[str, int] = field(init=False)
+    _has_alone: bytearray = field(init=False)
     _observers: Observers = field(init=False)
     _ranking: Ranking = field(default_factory=Ranking)
 
     def __post_init__(self) -> None:
         task, items = self.session.card.task, self.session.dataset.items
         self._index = {item.name: at for at, item in enumerate(items)}
-        self.records = RecordStore(task, self.folder)
+        self._has_alone = bytearray(len(items))
+        self.records = RecordStore(task)
         found = {
             REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
@@ -92,6 +92,15 @@ class PairWatch:
     def __reduce__(self) -> tuple[Any, ...]:
         one = self._observers
         return Observers, (one.arms, one.by_name, one.first)
+
+    def keep_in(self, table: RecordTable) -> None:
+        """Write the records with each axis alone to a table; take those that it has already."""
+        self.records = RecordStore(self.session.card.task, table)
+        for rows in table.earlier():
+            index = self._index[rows[0]["sample"]]
+            item = self.session.dataset.items[index]
+            self.records.restore(item, rows, [Arm(row["side"]) for row in rows])
+            self._has_alone[index] = True
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains that are needed besides the arms, by their names in the plan."""
@@ -161,11 +170,12 @@ class PairWatch:
                 self._add(item, {name: lost[name] for name in names if lost[name] is not None})
 
     def _add(self, item: Item, seen: Seen) -> None:
-        """Store what was observed; the records with each axis alone go to a file."""
-        if ALONE in seen:
-            alone = seen.pop(ALONE)
+        """Store what was observed; the records with each axis alone go to their table."""
+        alone, index = seen.pop(ALONE, None), self._index[item.name]
+        if alone is not None and not self._has_alone[index]:
+            self._has_alone[index] = True
             outcomes = tuple(Outcome(record, "", {}) for record in alone.values())
-            self.records.append(SampleResult(item, outcomes), tuple(alone))
+            self.records.add(SampleResult(item, outcomes), [Arm(axis) for axis in alone])
         if seen:
             self.seen[item.name] = seen | self.seen.get(item.name, {})
 
@@ -178,16 +188,16 @@ class PairWatch:
 
         The first samples fill up what the worst flips leave of an observer's samples.
         """
-        tops, alone = self._tops(), {item.name for item in self.records.items}
+        tops = self._tops()
         left = {name: one.first - len(tops[name]) for name, one in self._observers.by_name.items()}
         for item in ran:
-            known = self.seen.get(item.name, {})
+            known, index = self.seen.get(item.name, {}), self._index[item.name]
             lacking = []
             for name, top in tops.items():
-                is_worst = self._index[item.name] in top
+                is_worst = index in top
                 fills_up = not is_worst and left[name] > 0
                 left[name] -= fills_up
-                there = item.name in alone if name == ALONE else name in known
+                there = self._has_alone[index] if name == ALONE else name in known
                 if (is_worst or fills_up) and not there:
                     lacking.append(name)
             if lacking:
@@ -235,7 +245,6 @@ def pair_watch(
     arms: tuple[int, int] = (0, 1),
     prefix: str = "",
     quick: bool = True,
-    folder: Path | None = None,
 ) -> PairWatch:
     """Plan the data that are collected for a pair.
 
@@ -246,7 +255,6 @@ def pair_watch(
         arms: their indices in the plan.
         prefix: of the names of its chains in the plan.
         quick: whether the records with each axis alone are left out.
-        folder: of temporary files, as of :class:`simulator.experiments.record_store.RecordStore`.
     """
     train, deploy = stacks
     opened = ExitStack()
@@ -261,5 +269,4 @@ def pair_watch(
         axes_alone(session, stacks, () if quick else differing, prefix),
         shown,
         opened,
-        folder,
     )

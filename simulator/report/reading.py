@@ -15,7 +15,8 @@ from simulator.command.experiment import EXPERIMENTS
 from simulator.errors import RunError
 from simulator.files import TEXT, read_file
 from simulator.results.manifest import AuditManifest, RunManifest
-from simulator.results.read import Stored, read_head, read_summary
+from simulator.results.read import read_head, read_summary
+from simulator.results.record_file import RecordFile
 from simulator.results.shared import Summary
 
 S_co = TypeVar("S_co", bound=Summary, default=Summary, covariant=True)
@@ -35,7 +36,7 @@ class Run(Generic[S_co]):
     folder: Path
     manifest: RunManifest | AuditManifest
     summary: S_co
-    records: Stored | None
+    records: RecordFile | None
 
     @property
     def command(self) -> str:
@@ -86,7 +87,7 @@ def read(folder: Path) -> Run:
     manifest, summary = read_summary(folder)
     if summary.of_runs or not isinstance(manifest, RunManifest):
         return Run(folder, manifest, summary, None)
-    records = Stored(folder)
+    records = RecordFile(folder)
     if summary.command not in EXPERIMENTS:
         raise RunError(f"{folder}: one step of a worst case; the page is that of the whole run")
     if missing := {"sample", "side", "skipped"} - set(records.column_names):

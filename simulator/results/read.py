@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,9 @@ from pydantic import BaseModel, ValidationError
 from simulator.errors import RunError
 from simulator.files import LARGE, TEXT, open_file, read_file
 from simulator.results.json_text import check_size, parse_json
-from simulator.results.layout import MANIFEST, PLAN, RECORDS, SUMMARY
+from simulator.results.layout import MANIFEST, PLAN, SUMMARY
 from simulator.results.manifest import AuditManifest, Plan, RunManifest
+from simulator.results.record_file import RecordFile
 from simulator.results.shared import Summary
 from simulator.results.summaries import first_problem, parse
 
@@ -85,72 +84,7 @@ def read_plan(folder: Path) -> Plan:
         raise RunError(f"{folder}: {PLAN} is damaged: {problem}") from error
 
 
-class Stored:
-    """Records on disk; a column is read where it is asked for, and kept.
-
-    Args:
-        folder: of the run.
-
-    Attributes:
-        schema: of all columns.
-        num_rows: how many records there are.
-
-    Raises:
-        RunError: there are none, or they are damaged.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._known: dict[str, pa.ChunkedArray] = {}
-        with self._opened() as file:
-            self.schema, self.num_rows = file.schema_arrow, file.metadata.num_rows
-
-    @property
-    def column_names(self) -> list[str]:
-        """The names of all columns."""
-        names: list[str] = self.schema.names
-        return names
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        """Return (records,) of one column.
-
-        Raises:
-            KeyError: there is no such column.
-            RunError: it is damaged.
-        """
-        if name not in self.schema.names:
-            raise KeyError(name)
-        if name not in self._known:
-            with self._opened() as file:
-                self._known[name] = file.read(columns=[name]).column(0)
-        return self._known[name]
-
-    def select(self, names: Sequence[str]) -> pa.Table:
-        """Return some columns."""
-        return pa.table([self[name] for name in names], names=list(names))
-
-    def batches(self, rows: int) -> Iterator[pa.Table]:
-        """Yield so many records at a time; at least once, and the last time fewer.
-
-        Raises:
-            RunError: they are damaged.
-        """
-        if not self.num_rows:
-            yield self.schema.empty_table()
-        with self._opened() as file:
-            for batch in file.iter_batches(batch_size=rows):
-                yield pa.Table.from_batches([batch])
-
-    @contextmanager
-    def _opened(self) -> Iterator[pq.ParquetFile]:
-        try:
-            with open_file(self._folder / RECORDS, LARGE) as file:
-                yield pq.ParquetFile(file, page_checksum_verification=True)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise RunError(f"{self._folder}: not a run, or a damaged one: {error}") from error
-
-
-def open_run(folder: Path) -> tuple[RunManifest, Summary, Stored]:
+def open_run(folder: Path) -> tuple[RunManifest, Summary, RecordFile]:
     """Read a finished run, but for its records, which are read where they are asked for.
 
     Raises:
@@ -159,7 +93,7 @@ def open_run(folder: Path) -> tuple[RunManifest, Summary, Stored]:
     manifest, summary = read_summary(folder)
     if not isinstance(manifest, RunManifest):
         raise RunError(f"{folder}: an audit or a replay, whose records are in the runs below it")
-    return manifest, summary, Stored(folder)
+    return manifest, summary, RecordFile(folder)
 
 
 def read_run(folder: Path) -> tuple[RunManifest, Summary, pa.Table]:

@@ -10,6 +10,7 @@ from typing import Any
 from simulator.errors import RunError
 from simulator.results.json_text import finite
 from simulator.results.layout import (
+    ALONE,
     AUDIT_FILES,
     AUDIT_FOLDERS,
     CLIPS,
@@ -37,7 +38,7 @@ def clear(folder: Path) -> None:
     for kind in ("*.parquet", "*.html", SUMMARY, *AUDIT_FILES):
         for place in folder.glob(kind):
             place.unlink()
-    for inner in (PARTS, PICTURES, LOOKS, ROUNDS, LOGS, EVENTS, CLIPS, *AUDIT_FOLDERS):
+    for inner in (PARTS, ALONE, PICTURES, LOOKS, ROUNDS, LOGS, EVENTS, CLIPS, *AUDIT_FOLDERS):
         shutil.rmtree(folder / inner, ignore_errors=True)
 
 
@@ -96,6 +97,24 @@ def changed(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str])
     """
     now = finite(new)
     return [key for key in keys if old.get(key) != now.get(key)]
+
+
+def cannot_be_written(folder: Path, error: OSError, samples: int = 0) -> RunError:
+    """Return the error of a folder that is full or gone.
+
+    Args:
+        folder: of the run.
+        error: of the system.
+        samples: whose records were written before.
+    """
+    why = error.strerror or error
+    rounds = len(list((folder / ROUNDS).glob("*.parquet")))
+    if samples or rounds:
+        safe = f"{rounds} rounds are safe" if rounds else f"{samples} samples are safe"
+        return RunError(
+            f"{folder}: cannot be written: {why}; {safe}: make room, then: simulate resume {folder}"
+        )
+    return RunError(f"{folder}: cannot be written: {why}; choose another --out")
 
 
 def cannot_resume(folder: Path, parts: Sequence[str]) -> RunError:

@@ -165,7 +165,7 @@ class _Robustness:
             recorder = Recorder(run, whole.arms, False, self.session.card.task, watch=watch)
             run_recorded(self.session, whole, [recorder])
             self.session.show.say("computing the figures")
-            found, figures = self._figures(run.records(), whole, options)
+            found, figures = self._figures(run.records.table(), whole, options)
             took = {"seconds": self.job.seconds(), "workers": self.session.workers}
             figures["pictures"] = watch and watch.shown
             summary = self._summary(stacks, len(whole.nodes), found, figures)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from simulator.contract import Key, Painter, Panel
-from simulator.results.store import schema
+from simulator.results.record_table import schema
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task

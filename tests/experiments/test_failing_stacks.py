@@ -116,21 +116,21 @@ def test_a_gate_without_rules_is_none():
 
 
 def test_resumed_runs_have_the_same_records(card, tmp_path, monkeypatch):
-    from simulator.results import parts, store
+    from simulator.results import record_table
 
     images = mixed(tmp_path / "mixed", pngs=3, jpegs=4)
     whole = compare(card, images, tmp_path / "whole")
-    monkeypatch.setattr(store, "CHUNK", 1)
-    monkeypatch.setattr(store, "PAUSE", 0)
+    monkeypatch.setattr(record_table, "CHUNK", 1)
+    monkeypatch.setattr(record_table, "PAUSE", 0)
     seen = []
 
-    def stop(self, rows, before, write=parts.Parts.write):
+    def stop(table, place, write=record_table.write_part):
         if len(seen) == 5:
             raise KeyboardInterrupt
-        seen.append(write(self, rows, before))
+        seen.append(write(table, place))
 
     with monkeypatch.context() as patch:
-        patch.setattr(parts.Parts, "write", stop)
+        patch.setattr(record_table, "write_part", stop)
         with pytest.raises(KeyboardInterrupt):
             compare(card, images, tmp_path / "cut", workers=1)
     again = compare(card, images, tmp_path / "cut", resume=True)

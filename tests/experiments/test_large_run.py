@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tarfile
 import tracemalloc
-import weakref
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -19,17 +19,17 @@ from simulator import cli, compare
 from simulator.command.options import Progress
 from simulator.data.folder import Item
 from simulator.errors import RunError
-from simulator.experiments import record_store
-from simulator.experiments.record_store import BLOCK, RecordStore
-from simulator.experiments.running import done_of
+from simulator.experiments.record_store import RecordStore
 from simulator.files import hash_file
 from simulator.model.card import Card
 from simulator.pipeline import executor
 from simulator.pipeline.executor import LocalExecutor, Outcome, SampleResult
-from simulator.results import store
+from simulator.pipeline.plan import Arm
+from simulator.results import record_table
+from simulator.results.record_table import RecordTable
 from simulator.tasks.score import each
 
-COUNT, FIRST = 3200, 12
+COUNT, FIRST, BLOCK = 3200, 12, 256
 SIDES = ("train", "deploy")
 
 
@@ -104,8 +104,7 @@ class Weighing(Progress):
 def test_a_sample_that_is_through_costs_next_to_no_memory(card, cache, tmp_path, monkeypatch):
     """It cost 1,754 bytes with --quick, and a further record for each axis without it."""
     monkeypatch.setitem(executor.EXECUTORS._loaded, "local", Looping)
-    monkeypatch.setattr(record_store, "IN_MEMORY", 1)
-    monkeypatch.setattr(store, "PAUSE", 0)
+    monkeypatch.setattr(record_table, "PAUSE", 0)
     (tmp_path / "one.jpg").write_bytes(tiny.encoded(tiny.picture(tiny.COLORS["red"])))
     (tmp_path / "data" / "red").mkdir(parents=True)
     for number in range(3 * BLOCK):
@@ -124,102 +123,69 @@ def test_a_sample_that_is_through_costs_next_to_no_memory(card, cache, tmp_path,
     assert read(out).num_rows == 6 * BLOCK
 
 
-def test_results_come_back_as_they_were_kept(card, data, cache, tmp_path):
+def test_records_come_back_as_they_were_added(card, data, cache, tmp_path):
     """In any order, one by one, as records of a stack and as columns; skipped ones have none."""
     (data / "red" / "broken.jpg").write_bytes(b"no JPEG")
     pair = ["--train", "pillow_bilinear_fp32", "--deploy", "opencv_fp32", "--model", str(card)]
     assert cli.main([*pair, "--quick", "--data", str(data), "--out", str(tmp_path / "run")]) == 0
-    rows = read(tmp_path / "run").to_pylist()
-    task = Card(card).task
-    few = [
-        done_of(task, Item(two[0]["sample"], data, None), two)
-        for two in zip(rows[::2], rows[1::2], strict=True)
-    ]
-    found = RecordStore(task, tmp_path)
-    for one in few * 100:
-        found.append(one, SIDES)
-
-    assert list(found) == few * 100 and found[-1] == few[-1] and found[3:5] == few[3:5]
-    ran = [one for one in few if one.skipped is None] * 100
-    assert (found.ran, len(found.skipped)) == ([one.item for one in ran], 100)
-    for arm, side in enumerate(SIDES):
-        records = found.records(side)
-        expected = [one.outcomes[arm].record for one in ran]
-        assert list(records) == expected and records[7] == expected[7]
-        order = np.random.default_rng(arm).permutation(len(ran))[:300]
-        assert list(records.chosen(order)) == [expected[at] for at in order]
-        assert list(each(records, "margin")) == [one["margin"] for one in expected]
-        assert records.ns()["infer"].tolist() == [one.outcomes[arm].ns["infer"] for one in ran]
-
-
-@pytest.fixture
-def empty(card, data, tmp_path, monkeypatch):
-    """A function that makes the result of a sample, and one that keeps them in a file at once."""
-    monkeypatch.setattr(record_store, "IN_MEMORY", 1)
-    task = Card(card).task
-    record = {column.name: None for column in task.columns}
-
-    def done(stacks):
-        return SampleResult(
-            Item("a.jpg", data, None), (Outcome(record, "0" * 32, {"infer": 1}),) * stacks
+    task, arms = Card(card).task, [Arm(side) for side in SIDES]
+    names, rows = [column.name for column in task.columns], read(tmp_path / "run").to_pylist()
+    found, expected = RecordStore(task, RecordTable(task.columns, tmp_path)), {}
+    for two in [*zip(rows[::2], rows[1::2], strict=True)] * 100:
+        skipped = two[0]["skipped"]
+        outcomes = [Outcome({name: row[name] for name in names}, row["digest"], dict(row["ns"]))
+                    for row in two if not skipped]  # fmt: skip
+        found.add(
+            SampleResult(Item(two[0]["sample"], data, None), tuple(outcomes), skipped), arms, True
         )
+        for arm, one in zip(SIDES, outcomes, strict=False):
+            expected.setdefault(arm, []).append(one)
 
-    return done, lambda: RecordStore(task, tmp_path)
+    ran = [row["sample"] for row in rows[::2] if row["skipped"] is None] * 100
+    assert ([item.name for item in found.ran], len(found.skipped)) == (ran, 100)
+    for arm, side in enumerate(SIDES):
+        records, own = found.records(side), [one.record for one in expected[side]]
+        assert list(records) == own and records[7] == own[7] and list(records[3:5]) == own[3:5]
+        order = np.random.default_rng(arm).permutation(len(ran))[:300]
+        assert list(records.chosen(order)) == [own[at] for at in order]
+        assert list(each(records, "margin")) == [one["margin"] for one in own]
+        assert records.ns()["infer"].tolist() == [one.ns["infer"] for one in expected[side]]
 
 
-@pytest.fixture
-def full():
+def added(task, table, stacks, samples):
+    """A store to which samples were added that all stacks have answered."""
+    found, record = RecordStore(task, table), {column.name: None for column in task.columns}
+    outcome = Outcome(record, "0" * 32, {"infer": 1})
+    for number in range(samples):
+        done = SampleResult(Item(f"{number}.jpg", Path(), None), (outcome,) * stacks)
+        found.add(done, [Arm(str(at)) for at in range(stacks)])
+    return found
+
+
+def test_a_full_disk_is_told_in_one_line_with_what_to_do(card, tmp_path, monkeypatch):
     """The kernel refuses to write past 1000 bytes of a file, as a full disk refuses any."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(record_table, "MOST", 2)
+    task, before = Card(card).task, resource.getrlimit(resource.RLIMIT_FSIZE)
+    table = RecordTable(task.columns, tmp_path)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_full_disk_is_told_in_one_line_with_what_to_do(empty, full, tmp_path, monkeypatch):
-    """And in no second one when the file is closed, which has the block in memory."""
-    done, make = empty
-    found, more = make(), []
-    monkeypatch.setattr(sys, "unraisablehook", more.append)
-    monkeypatch.setattr(record_store, "BLOCK", 2)
-    found.append(done(2), SIDES)
-
-    with pytest.raises(RunError) as refused:
-        found.append(done(2), SIDES)
+    try:
+        with pytest.raises(RunError) as refused:
+            added(task, table, 2, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     assert str(refused.value) == (
-        f"{tmp_path}: the records cannot be kept there: File too large; make room, then: "
-        "simulate resume RUN"
+        f"{tmp_path}: cannot be written: File too large; choose another --out"
     )
-    del found, refused
-    gc.collect()
-    assert more == []
 
 
-def test_the_file_is_gone_with_the_results(empty):
-    """A process that runs many jobs, or a race of many steps, does not wait for its collector."""
-    done, make = empty
-    found = make()
-    for _ in range(BLOCK):
-        found.append(done(1), ("0",))
-    assert found[7] == done(1) and found.records("0")[7]
-    gone = weakref.ref(found)
-    gc.disable()
-    try:
-        del found
-        assert gone() is None
-    finally:
-        gc.enable()
+def test_many_stacks_do_not_wait_for_many_samples(card, tmp_path, monkeypatch):
+    """With 40 stacks a chunk of 32 samples has 1,280 rows; 100 of them are 3 samples."""
+    monkeypatch.setattr(record_table, "MOST", 100)
+    task = Card(card).task
 
+    found = added(task, RecordTable(task.columns, tmp_path), 40, 10)
 
-def test_many_stacks_do_not_wait_for_many_samples(empty, monkeypatch):
-    """With 40 stacks a block of samples has 10,240 outcomes; 100 of them are 3 samples."""
-    monkeypatch.setattr(record_store, "ROWS", 100)
-    done, make = empty
-    found, waiting = make(), []
-    for _ in range(10):
-        found.append(done(40), tuple(map(str, range(40))))
-        waiting.append(len(found._waiting))
-
-    assert waiting == [40, 80, 0, 40, 80, 0, 40, 80, 0, 40]
-    assert list(found) == [done(40)] * 10
+    parts = [pq.read_metadata(part).num_rows for part in sorted(tmp_path.glob("parts/*.parquet"))]
+    assert parts == [120, 120, 120]
+    assert len(found.records("39")) == 10 and found.table.table().num_rows == 400

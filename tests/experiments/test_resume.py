@@ -17,7 +17,7 @@ from stopping import StopsAt
 from simulator import cli, sweep
 from simulator.errors import RunError
 from simulator.profile.load import shipped_folder
-from simulator.results import store
+from simulator.results import record_table, store
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def test_a_complete_run_is_left_alone_and_json_is_json(whole, capsys):
 def test_records_do_not_depend_on_workers_memory_or_the_chunk(
     card, many, whole, tmp_path, monkeypatch, chunk, options
 ):
-    monkeypatch.setattr(store, "CHUNK", chunk)
-    monkeypatch.setattr(store, "PAUSE", 0)
+    monkeypatch.setattr(record_table, "CHUNK", chunk)
+    monkeypatch.setattr(record_table, "PAUSE", 0)
     other = run(card, many, tmp_path / "b", **options)[0].folder
 
     assert (whole / "records.parquet").read_bytes() == (other / "records.parquet").read_bytes()
@@ -146,19 +146,19 @@ import json, resource, signal, sys
 import pyarrow as pa
 from pathlib import Path
 from simulator.errors import RunError
-from simulator.results import store
+from simulator.results import record_table
 from simulator.results.store import RunWriter
-store.PAUSE = 0
+record_table.PAUSE = 0
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 columns = [pa.field("prediction", pa.int32())]
 writer = RunWriter(Path(sys.argv[1]), json.loads(sys.argv[2]), columns, overwrite=False)
 row = {"side": "train", "trial": 0, "prediction": 1}
 for i in range(32):
-    writer.add([row | {"sample": str(i)}])
+    writer.records.add([row | {"sample": str(i)}])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     for i in range(32, 64):
-        writer.add([row | {"sample": str(i)}])
+        writer.records.add([row | {"sample": str(i)}])
 except RunError as error:
     print(error)
 """
@@ -185,7 +185,7 @@ def test_records_of_a_run_that_is_being_replaced_are_not_taken_for_those_of_the_
     folder, columns = tmp_path / "run", [pa.field("prediction", pa.int32())]
     row = {"sample": "a", "side": "train", "trial": 0, "prediction": 1}
     with store.RunWriter(folder, start(), columns, overwrite=False) as old:
-        old.add([row])
+        old.records.add([row])
         old.finish(step(top1=1.0), {})
 
     def killed(folder):
@@ -199,4 +199,4 @@ def test_records_of_a_run_that_is_being_replaced_are_not_taken_for_those_of_the_
     now = json.loads((folder / "manifest.json").read_text())
     assert now.pop("status") == "running" and now["seed"] == 1
     with store.RunWriter(folder, now, columns, overwrite=False, resume=True) as new:
-        assert [*new.kept()] == []
+        assert [*new.records.earlier()] == []

@@ -43,7 +43,7 @@ def here_and_there(folder, card, data, overrides=(), deploy="pillow_fp32", condi
         watch = pair_watch(session, stacks, differing(stacks))
         with watch.opened:
             merged = session.plan(stacks, watch.asides())
-            here = answers_of(session.run(merged, lambda _: None))
+            here = answers_of([*session.stream(merged, 0)])
             plan = folder / "plan.pickle"
             plan.write_bytes(pickle.dumps((merged, session.dataset.items, session.card.modality)))
             there = subprocess.run(

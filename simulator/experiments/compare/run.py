@@ -66,7 +66,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
         stacks = session.stacks(variants(sides).values())
         if asked.strict:
             _refuse_differences(stacks)
-        watch = pair_watch(session, stacks, differing(stacks), quick=asked.quick, folder=folder)
+        watch = pair_watch(session, stacks, differing(stacks), quick=asked.quick)
         merged = session.plan(stacks, watch.asides())
         request = job.request()
         start = manifest(stacks, session, asked.overrides) | {
@@ -74,6 +74,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
             "request": request,
         }
         with watch.opened, job.writer(folder, start, session) as run:
+            watch.keep_in(run.alone)
             recorder = Recorder(run, merged.arms, True, task, watch=watch, decision=decision)
             run_recorded(session, merged, [recorder])
             done = recorder.done

@@ -189,7 +189,7 @@ class _Search:
                 changed = found.changed(f"keep {number}").tolist()
                 ran = [item.name for item in found.items]
                 if not ran:
-                    raise DataError(f"no sample went through; the first: {done[0].skipped}")
+                    raise DataError(f"no sample went through; the first: {done.why[0]}")
                 known[keys[names]] = dict(zip(ran, changed, strict=True)) | lost
             write_json(self.home / MEASURED, known)
         return {names: known[key] for names, key in keys.items()}

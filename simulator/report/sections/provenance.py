@@ -22,7 +22,7 @@ from simulator.report.rendering import RECORDS
 from simulator.report.sections.section import Cell, Code, Section, Table, part
 from simulator.report.words import SIDES
 from simulator.results.manifest import AuditedModel, AuditManifest, RunManifest
-from simulator.results.read import Stored
+from simulator.results.record_file import RecordFile
 
 _ROWS = 2**12
 """Records that are packed at a time."""
@@ -103,7 +103,7 @@ def records(run: Run) -> str | None:
     return base64.b64encode(found).decode() if len(found) <= RECORDS else None
 
 
-def _too_large(found: Stored) -> bool:
+def _too_large(found: RecordFile) -> bool:
     """Whether other digests alone are too many: no packing makes a hash shorter."""
     if "digest" not in found.column_names or found.num_rows * DIGEST_BYTES <= RECORDS:
         return False

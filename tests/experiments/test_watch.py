@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import threading
 import time
 
@@ -247,6 +248,26 @@ def test_nothing_is_run_after_an_undisturbed_run(card, many, cache, tmp_path, co
 
     assert len(found["worst_flips"]) == WORST and found["gallery"][0]["maps"]
     assert (counting.read, counting.opened) == (45, 1)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_axes_alone_of_finished_samples_are_not_run_again(
+    card, many, cache, tmp_path, counting, kept
+):
+    """Only the images shown and the controls are; all 30 where the axes' records are lost."""
+    whole = told_of(run(card, many, tmp_path / "whole").folder)
+    with pytest.raises(KeyboardInterrupt):
+        run(card, many, tmp_path / "out", progress=StopsAt(30), workers=1)
+    if not kept:
+        shutil.rmtree(tmp_path / "out" / "alone")
+    counting.read = 0
+
+    again = run(card, many, tmp_path / "out", resume=True).folder
+
+    assert told_of(again) == whole
+    looked_at_again = counting.read - 15
+    assert looked_at_again == 30 if not kept else 8 <= looked_at_again <= 8 + IMAGES
+    assert not (again / "alone").exists()
 
 
 def test_only_what_stands_in_is_walked_again(card, many, cache, tmp_path, counting):

@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 NAME = "pipeline-simulator"
@@ -26,18 +25,18 @@ def install(extra: str) -> str:
     )
 
 
-def _origin() -> dict[str, Any]:
+def _origin() -> dict[str, object]:
     try:
         said = importlib.metadata.distribution(NAME).read_text("direct_url.json")
         found = json.loads(said or "{}")
     except (importlib.metadata.PackageNotFoundError, OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("url"), str) else {}
+    return found if isinstance(found, dict) else {}
 
 
-def _command(origin: dict[str, Any], extra: str) -> str | None:
-    url, version = origin.get("url", ""), origin.get("vcs_info")
-    if not url or "?" in url:  # a query may be a key
+def _command(origin: dict[str, object], extra: str) -> str | None:
+    url, version = origin.get("url"), origin.get("vcs_info")
+    if not isinstance(url, str) or not url or "?" in url:  # a query may be a key
         return None
     if isinstance(version, dict):
         given = f"{NAME}[{extra}] @ {version.get('vcs')}+{url}@{version.get('commit_id')}"

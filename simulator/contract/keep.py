@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from simulator.errors import ModelError
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-def kept(model: onnx.ModelProto, keep: Mapping[str, Any]) -> set[str]:
+def kept(model: onnx.ModelProto, keep: Mapping[str, Sequence[str]]) -> set[str]:
     """Find the nodes of a model that a keep list names.
 
     A node without a name first gets one, in place: the name of its first output.

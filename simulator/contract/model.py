@@ -62,8 +62,8 @@ class Effective:
     """
 
     products: Mapping[str, int]
-    options: Mapping[str, Any]
-    details: Mapping[str, Any] = field(default_factory=dict)
+    options: Options
+    details: Mapping[str, object] = field(default_factory=dict)
     probed: str | None = None
 
     @property

@@ -144,7 +144,7 @@ class Request:
     """
 
     name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 PASSES: Table[GraphPass | AfterPass] = Table(

@@ -93,7 +93,7 @@ def _plain(value: Any, key: str) -> Any:
     return value
 
 
-def _layers(remarks: dict[str, Any]) -> dict[str, str]:
+def _layers(remarks: dict[str, object]) -> dict[str, str]:
     """Return what a node's remarks say of its layers; whatever else they say is for people."""
     found = remarks.get("nn_module_stack")
     return {"nn_module_stack": found} if isinstance(found, str) and _LAYERS.fullmatch(found) else {}

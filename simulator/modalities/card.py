@@ -57,7 +57,7 @@ class CardSpec(Section):
     task: str
     model: str | None = None
     input: Any
-    output: dict[str, Any]
+    output: dict[str, object]
     labels: str | None = None
     quantized: Quantized | None = None
     checkpoint: Checkpoint | None = None

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import ArrayLike
 from onnx import TensorProto, helper, numpy_helper
 
 from simulator import cache, machine, registry
@@ -28,7 +29,6 @@ from simulator.profile.implementations import Choice
 BITS = {"bf16": 7, "fp16": 10, "fp32": 23}
 """Stored bits of the mantissa (IEEE 754-2019; BF16 and TF32: vendors' documentation)."""
 
-_OPSETS = [helper.make_opsetid("", 17)]
 CHANNELS, SIDE = 96, 8
 ADDENDS = 64
 SLACK = 2.0**-16
@@ -51,7 +51,7 @@ class Probe:
     weights: str
     accumulation: str
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, str | None]:
         """Return the findings for the manifest."""
         return asdict(self)
 
@@ -136,10 +136,9 @@ def saturates(choice: Choice) -> bool:
 
 
 def _saturated(choice: Choice) -> bool:
-    shape, whole = [1, CHANNELS, SIDE, SIDE], np.array(0, np.uint8)
     exact = CHANNELS * 255 * 127
-    constants = {
-        "one": np.float32(1), "zero": whole, "signed": np.array(0, np.int8),
+    constants: dict[str, ArrayLike] = {
+        "one": np.float32(1), "zero": np.array(0, np.uint8), "signed": np.array(0, np.int8),
         "scale": np.float32(exact / 255), "w": np.full((16, CHANNELS, 1, 1), 127, np.int8),
     }  # fmt: skip
     nodes = [
@@ -150,17 +149,41 @@ def _saturated(choice: Choice) -> bool:
         helper.make_node("QuantizeLinear", ["c", "scale", "zero"], ["d"]),
         helper.make_node("DequantizeLinear", ["d", "scale", "zero"], ["y"]),
     ]
+    found = _ran(choice, _onnx(nodes, 16, constants), 255)
+    return bool(found.min() < 0.9 * exact)
+
+
+def _rounded(choice: Choice, dtype: str) -> bool:
+    """Cast 1 + 2**-12, then add 0: return whether the small part is lost."""
+    kind = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}[dtype]
+    nodes = [
+        helper.make_node("Cast", ["x"], ["narrow"], to=kind),
+        helper.make_node("Cast", ["narrow"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["wide", "wide"], ["y"]),
+    ]
+    return bool((_ran(choice, _onnx(nodes, CHANNELS), 1 + 2.0**-12) == 2).all())
+
+
+def _onnx(
+    nodes: Sequence[onnx.NodeProto], features: int, constants: Mapping[str, ArrayLike] | None = None
+) -> onnx.ModelProto:
+    """Make a model from x, (1, 96, 8, 8) float32, to y, (1, *features*, 8, 8)."""
     ports = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size, SIDE, SIDE])
-        for name, size in (("x", CHANNELS), ("y", 16))
+        for name, size in (("x", CHANNELS), ("y", features))
     ]
-    values = [numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items()]
-    graph = helper.make_graph(nodes, "products", ports[:1], ports[1:], values)
+    values = [numpy_helper.from_array(np.asarray(v), name) for name, v in (constants or {}).items()]
+    graph = helper.make_graph(nodes, "probe", ports[:1], ports[1:], values)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _ran(choice: Choice, model: onnx.ModelProto, fill: float) -> Array:
+    """Run a model of :func:`_onnx` on an input of one value."""
+    x = np.full((1, CHANNELS, SIDE, SIDE), fill, np.float32)
     with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
-        path = Path(folder) / "products.onnx"
-        onnx.save(helper.make_model(graph, opset_imports=_OPSETS, ir_version=8), str(path))
-        found = _outputs(choice, path, np.full(shape, 255, np.float32), Path(folder))
-    return bool(found.min() < 0.9 * exact)
+        path = Path(folder) / "probe.onnx"
+        onnx.save(model, str(path))
+        return _outputs(choice, path, x, Path(folder))
 
 
 def _once(choice: Choice, what: str, find: Callable[[], Any]) -> Any:
@@ -169,33 +192,14 @@ def _once(choice: Choice, what: str, find: Callable[[], Any]) -> Any:
     limit = os.environ.get("ONEDNN_MAX_CPU_ISA")
     key = digest([choice.identity(), processor, limit, place, what, CHANNELS, SIDE, makers()])
     name = f"probes/{choice.backend.name}-{key[:24]}"
-    entry = cache.entry(name, lambda draft: _write(find(), draft / "probe.json"))
-    return json.loads((entry / "probe.json").read_text())
+
+    def write(draft: Path) -> None:
+        (draft / "probe.json").write_text(json.dumps(find()))
+
+    return json.loads((cache.entry(name, write) / "probe.json").read_text())
 
 
-def _write(found: Any, file: Path) -> None:
-    file.write_text(json.dumps(found))
-
-
-def _rounded(choice: Choice, dtype: str) -> bool:
-    """Cast 1 + 2**-12, then add 0: return whether the small part is lost."""
-    kind = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}[dtype]
-    shape = [1, CHANNELS, SIDE, SIDE]
-    nodes = [
-        helper.make_node("Cast", ["x"], ["narrow"], to=kind),
-        helper.make_node("Cast", ["narrow"], ["wide"], to=TensorProto.FLOAT),
-        helper.make_node("Add", ["wide", "wide"], ["y"]),
-    ]
-    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("x", "y")]
-    graph = helper.make_graph(nodes, "casts", ports[:1], ports[1:])
-    x = np.full(shape, 1 + 2.0**-12, np.float32)
-    with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
-        path = Path(folder) / "casts.onnx"
-        onnx.save(helper.make_model(graph, opset_imports=_OPSETS, ir_version=8), str(path))
-        return bool((_outputs(choice, path, x, Path(folder)) == 2).all())
-
-
-def _probed(choice: Choice) -> dict[str, Any] | None:
+def _probed(choice: Choice) -> dict[str, str | None] | None:
     real: type[Runtime] = choice.offer.make
     weights, x = model()
     with tempfile.TemporaryDirectory(prefix="simulate-probe-") as folder:
@@ -227,12 +231,5 @@ def _outputs(choice: Choice, source: Path, x: Array, folder: Path) -> Array:
 
 def save(weights: Array, path: Path) -> None:
     """Write a Relu and a 1x1 convolution as ONNX; some runtimes do not round a graph's input."""
-    features, channels = weights.shape[:2]
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Conv", ["r", "w"], ["y"])],
-        "probe",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, channels, SIDE, SIDE])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, features, SIDE, SIDE])],
-        [numpy_helper.from_array(weights, "w")],
-    )
-    onnx.save(helper.make_model(graph, opset_imports=_OPSETS, ir_version=8), str(path))
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Conv", ["r", "w"], ["y"])]
+    onnx.save(_onnx(nodes, len(weights), {"w": weights}), str(path))

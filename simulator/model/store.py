@@ -47,10 +47,10 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def makers() -> dict[str, Any]:
+def makers() -> dict[str, str | int | None]:
     """Return what every artifact depends on besides its own inputs: our arithmetic, and ONNX."""
     names = ("onnx", "pipeline-simulator")
-    return {name: installed_version(name) for name in names} | {"recipe": RECIPE}
+    return {**{name: installed_version(name) for name in names}, "recipe": RECIPE}
 
 
 @contextmanager

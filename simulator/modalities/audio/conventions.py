@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from simulator.contract import Stage
+from simulator.contract import Options, Stage
 from simulator.errors import ModelError, UserError
 from simulator.modalities.audio.card import AudioCard
 from simulator.modalities.audio.sections import audio_spec
@@ -24,7 +22,7 @@ class Settled:
         choice: its implementation; None for a section that names no backend.
     """
 
-    values: Mapping[str, Any]
+    values: Options
     choice: Choice | None = None
 
 
@@ -61,7 +59,7 @@ def settle(section: str, profile: Profile, choices: Choices, card: AudioCard) ->
         raise ModelError(f"{where}: {section}: as {card.name} was trained: {error}") from error
 
 
-def _of_card(section: str, name: str, profile: Profile, card: AudioCard) -> dict[str, Any]:
+def _of_card(section: str, name: str, profile: Profile, card: AudioCard) -> Options:
     """Return the card's value of a field; of a whole section where its ``kind`` says it all."""
     if section == Stage.MEL and name in ("fmin", "fmax"):
         return {name: getattr(card.input, name)}
@@ -72,5 +70,5 @@ def _of_card(section: str, name: str, profile: Profile, card: AudioCard) -> dict
             f"{where}: {section}.{name}: model, but the card of {card.name} does not say it; "
             f"write trained.{section} in the card, or a value in the profile"
         )
-    found: dict[str, Any] = trained.model_dump()
+    found = trained.model_dump()
     return found if section == "normalize" else {name: found[name]}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -172,7 +172,7 @@ class Geometry:
     value: int = 0
     crop_before_resize: CentralCrop | None = None
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """Return all attributes; equal geometries have equal identities."""
         return asdict(self)
 

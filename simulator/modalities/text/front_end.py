@@ -222,7 +222,7 @@ def feeding(profile: Profile, card: TextCard) -> Feed:
             "that; write batch: single without pad_to, or input.pad in the card"
         )
     told = network.names.mask or network.names.lengths
-    if padded and told is None and chosen["mask"] == "honoured":
+    if padded and told is None and chosen.mask == "honoured":
         raise ModelError(
             f"{profile.where(('feeds', 'mask'))}: feeds.mask: honoured, but {card.name} takes no "
             "mask; write mask: ignored, or batch: single without pad_to"
@@ -231,6 +231,6 @@ def feeding(profile: Profile, card: TextCard) -> Feed:
     longest = min(network.max_length, own, asked.pad_to or own)
     side = spec.tokenize.truncation_side if spec.tokenize else "refuse"
     return Feed(
-        network, chosen["batch"], chosen["padding_side"], chosen["pad_to"], chosen["mask"],
-        chosen["position_ids"], longest, side,
+        network, chosen.batch, chosen.padding_side, chosen.pad_to, chosen.mask,
+        chosen.position_ids, longest, side,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -60,19 +60,17 @@ class Feeds(Section):
         description="ids that the network takes at most; model: as the model card says"
     )
 
-    def neutral(self, padded: bool, positions: bool) -> dict[str, Any]:
-        """Return the fields, without those that have no effect on a network.
+    def neutral(self, padded: bool, positions: bool) -> Feeds:
+        """Return the section with fixed values where a field has no effect on a network.
 
         Args:
             padded: whether a row can be filled up.
             positions: whether the network takes position ids.
         """
-        found = self.model_dump()
-        if not padded:
-            found |= {"padding_side": "right", "mask": "honoured"}
-        if not positions or (not padded and found["position_ids"] == "arange"):
-            found["position_ids"] = "from_mask"
-        return found
+        update = {} if padded else {"padding_side": "right", "mask": "honoured"}
+        if not positions or not padded:
+            update["position_ids"] = "from_mask"
+        return self.model_copy(update=update)
 
 
 class TextSpec(ProfileSpec):

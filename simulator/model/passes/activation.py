@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import onnx
@@ -163,7 +162,7 @@ def _softmax(build: edit.Builder, given: str, node: onnx.NodeProto, asked: Activ
 
 def _axes(model: onnx.ModelProto, node: onnx.NodeProto) -> Sequence[int]:
     """Return the axes that a Softmax sums over: one; before opset 13, that one and all after it."""
-    values: dict[str, Any] = edit.attributes(node)
+    values = edit.attributes(node)
     if edit.opset(model) >= 13:
         return [values.get("axis", -1)]
     shape = edit.shapes_of(model).get(node.input[0])

@@ -18,8 +18,10 @@ from simulator.profile.graph import Upsample
 
 AXIS, NODES = "upsample", "Resize or Upsample"
 FIELDS = ("mode", "coordinate_transformation_mode", "nearest_mode")
-DEFAULTS = dict(zip(FIELDS, ("nearest", "half_pixel", "round_prefer_floor"), strict=True))
-OLD = dict(zip(FIELDS, ("nearest", "asymmetric", "floor"), strict=True))
+DEFAULTS: edit.Attributes = dict(
+    zip(FIELDS, ("nearest", "half_pixel", "round_prefer_floor"), strict=True)
+)
+OLD: edit.Attributes = dict(zip(FIELDS, ("nearest", "asymmetric", "floor"), strict=True))
 SILENT = "both give the same values at these sizes"
 
 
@@ -86,7 +88,7 @@ def _seen(model: onnx.ModelProto) -> dict[str, Seen]:
     return found
 
 
-def _effect(values: dict[str, Any], given: list[int], made: list[int], scales: Any) -> Hashable:
+def _effect(values: edit.Attributes, given: list[int], made: list[int], scales: Any) -> Hashable:
     """Return what a resize does to a row of numbers, for each axis; interpolation is separable."""
     setting = (tuple(values[name] for name in FIELDS), tuple(given), tuple(made))
     crops = values["coordinate_transformation_mode"] == "tf_crop_and_resize"
@@ -106,7 +108,7 @@ def _row(size: int) -> Array:
     return np.random.default_rng(size).normal(size=size).astype(np.float32)
 
 
-def _resized(row: Array, out: int, scale: float, values: dict[str, Any]) -> Array:
+def _resized(row: Array, out: int, scale: float, values: edit.Attributes) -> Array:
     """Resize one row with ONNX's reference implementation, by the scale or to the size."""
     names = (*FIELDS, "cubic_coeff_a", "exclude_outside", "antialias")
     options = {name: values[name] for name in names if name in values}

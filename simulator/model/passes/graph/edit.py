@@ -26,6 +26,7 @@ FLOATS: dict[int, np.dtype[Any]] = {
 }
 ROUNDED = {"fp16": onnx.TensorProto.FLOAT16, "bf16": onnx.TensorProto.BFLOAT16}
 Shapes = Mapping[str, Sequence[int]]
+Attributes = dict[str, Any]
 
 
 class Misfit(Exception):
@@ -50,7 +51,7 @@ def label(node: onnx.NodeProto) -> str:
     return f"{node.op_type} {node.name or 'of output ' + node.output[0]!r}"
 
 
-def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+def attributes(node: onnx.NodeProto) -> Attributes:
     """Return the attributes that are set, with text as ``str``."""
     found = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     return {name: v.decode() if isinstance(v, bytes) else v for name, v in found.items()}

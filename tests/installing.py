@@ -1,7 +1,6 @@
 """Packages that are really installed, by their metadata, for the time of a test."""
 
 import importlib.metadata
-import os
 import sys
 import tomllib
 from contextlib import contextmanager
@@ -98,13 +97,6 @@ def vendor_points():
     """The entry points of the example vendor's package: group, name, value."""
     project = tomllib.loads((VENDOR / "pyproject.toml").read_text())["project"]
     return project["name"], project["entry-points"]
-
-
-def with_vendor(folder):
-    """Install the example vendor's package for other processes; return their environment."""
-    metadata(folder, *vendor_points())
-    paths = [str(folder), str(VENDOR), str(HERE.parent), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 @contextmanager

@@ -8,6 +8,10 @@ import pytest
 import tiny
 from onnx import TensorProto, helper
 
+from simulator.cli import main
+
+PAIR = ("--train", "pillow_fp32", "--deploy", "pillow_fp32", "--quick")
+
 
 def looping(of):
     """The tiny classifier, and behind it 2^62 rounds where an image is more red than blue.
@@ -46,46 +50,38 @@ def looping(of):
 
 
 def simulate(*arguments):
-    command = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    """In a process of its own: the limit ends it."""
+    words = [sys.executable, "-m", "simulator.cli", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.fixture
-def endless(tmp_path):
-    return tiny.card(tmp_path / "model", looping(2**62))
+def test_an_inference_without_an_end(data, tmp_path, cache):
+    card, run = tiny.card(tmp_path / "model", looping(2**62)), tmp_path / "run"
+    inputs = ("--model", card, "--data", data, "--out", run)
 
-
-def test_an_inference_without_an_end(endless, data, tmp_path, cache):
-    run = tmp_path / "run"
-
-    ran = simulate(
-        "--train", "pillow_fp32", "--deploy", "pillow_fp32", "--model", endless, "--data", data,
-        "--out", run, "--workers", 1, "--timeout", 5, "--quick",
-    )  # fmt: skip
+    ran = simulate(*PAIR, *inputs, "--workers", 1, "--timeout", 3)
 
     assert ran.returncode == 2
     (line,) = [one for one in ran.stderr.splitlines() if one.startswith("error")]
     assert line.startswith("error: red/red0.jpg: infer of ")
-    assert "took more than 5 s" in line
+    assert "took more than 3 s" in line
     assert line.endswith(f"to continue: simulate resume {run} --timeout N")
-    again = simulate("resume", run, "--workers", 1, "--timeout", 5)
+    again = simulate("resume", run, "--workers", 1, "--timeout", 3)
     assert again.returncode == 2
     assert "red/red0.jpg: infer of" in again.stderr
 
 
 def test_one_that_is_only_slow_ends(data, tmp_path, cache):
     card = tiny.card(tmp_path / "model", looping(10_000))
+    inputs = ("--model", card, "--data", data, "--out", tmp_path / "run")
 
-    ran = simulate(
-        "--train", "pillow_fp32", "--deploy", "pillow_fp32", "--model", card, "--data", data,
-        "--out", tmp_path / "run", "--timeout", 0, "--quick",
-    )  # fmt: skip
-
-    assert ran.returncode == 0
+    assert simulate(*PAIR, *inputs, "--timeout", 0).returncode == 0
 
 
 @pytest.mark.parametrize("limit", ["-1", "nan", "inf", "soon"])
-def test_what_is_no_limit(limit):
-    ran = simulate("--timeout", limit)
-    assert ran.returncode == 2
-    assert "--timeout" in ran.stderr.splitlines()[-1]
+def test_what_is_no_limit(limit, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--timeout", limit])
+
+    assert left.value.code == 2
+    assert "--timeout" in capsys.readouterr().err.splitlines()[-1]

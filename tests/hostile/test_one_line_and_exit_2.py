@@ -78,7 +78,8 @@ def test_an_element_type_that_onnx_does_not_have(refused, tmp_path, data, where,
     ids=" ".join,
 )  # fmt: skip
 def test_a_path_that_is_too_long(refused, card, data, before, length):
-    rest = ["--model", card, "--data", data] if before[-1] in ("--out", "--times") else []
+    rest = ["--model", card] * (before[-1] in ("--data", "--out", "--times"))
+    rest += ["--data", data] * (before[-1] in ("--out", "--times"))
 
     refused(*before, "x" * length, *rest)
 

@@ -1,13 +1,14 @@
 """What a package adds is used like ours: the example vendor's, from the command line.
 
-It is installed for other processes by its metadata. Nothing of it is named in our code.
+It is installed by its metadata. Nothing of it is named in our code. That other processes find it
+too is shown by the guides, which are carried out in ``test_vendor_docs.py``.
 """
 
+import io
 import json
-import subprocess
-import sys
 import textwrap
 from collections import namedtuple
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import bearings
@@ -16,38 +17,44 @@ import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
-from installing import with_vendor
+from installing import vendor
 from PIL import Image
+from stopping import StopsAt
+
+import simulator
+from simulator import cli
 
 pytestmark = pytest.mark.prove
 
 ROOT = Path(__file__).parents[2]
 Site = namedtuple("Site", "folder run vectors images")
+Printed = namedtuple("Printed", "stdout stderr")
 SENSOR = ("--train", "acme/sensor_fp32", "--deploy", "acme/sensor_q7")
 BOARD = ("--train", "acme/board_fp32", "--deploy", "acme/board_denoised")
+
+
+def run(*arguments, code=0):
+    """Run a command of ``simulate`` that ends with an exit code; return what it prints."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        ended = cli.main([str(word) for word in arguments])
+    assert ended == code, out.getvalue() + err.getvalue()
+    return Printed(out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The package, its samples and ours; ``run`` takes a command line."""
     folder = tmp_path_factory.mktemp("vendor")
-    environment = with_vendor(folder / "site")
-
-    def run(*arguments, code=0):
-        done = subprocess.run(
-            [sys.executable, "-m", "simulator.cli", *map(str, arguments)],
-            cwd=folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
-
     (folder / "bearings").mkdir()
     card, data = bearings.write(folder / "bearings")
     vectors = ("--model", card, "--data", data)
     images = (
         "--model", tiny.card(folder / "colors"), "--data", tiny.data(folder / "images", 4),
     )  # fmt: skip
-    return Site(folder, run, vectors, images)
+    with pytest.MonkeyPatch.context() as patch, vendor(patch, folder / "site"):
+        patch.chdir(folder)
+        yield Site(folder, run, vectors, images)
 
 
 def read(folder):
@@ -350,24 +357,10 @@ def test_their_job_runs_and_its_figure_is_gated(site):
 
 def test_their_job_goes_on_after_an_interruption(site):
     """The records are those of a run that nothing disturbed."""
-    program = (
-        "import sys\n"
-        "from simulator.command.options import Progress\n"
-        "from simulator import acme_agree\n"
-        "class Told(Progress):\n"
-        "    def advance(self, done, total):\n"
-        "        if done == 2: raise KeyboardInterrupt\n"
-        "stacks = ['acme/sensor_fp32', 'acme/sensor_q7']\n"
-        "card, data = sys.argv[1:]\n"
-        "try: acme_agree(stacks, model=card, data=data, out='stopped', progress=Told())\n"
-        "except KeyboardInterrupt: pass\n"
-    )
-    environment = with_vendor(site.folder / "again")
-    paths = (site.vectors[1], site.vectors[3])
-    subprocess.run(
-        [sys.executable, "-c", program, *map(str, paths)],
-        cwd=site.folder, env=environment, check=True,
-    )  # fmt: skip
+    stacks = ["acme/sensor_fp32", "acme/sensor_q7"]
+    _, model, _, data = site.vectors
+    with pytest.raises(KeyboardInterrupt):
+        simulator.acme_agree(stacks, model=model, data=data, out="stopped", progress=StopsAt(2))
     status = json.loads((site.folder / "stopped" / "manifest.json").read_text())["status"]
     assert status == "interrupted"
 

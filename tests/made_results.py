@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from simulator.results.json_text import finite
+from simulator.results.manifest import RunManifest
 from simulator.results.suites import StepSummary
 from simulator.results.summaries import shape_of
 
@@ -46,10 +47,9 @@ def manifest(
     }  # fmt: skip
 
 
-def start(**changed: Any) -> dict[str, Any]:
+def start(**changed: Any) -> RunManifest:
     """A manifest as a job begins a run with."""
-    whole = manifest() | changed
-    return {key: value for key, value in whole.items() if key != "status"}
+    return RunManifest.model_validate(manifest() | {"status": "running"} | changed)
 
 
 def step(**values: float) -> StepSummary:

@@ -35,7 +35,7 @@ from simulator.results.layout import (
     TAILS_FOLDER,
 )
 from simulator.results.lock import locked
-from simulator.results.manifest import AuditManifest
+from simulator.results.manifest import AuditManifest, Request
 from simulator.results.pair import pair_summary
 from simulator.results.read import read_manifest
 from simulator.results.run_folder import cannot_resume, changed, check_free, clear
@@ -100,9 +100,7 @@ class OngoingAudit:
             document.check(timed, TailSummary, tail.vocabulary(task, sides, deadlines))
 
     @contextmanager
-    def writing(
-        self, request: Mapping[str, Any], sessions: Mapping[str, Session]
-    ) -> Iterator[AuditManifest]:
+    def writing(self, request: Request, sessions: Mapping[str, Session]) -> Iterator[AuditManifest]:
         """Begin the run's folder, or go on with it; what stops the audit is told there.
 
         Yields:
@@ -116,9 +114,7 @@ class OngoingAudit:
         with locked(self.folder, show.note):
             yield from self._written(start, sessions)
 
-    def _manifest(
-        self, request: Mapping[str, Any], sessions: Mapping[str, Session]
-    ) -> AuditManifest:
+    def _manifest(self, request: Request, sessions: Mapping[str, Session]) -> AuditManifest:
         """Return what is known of the audit before its first pair."""
         versions: dict[str, str | None] = {}
         for _, choices in self.chosen.values():
@@ -126,7 +122,7 @@ class OngoingAudit:
                 versions |= registry.versions(choice.backend)
         found: dict[str, Any] = {
             "status": "running",
-            "command": request["command"],
+            "command": request.command,
             "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "commit": checkout.commit(),
             "machine": machine.describe(versions),
@@ -147,7 +143,7 @@ class OngoingAudit:
                 (plain(one.condition) for one in sessions.values() if one.condition), None
             ),
             "stacks": {name: resolved(own) for name, own in self.chosen.items()},
-            "request": dict(request),
+            "request": request,
         }
         return AuditManifest.model_validate(finite(found))
 
@@ -188,7 +184,7 @@ class OngoingAudit:
     def _begun(self, start: AuditManifest) -> str:
         """Return when the audit in the folder was begun; refuse to go on with another one."""
         old = read_manifest(self.folder)
-        parts = changed(old, plain(start), _SAME)
+        parts = changed(old, start, _SAME)
         said = old.get("document")
         if not isinstance(said, Mapping) or said.get("sha256") != start.document.sha256:
             parts.insert(0, "document")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from simulator.command.experiment import Command
 from simulator.command.options import Declared, Group, Kind, given
@@ -15,7 +15,7 @@ from simulator.profile.load import find, name_of
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import PLAN
 from simulator.results.lock import LOCK, locked
-from simulator.results.manifest import Plan
+from simulator.results.manifest import Plan, Request
 from simulator.results.read import read_plan
 
 ALWAYS = ("model", "data", "limit", "seed")
@@ -26,13 +26,6 @@ PLACES: Mapping[Kind, Callable[[str], Root]] = {
 """What makes a path of an option's value, by its kind."""
 _IN_DIGESTS = ("model", "data", "limit")
 """Options that may change: the work has the digests of what they choose."""
-
-
-class Request(TypedDict):
-    """How another process can ask for the same."""
-
-    command: str
-    arguments: dict[str, Any]
 
 
 def request(command: Command[Any], asked: Group, **found: Any) -> Request:
@@ -48,7 +41,7 @@ def request(command: Command[Any], asked: Group, **found: Any) -> Request:
         for one, value in given(asked)
         if one.about.asked and (value != one.default or one.name in ALWAYS)
     }
-    return {"command": command.name, "arguments": arguments | found}
+    return Request(command=command.name, arguments=arguments | found)
 
 
 def portable(profile: str) -> str:
@@ -91,7 +84,7 @@ def _identity(plan: Plan) -> Plan:
     """What is equal where a call goes on."""
     asked = plan.request.arguments.items()
     kept = {name: value for name, value in asked if name not in _IN_DIGESTS}
-    return Plan(request=plan.request.model_copy(update={"arguments": kept}), work=plan.work)
+    return Plan(request=Request(command=plan.request.command, arguments=kept), work=plan.work)
 
 
 def _placed(one: Declared, value: Any) -> Any:

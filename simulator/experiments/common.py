@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from simulator import checkout, machine
 from simulator.command.options import Pixels
@@ -26,6 +26,7 @@ from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import axes_of
 from simulator.profile.pixels import unasked, with_pixels_of
+from simulator.results.manifest import RunManifest
 from simulator.typed import plain
 
 TRAIN = "train"
@@ -195,7 +196,7 @@ def manifest(
     stacks: Sequence[Stack],
     session: Session,
     overrides: Sequence[str],
-) -> dict[str, Any]:
+) -> RunManifest:
     """Return the manifest of a run, as it is before the first sample.
 
     Args:
@@ -206,8 +207,8 @@ def manifest(
     card, dataset = session.card, session.dataset
     further = {key: session.digests[path] for key, path in card.files.items()}
     every = axes_of(*(stack.profile.spec for stack in stacks))
-    return {
-        "schema": 1,
+    found = {
+        "status": "running",
         "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "commit": checkout.commit(),
         "machine": machine.describe({k: v for stack in stacks for k, v in stack.versions.items()}),
@@ -249,6 +250,7 @@ def manifest(
             for stack in stacks
         },
     }
+    return RunManifest.model_validate(found)
 
 
 def _order(stack: Stack, session: Session) -> list[int] | None:

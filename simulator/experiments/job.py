@@ -19,13 +19,14 @@ from simulator.command.experiment import Experiment
 from simulator.conditions.condition import under
 from simulator.data.address import absolute
 from simulator.errors import UserError
-from simulator.experiments.claim import Request, request
+from simulator.experiments.claim import request
 from simulator.experiments.decision import Decision
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.lock import refuse_held
+from simulator.results.manifest import Request, RunManifest
 from simulator.results.read import read_run
 from simulator.results.run_folder import check_free
 from simulator.results.shared import Summary
@@ -102,7 +103,7 @@ class Result(Generic[R_co]):
 def judged(
     summary: S,
     rules: Sequence[gate.Rule],
-    took: Mapping[str, Any],
+    took: Mapping[str, object],
     undecided: str = "fail",
     decision: Decision | None = None,
     asked: Asked | None = None,
@@ -204,7 +205,7 @@ class Job:
             found["model"] = None if self._model is None else absolute(Path(self._model))
         whole = request(self.experiment, self.asked, **found)
         if self.experiment.several:
-            whole["arguments"].pop("models", None)
+            whole.arguments.pop("models", None)
         return whole
 
     @property
@@ -214,7 +215,7 @@ class Job:
         return report
 
     def writer(
-        self, folder: Path, start: dict[str, Any], session: Session, whole: bool = True
+        self, folder: Path, start: RunManifest, session: Session, whole: bool = True
     ) -> RunWriter:
         """Open a run for writing.
 

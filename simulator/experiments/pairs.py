@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from simulator.analysis import gate
 from simulator.contract.recipe import Chain
@@ -23,6 +22,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.report.command import Asked
 from simulator.results.layout import MANIFEST
+from simulator.results.manifest import Request, RunManifest
 from simulator.results.read import read_manifest
 from simulator.results.run_folder import changed
 from simulator.results.store import RunWriter
@@ -47,7 +47,7 @@ class Wanted:
     overrides: Sequence[str]
     rules: Sequence[gate.Rule]
     folder: Path
-    request: Mapping[str, Any]
+    request: Request
 
 
 def is_complete(folder: Path) -> bool:
@@ -109,7 +109,7 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
         _writer(
             one.folder,
             manifest(pair, session, one.overrides)
-            | {"shared_stages": _shared(merged, watch), "request": dict(one.request)},
+            | {"shared_stages": _shared(merged, watch), "request": one.request},
             session,
         )
         for one, pair, watch in zip(left, pairs, watches, strict=True)
@@ -130,7 +130,7 @@ def run_pairs(job: Job, session: Session, wanted: Sequence[Wanted]) -> None:
             found = conclude(session, watch, merged, recorder.done, recorder.run)
             seconds = round(shared + job.seconds() - begun, 3)
             took = {"seconds": seconds, "workers": session.workers}
-            asked = Asked(one.request["arguments"], one.folder)
+            asked = Asked(one.request.arguments, one.folder)
             summary = judged(found, one.rules, took | {"under": session.condition}, asked=asked)
             recorder.run.finish(summary, took | session.ran())
 
@@ -156,6 +156,6 @@ def _shared(merged: Plan, watch: PairWatch) -> list[str]:
     return replace(merged, paths=tuple(merged.paths[arm] for arm in watch.arms)).shared()
 
 
-def _writer(folder: Path, start: dict[str, Any], session: Session) -> RunWriter:
+def _writer(folder: Path, start: RunManifest, session: Session) -> RunWriter:
     columns = session.card.task.columns
     return RunWriter(folder, start, columns, False, resume=True, note=session.show.note)

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from simulator import registry
 from simulator.closing import Closing
@@ -369,7 +369,7 @@ class Session(Closing):
                 f"{done.items[0].name}: {done.why[0]}"
             )
 
-    def ran(self) -> dict[str, Any]:
+    def ran(self) -> dict[str, object]:
         """Return what a finished manifest says of where the samples ran."""
         return {"executor": self.executor.described()}
 

@@ -10,7 +10,6 @@ from typing import Any, get_args
 from simulator.analysis import gate
 from simulator.command.experiment import Experiment
 from simulator.errors import UserError, unknown
-from simulator.experiments.claim import Request
 from simulator.experiments.common import load_stacks, manifest, refuse_missing, variants
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
@@ -30,6 +29,7 @@ from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.report.command import Asked
 from simulator.results.faults import FaultsSummary
+from simulator.results.manifest import Request
 
 
 def faults(experiment: Experiment[Any], asked: FaultsOptions) -> Result[FaultsSummary]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -205,6 +206,10 @@ class RunManifest(ResultModel):
     time: TimeSpent | None = Field(
         default=None, description="where the time went; None: a part of another run, or an old one"
     )
+
+    def __or__(self, more: Mapping[str, object]) -> RunManifest:
+        """Return it with other values of some fields, by their names in the JSON file."""
+        return RunManifest.model_validate({**self, **more})
 
 
 class DocumentDescription(ResultModel):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from simulator.errors import RunError
 from simulator.results.json_text import finite
@@ -24,7 +23,9 @@ from simulator.results.layout import (
     SUMMARY,
 )
 from simulator.results.lock import LOCK, refuse_held
+from simulator.results.manifest import RunManifest
 from simulator.results.read import read_manifest
+from simulator.typed import ResultModel
 
 _PASSING = (
     "status", "created", "commit", "executor", "isolate", "request", "run", "seconds", "time",
@@ -73,21 +74,21 @@ def check_empty(folder: Path, overwrite: bool) -> None:
         raise RunError(f"{folder} holds files that are not a run; choose another --out")
 
 
-def check_same(folder: Path, manifest: Mapping[str, Any]) -> str | None:
+def check_same(folder: Path, manifest: RunManifest) -> str | None:
     """Return the name of the run that goes on, by which its parts are found.
 
     Raises:
         RunError: another run is in the folder.
     """
     old = read_manifest(folder)
-    known = (key for key in {*old, *manifest} if old.get(key) is not None or key in manifest)
-    if parts := changed(old, manifest, sorted({*known} - {*_PASSING})):
+    known = {*old, *manifest} - {*_PASSING}
+    if parts := changed(old, manifest, sorted(known)):
         raise cannot_resume(folder, parts)
     run = old.get("run")
     return run if isinstance(run, str) and run.isalnum() else None
 
 
-def changed(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+def changed(old: Mapping[str, object], new: ResultModel, keys: Iterable[str]) -> list[str]:
     """Return which parts of a manifest are not as they were.
 
     Args:

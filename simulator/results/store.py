@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +33,6 @@ from simulator.results.run_folder import (
 )
 from simulator.results.shared import Summary
 from simulator.spent import Work, spending
-from simulator.typed import plain
 
 Report = Callable[[Path], object]
 """Writes the report of the run in a folder."""
@@ -45,7 +43,7 @@ class RunWriter:
 
     Args:
         folder: where the run goes; made if it is not there.
-        manifest: what is known before the first sample, as :class:`RunManifest` has it.
+        manifest: what is known before the first sample.
         columns: of the task's records.
         overwrite: replace a run that is already there.
         resume: go on after what is already there; the manifest must be that of the same run.
@@ -66,7 +64,7 @@ class RunWriter:
     def __init__(
         self,
         folder: Path,
-        manifest: Mapping[str, Any],
+        manifest: RunManifest,
         columns: Sequence[pa.Field],
         overwrite: bool,
         resume: bool = False,
@@ -76,9 +74,8 @@ class RunWriter:
     ) -> None:
         self.folder = folder
         self._report, self._time = report, time
-        self._status: Status = "running"
         self._columns = columns
-        self._manifest = {**manifest, "run": uuid.uuid4().hex[:12]}
+        self._manifest = manifest | {"run": uuid.uuid4().hex[:12]}
         if not resume:
             check_free(folder, overwrite)
         try:
@@ -95,18 +92,18 @@ class RunWriter:
     def _begin(self, overwrite: bool, resume: bool) -> None:
         """Make the folder ready, which is ours alone."""
         if resume and (self.folder / MANIFEST).is_file():
-            self._manifest["run"] = check_same(self.folder, self._manifest)
+            self._manifest |= {"run": check_same(self.folder, self._manifest)}
         else:
             check_empty(self.folder, overwrite)
             (self.folder / RECORDS).unlink(missing_ok=True)  # else taken for the new run's
             self._write_manifest("running")
             clear(self.folder)
-        run = self._manifest["run"]
+        run = self._manifest.run
         self.records = RecordTable(self._columns, self.folder, run)
         self.alone = RecordTable(self._columns, self.folder, run, ALONE)
         self._write_manifest("running")
 
-    def finish(self, summary: Summary, manifest: Mapping[str, Any]) -> None:
+    def finish(self, summary: Summary, manifest: Mapping[str, object]) -> None:
         """Write the summary, then the report, and mark the run complete.
 
         Args:
@@ -123,7 +120,7 @@ class RunWriter:
                 with spending(Work.REPORT):
                     self._report(self.folder)
             if self._time:
-                self._manifest["time"] = plain(self._time())
+                self._manifest |= {"time": self._time()}
             self._write_manifest("complete")
             _clean(self.folder)
             self._lock.close()
@@ -150,9 +147,8 @@ class RunWriter:
 
     def _write_manifest(self, status: Status) -> None:
         with spending(Work.WRITING):
-            whole = RunManifest.model_validate({"status": status, **self._manifest})
-            write_json(self.folder / MANIFEST, whole)
-        self._status = status
+            self._manifest |= {"status": status}
+            write_json(self.folder / MANIFEST, self._manifest)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -171,14 +167,14 @@ class RunWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None or self._status == "complete":
+        if kind is None or self._manifest.status == "complete":
             self._lock.close()
             return
         tell_resume(error, self.folder)
         try:
             self.records.flush()
             self.alone.flush()
-            if self._status != "reporting":
+            if self._manifest.status != "reporting":
                 self._write_manifest("interrupted")
         except (OSError, RunError):  # what stopped the run is the reason that reaches the user
             pass

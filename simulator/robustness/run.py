@@ -15,7 +15,6 @@ from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.errors import UserError
-from simulator.experiments.claim import Request
 from simulator.experiments.common import (
     manifest,
     named_profiles,
@@ -37,6 +36,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.stack import ResolvedProfile, Stack, refuse_recorded
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
+from simulator.results.manifest import Request, RunManifest
 from simulator.results.robustness import RobustnessSummary
 from simulator.robustness import attacked, raced, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
@@ -198,7 +198,7 @@ class _Robustness:
             run.finish(summary, took)
         return Result(summary, folder)
 
-    def _start(self, stacks: Sequence[Stack], request: Request) -> Fields:
+    def _start(self, stacks: Sequence[Stack], request: Request) -> RunManifest:
         return manifest(stacks, self.session, self.job.asked.overrides) | {
             "request": request,
             "conditions": [one.described() for one in self.suite.conditions()],

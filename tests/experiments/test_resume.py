@@ -18,6 +18,7 @@ from simulator import cli, sweep
 from simulator.errors import RunError
 from simulator.profile.load import shipped_folder
 from simulator.results import record_table, store
+from simulator.results.manifest import RunManifest
 
 
 @pytest.fixture(scope="module")
@@ -142,16 +143,18 @@ def test_a_run_of_other_images_or_labels_is_not_resumed(card, tmp_path, change):
 
 
 FULL = """
-import json, resource, signal, sys
+import resource, signal, sys
 import pyarrow as pa
 from pathlib import Path
 from simulator.errors import RunError
 from simulator.results import record_table
+from simulator.results.manifest import RunManifest
 from simulator.results.store import RunWriter
 record_table.PAUSE = 0
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 columns = [pa.field("prediction", pa.int32())]
-writer = RunWriter(Path(sys.argv[1]), json.loads(sys.argv[2]), columns, overwrite=False)
+manifest = RunManifest.model_validate_json(sys.argv[2])
+writer = RunWriter(Path(sys.argv[1]), manifest, columns, overwrite=False)
 row = {"side": "train", "trial": 0, "prediction": 1}
 for i in range(32):
     writer.records.add([row | {"sample": str(i)}])
@@ -167,7 +170,7 @@ except RunError as error:
 def test_a_full_disk_stops_with_one_line_and_keeps_what_was_finished(tmp_path):
     """The kernel refuses to write past 1000 bytes, as a full disk refuses any."""
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(tmp_path / "run"), json.dumps(start())],
+        [sys.executable, "-c", FULL, str(tmp_path / "run"), start().model_dump_json(by_alias=True)],
         capture_output=True, text=True,
     )  # fmt: skip
 
@@ -197,6 +200,7 @@ def test_records_of_a_run_that_is_being_replaced_are_not_taken_for_those_of_the_
             store.RunWriter(folder, start(seed=1), columns, overwrite=True)
 
     now = json.loads((folder / "manifest.json").read_text())
-    assert now.pop("status") == "running" and now["seed"] == 1
-    with store.RunWriter(folder, now, columns, overwrite=False, resume=True) as new:
+    assert now["status"] == "running" and now["seed"] == 1
+    again = RunManifest.model_validate(now)
+    with store.RunWriter(folder, again, columns, overwrite=False, resume=True) as new:
         assert [*new.records.earlier()] == []

@@ -82,10 +82,10 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
                 session.notes.append(Notice(Kind.FEW_SAMPLES, STOPPED))
             found = conclude(session, watch, merged, done, run, decision)
             took = {"seconds": job.seconds(), "workers": session.workers}
-            last: dict[str, Any] = took | {"under": session.condition}
+            last: dict[str, object] = took | {"under": session.condition}
             if decision:
                 last["decided"] = decision.decided(len(session.dataset.items))
-            of = Asked(request["arguments"], folder)
+            of = Asked(request.arguments, folder)
             summary = judged(found, rules, last, asked.undecided, decision, of)
             if asked.strict and outcomes.at_chance(summary.warnings):
                 failed = summary.gate.model_copy(update={"passed": False})

@@ -14,7 +14,6 @@ from simulator.command.experiment import Experiment
 from simulator.command.options import Progress
 from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.answers import Answers
-from simulator.experiments.claim import Request
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
@@ -40,6 +39,7 @@ from simulator.profile.suite import Suite, load_suite
 from simulator.profile.suite import overrides as flattened
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
+from simulator.results.manifest import Request
 from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.spent import Work, spending

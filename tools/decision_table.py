@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import stats
 
-from simulator.experiments.decision import ALPHA, LEAST
+from simulator.experiments.search.stopping import ALPHA, LEAST
 from simulator.statistics.anytime import Evidence, Range
 
 LIMIT = 0.01

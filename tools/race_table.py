@@ -25,8 +25,7 @@ from pathlib import Path
 import numpy as np
 from scipy import special, stats
 
-from simulator.experiments.decision import ALPHA, LEAST
-from simulator.experiments.race import rounds
+from simulator.experiments.search.stopping import ALPHA, LEAST, rounds
 from simulator.experiments.worst.run import ways_to
 from simulator.statistics.anytime import Evidence, Range, _alternatives
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -20,7 +20,6 @@ from simulator.conditions.condition import under
 from simulator.data.address import absolute
 from simulator.errors import UserError
 from simulator.experiments.claim import request
-from simulator.experiments.decision import Decision
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.command import Asked
@@ -33,6 +32,9 @@ from simulator.results.shared import Summary
 from simulator.results.store import Report, RunWriter
 from simulator.results.time_spent import time_spent
 from simulator.spent import Work, mark, spending
+
+if TYPE_CHECKING:
+    from simulator.experiments.search.gate import SequentialGate
 
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
@@ -105,7 +107,7 @@ def judged(
     rules: Sequence[gate.Rule],
     took: Mapping[str, object],
     undecided: str = "fail",
-    decision: Decision | None = None,
+    decision: SequentialGate | None = None,
     asked: Asked | None = None,
 ) -> S:
     """Return a summary with its last fields, the outcome of the gate, and its verdict.

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from simulator.data.folder import Item
-from simulator.experiments.decision import Decision
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
 from simulator.pipeline.executor import Outcome, SampleResult
 from simulator.pipeline.plan import Arm, Plan
 from simulator.pipeline.walk import Walk, Watch
+from simulator.results.record_table import Row
 from simulator.results.store import RunWriter
 from simulator.tasks.task import Task
+
+if TYPE_CHECKING:
+    from simulator.experiments.search.policy import Policy
 
 
 class Watcher(Protocol):
@@ -43,7 +46,7 @@ class Recorder:
         task: makes the records.
         arms: the indices of its arms in the plan; None: it takes all.
         watch: observes its samples; of several runs all have one, or none.
-        decision: the run may stop when this is done; it is told of the first two arms.
+        policy: is told of every sample; the run may stop when it is done. None: it runs them all.
         done: its samples so far.
     """
 
@@ -53,17 +56,28 @@ class Recorder:
     task: Task
     arms: Sequence[int] | None = None
     watch: Watcher | None = None
-    decision: Decision | None = None
+    policy: Policy | None = None
     done: RecordStore = field(init=False)
     _stacks: tuple[str, ...] = field(init=False)
+    _earlier: Iterator[Sequence[Row]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.done = RecordStore(self.task, self.run.records)
+        self._earlier = self.run.records.earlier()
         self._stacks = tuple(arm.stack for arm in self.names)
 
+    def run_as(self, arms: Mapping[str, Arm]) -> None:
+        """Take the next samples of other arms, which the results have by other names."""
+        self.names, self._stacks = tuple(arms.values()), tuple(arms)
+
+    @property
+    def decided(self) -> bool:
+        """Whether further samples change nothing."""
+        return self.policy is not None and self.policy.done
+
     def restore(self, items: Sequence[Item]) -> None:
-        """Take the samples that an earlier attempt has finished."""
-        for item, rows in zip(items, self.run.records.earlier(), strict=False):
+        """Take the next samples, as far as an earlier attempt has finished them."""
+        for item, rows in zip(items, self._earlier, strict=False):
             self._tell(self.done.restore(item, rows, self.names, self._stacks), None)
 
     def take(self, number: int, one: SampleResult, seen: Any) -> None:
@@ -78,8 +92,8 @@ class Recorder:
     def _tell(self, one: SampleResult, seen: Any) -> None:
         if self.watch:
             self.watch.keep(one, seen)
-        if self.decision:
-            self.decision.tell(one.part((0, 1)))
+        if self.policy:
+            self.policy.tell(one, self._stacks)
 
 
 def run_recorded(session: Session, merged: Plan, recorders: Sequence[Recorder]) -> None:
@@ -95,21 +109,35 @@ def run_recorded(session: Session, merged: Plan, recorders: Sequence[Recorder]) 
     """
     for one in recorders:
         one.restore(session.sealed())
+    run_samples(session, merged, recorders)
+    for one in recorders:
+        session.require_some(one.done)
+        one.run.records.join()
+
+
+def run_samples(
+    session: Session, merged: Plan, recorders: Sequence[Recorder], stop: int | None = None
+) -> None:
+    """Run the samples that one of the runs lacks, while one of them is not decided.
+
+    Args:
+        session: the model and the samples.
+        merged: the plan of all runs.
+        recorders: of the runs.
+        stop: the first sample not to run; None: all are run.
+    """
     start = min(len(one.done) for one in recorders)
     watches = tuple(one.watch for one in recorders if one.watch)
     watch = _Watching(watches) if watches else None
-    with closing(session.stream(merged, start, watch)) as results:
+    with closing(session.stream(merged, start, watch, stop)) as results:
         number = start
-        while not all(one.decision and one.decision.done for one in recorders):
+        while not all(one.decided for one in recorders):
             if (done := next(results, None)) is None:
                 break
             for at, one in enumerate(recorders):
                 part = done if one.arms is None else done.part(one.arms)
                 one.take(number, part, done.seen[at] if done.seen else None)
             number += 1
-    for one in recorders:
-        session.require_some(one.done)
-        one.run.records.join()
 
 
 def run_and_keep(session: Session, merged: Plan, run: RunWriter, timed: bool) -> RecordStore:

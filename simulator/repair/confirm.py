@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
 from typing import Any
 
 from simulator.analysis import attribute, gate, outcomes
@@ -16,7 +18,7 @@ from simulator.analysis.attribute import Game, Subset
 from simulator.analysis.figures import AnySummary
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
-from simulator.repair.passes import Part, flips
+from simulator.repair.passes import flips
 from simulator.repair.search import Found
 from simulator.repair.space import NAME, Picks, name_of
 from simulator.report.words import SIGNIFICANT
@@ -103,34 +105,30 @@ def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
         rules: the gate.
         seed: of the bootstrap.
     """
-    draws = Resamples(len(found.part.answers.items), seed, DRAWS)
-    picked: dict[str, bool] = {}
-    for one in found.candidates:
-        if len(picked) == FINALISTS:
-            break
-        if rules.judge(finite(compared(found.part.answers, one.name, draws))).passed:
-            picked[one.name] = True
-    least = sorted(found.candidates, key=lambda one: flips(found.part.answers, one.name))
-    left = [one for one in least if one.name not in picked]
-    more = max(FINALISTS - len(picked), int(left[:1] == least[:1]))
-    for one in left[:more]:
-        whole = finite(compared(found.part.answers, one.name, draws))
-        picked[one.name] = rules.judge(whole).passed
-    ordered = (one.name for one in found.candidates)
-    return {name: picked[name] for name in ordered if name in picked}
+    seen, names = found.evaluation.shared, [one.name for one in found.order]
+    draws = Resamples(len(seen.items), seed, DRAWS)
+    passes = cache(lambda name: rules.judge(finite(compared(seen, name, draws))).passed)
+    passing = list(islice(filter(passes, names), FINALISTS))
+    least = sorted(names, key=lambda name: flips(seen, name))
+    left = [name for name in least if name not in passing]
+    more = max(FINALISTS - len(passing), int(left[:1] == least[:1]))
+    taken = {*passing, *left[:more]}
+    return {name: passes(name) for name in names if name in taken}
 
 
-def confirmed(part: Part, names: Sequence[str], rules: Gate, seed: int) -> dict[str, Confirmation]:
+def confirmed(
+    found: Answers, names: Sequence[str], rules: Gate, seed: int
+) -> dict[str, Confirmation]:
     """Return the figures of the finalists, of samples that the search has not seen.
 
     Args:
-        part: their records.
+        found: their records.
         names: of the finalists. With the deployment as it is they are the family: what is shown
             of it holds together with the others.
         rules: the gate.
         seed: of the bootstrap.
     """
-    found, every = part.answers, list(dict.fromkeys([NAME, *names]))
+    every = list(dict.fromkeys([NAME, *names]))
     draws = Resamples(len(found.items), seed, found.task.resamples)
     whole = {name: finite(compared(found, name, draws)) for name in every}
     p = {name: _chance(whole[name], rules.rules) for name in every}

@@ -2,57 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
-from simulator.errors import ModelError
 from simulator.experiments.answers import Answers
-from simulator.experiments.common import TRAIN, manifest
+from simulator.experiments.common import TRAIN
 from simulator.experiments.failures import Tried
-from simulator.experiments.job import Job
 from simulator.experiments.record_store import RecordStore
-from simulator.experiments.running import run_and_keep
+from simulator.experiments.search.evaluate import Evaluation
+from simulator.experiments.search.policy import Policy
+from simulator.experiments.search.space import built
+from simulator.experiments.search.steps import Steps
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
-from simulator.model.artifact import digest
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.repair.space import NAME, Candidate
-from simulator.results.store import RunWriter
-from simulator.results.suites import StepSummary
-from simulator.results.times import ABSENT
+from simulator.results.times import total
 from simulator.tasks.score import numbers
 
 TOLD = 3
 """Stacks that a warning names."""
-Ns = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What a pass has found.
-
-    Attributes:
-        answers: the records of the training stack and the others.
-        ns: of every stack by stage the nanoseconds of each sample, (samples,), in the answers'
-            order.
-        made: of every stack by stage what tells its recipes from others.
-    """
-
-    answers: Answers
-    ns: Mapping[str, Mapping[str, Ns]]
-    made: Mapping[str, Mapping[str, str]]
-
-    def total(self, name: str) -> Ns:
-        """Return the nanoseconds of a stack for each sample, (samples,)."""
-        zero = np.zeros(len(self.answers.items), np.int64)
-        return sum(self.ns[name].values(), zero)
+Told = Callable[[Evaluation], dict[str, float]]
+"""Returns the flip rates that a pass shows."""
 
 
 @dataclass(slots=True)
@@ -60,74 +35,72 @@ class Passes:
     """Runs passes one after the other; the training stack is in each.
 
     Attributes:
-        job: the call.
+        steps: of the run, a step for each pass.
         session: the model and the samples.
-        folder: of the run.
         train: the training stack.
         deploy: the deployment as it is.
-        overrides: of both, ``STACK.KEY=VALUE``.
         left_out: stacks that cannot run with this model, and why.
         notices: what users should know of the stacks that ran.
     """
 
-    job: Job
+    steps: Steps
     session: Session
-    folder: Path
     train: ResolvedProfile
     deploy: ResolvedProfile
-    overrides: Sequence[str]
     left_out: dict[str, str] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
 
-    def run(
-        self, name: str, candidates: Sequence[Candidate], items: Sequence[Item], own: bool
-    ) -> Part:
-        """Run stacks on samples; what an earlier attempt has finished is not run again.
+    def run(self, name: str, candidates: Sequence[Candidate]) -> Evaluation:
+        """Run stacks on the session's samples, each calibrated through its own pixels.
 
         Args:
             name: of the pass; its folder.
             candidates: the stacks; those that do not fit the model are left out.
-            items: the samples.
-            own: whether INT8 that is calibrated through ``deploy`` is so through each stack's own
-                pixels, or else through those of the deployment as it is.
         """
-        part = self.over(items)
-        stacks = part.stacks(candidates, own)
-        names = [stack.side for stack in stacks]
-        merged = part.session.plan(stacks)
-        with part.writer(name, stacks) as run:
-            done = run_and_keep(part.session, merged, run, timed=True)
-            found = done.answers(*names)
-            self.tell_failing(name, found.broken)
-            finish(run, {one: flips(found, one) for one in names})
-        return Part(found, times(names, done), made(stacks))
+        stacks = self.stacks(candidates, own=True)
+        policy = Policy(dict.fromkeys((stack.side for stack in stacks[1:]), TRAIN))
+        return self.evaluate(name, stacks, policy, flips_of_all)
 
     def over(self, items: Sequence[Item]) -> Passes:
         """Return the same over some of the samples; what is left out and noticed is shared."""
         return replace(self, session=self.session.subset(items))
 
     def stacks(self, candidates: Sequence[Candidate], own: bool) -> list[Stack]:
-        """Prepare the training stack and others; see :meth:`run`."""
-        self.session.show.say("preparing the stacks")
+        """Prepare the training stack and others; those that do not fit the model are left out.
+
+        Args:
+            candidates: the others.
+            own: whether INT8 that is calibrated through ``deploy`` is so through each stack's own
+                pixels, or else through those of the deployment as it is.
+        """
         pair = {"train": self.train, "deploy": self.deploy}
-        stacks = [self.session.stack(Variant(TRAIN, self.train, pair))]
-        for one in candidates:
-            through = pair | {"deploy": one.chosen} if own else pair
-            try:
-                stacks.append(self.session.stack(Variant(one.name, one.chosen, through)))
-            except ModelError as error:
-                self.left_out[one.name] = str(error)
+        variants = [
+            Variant(one.name, one.chosen, pair | {"deploy": one.chosen} if own else pair)
+            for one in candidates
+        ]
+        stacks, unfit = built(self.session, Variant(TRAIN, self.train, pair), variants)
+        self.left_out |= unfit
         if own:
             some = [stack for stack in stacks if stack.side in SIDES]
             self.notices += [notice for stack in some for notice in stack.labelled_notices]
         return stacks
 
-    def writer(self, name: str, stacks: Sequence[Stack]) -> RunWriter:
-        """Open the folder of a pass for writing; only the session's samples are in it."""
-        start = manifest(stacks, self.session, self.overrides)
-        return self.job.writer(self.folder / name, start, self.session, whole=False)
+    def evaluate(
+        self,
+        name: str,
+        stacks: Sequence[Stack],
+        policy: Policy,
+        told: Told,
+        first: Callable[[RecordStore], None] = lambda _: None,
+    ) -> Evaluation:
+        """Run a pass; see :meth:`Steps.evaluate`."""
+        found = self.steps.evaluate(
+            name, self.session, stacks, policy, "flip_rate", told, timed=True, first=first
+        )
+        self._tell_failing(name, found.records.partly())
+        return found
 
-    def tell_failing(self, name: str, broken: Sequence[Tried]) -> None:
+    def _tell_failing(self, name: str, broken: Sequence[Tried]) -> None:
         """Warn of samples that only candidates cannot do: no stack is judged on them.
 
         Args:
@@ -145,57 +118,14 @@ class Passes:
             self.notices.append(Notice(Kind.DATA, text))
 
 
-def joined(parts: Sequence[Part], names: Sequence[str]) -> Part:
-    """Return what several passes have found of stacks that were in all of them."""
-    first = parts[0].answers
-    whole = Answers(
-        first.task,
-        tuple(names),
-        tuple(item for part in parts for item in part.answers.items),
-        tuple(
-            tuple(record for part in parts for record in part.answers.of(name)) for name in names
-        ),
-        np.concatenate(
-            [[part.answers.digests[part.answers.row(name)] for name in names] for part in parts],
-            axis=1,
-        ),
-        sum(part.answers.skipped for part in parts),
-        tuple(one for part in parts for one in part.answers.broken),
-    )
-    ns = {
-        name: {
-            stage: np.concatenate([part.ns[name][stage] for part in parts])
-            for stage in parts[0].ns[name]
-        }
-        for name in names
-    }
-    return Part(whole, ns, parts[0].made)
+def flips_of_all(found: Evaluation) -> dict[str, float]:
+    """Return the flip rates of stacks on the samples that all of them share."""
+    return {name: flips(found.shared, name) for name in found.shared.names}
 
 
-def times(names: Sequence[str], done: RecordStore) -> dict[str, dict[str, Ns]]:
-    """Return of every stack by stage the nanoseconds of each sample that was not skipped."""
-    return {
-        name: {s: np.where(ns == ABSENT, 0, ns) for s, ns in done.records(name).ns().items()}
-        for name in names
-    }
-
-
-def made(stacks: Sequence[Stack]) -> dict[str, dict[str, str]]:
-    """Return of every stack by stage what tells its recipes from others."""
-    return {stack.side: _made(stack.chain) for stack in stacks}
-
-
-def _made(chain: Chain) -> dict[str, str]:
-    stages = dict.fromkeys(recipe.stage for recipe in chain.recipes)
-    return {
-        stage: digest([one.identity() for one in chain.recipes if one.stage == stage])
-        for stage in stages
-    }
-
-
-def finish(run: RunWriter, rates: Mapping[str, float]) -> None:
-    """End a pass with the flip rate of each stack."""
-    run.finish(StepSummary(metric="flip_rate", values=dict(rates)), {})
+def latency(done: RecordStore, names: Iterable[str]) -> dict[str, float]:
+    """Return the median milliseconds of stacks."""
+    return {name: float(np.median(total(done.records(name).ns()))) / 1e6 for name in names}
 
 
 def flips(found: Answers, name: str) -> float:

@@ -1,36 +1,33 @@
 """Repairs that drop stacks: each runs until its gate is decided, or a cheaper one passes.
 
 Every stack is judged on the same samples, in a random order, with bounds that hold for all stacks
-at once and whenever one looks; see :mod:`simulator.experiments.race`. So what is chosen by them
-needs no confirmation on other samples, and there is no search half.
+at once and whenever one looks; see :mod:`simulator.experiments.search.policy`. So what is chosen by
+them needs no confirmation on other samples, and there is no search half.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
-from simulator.data.folder import Item
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
-from simulator.experiments.decision import ALPHA, Decision
 from simulator.experiments.guessing import doubt
-from simulator.experiments.race import Cheapest
-from simulator.experiments.racing import lanes_of, run_race
-from simulator.experiments.record_store import RecordStore
+from simulator.experiments.search.evaluate import Evaluation
+from simulator.experiments.search.gate import SequentialGate
+from simulator.experiments.search.policy import CheapestPassing
+from simulator.experiments.search.stopping import ALPHA
 from simulator.notices import Kind, Notice
 from simulator.repair import confirm
 from simulator.repair.confirm import FINALISTS, Gate
-from simulator.repair.passes import Part, Passes, finish, flips, made, times
-from simulator.repair.search import measured, refuse_bare
-from simulator.repair.space import NAME, Pick, Space
+from simulator.repair.passes import Passes, flips, latency
+from simulator.repair.search import Rank, evaluated
+from simulator.repair.space import NAME, Space
 from simulator.repair.summary import Outcome
 from simulator.report.words import AT_ANY_TIME
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation
-from simulator.results.times import total
 from simulator.statistics.bootstrap import Resamples
 
 RACE = "race"
@@ -43,42 +40,28 @@ OWN_SAMPLES = (
 )
 
 
-def race(
-    passes: Passes, space: Space, rules: Gate, items: Sequence[Item]
-) -> tuple[Outcome, Decision]:
+def race(passes: Passes, space: Space, rules: Gate) -> tuple[Outcome, SequentialGate]:
     """Run all stacks until they are decided.
 
     Args:
-        passes: what runs stacks.
+        passes: what runs stacks, on samples in a random order.
         space: the stacks.
         rules: the gate, of means over samples.
-        items: the samples, in a random order.
 
     Returns:
         What was found, and what came of the rules of the stack that is the answer, or nearest.
     """
-    passes = passes.over(items)
     session, task = passes.session, passes.session.card.task
-    stacks = passes.stacks(space.candidates, own=True)
-    ready = {stack.side for stack in stacks}
-    by = {one.name: one for one in space.candidates if one.name in ready}
-    refuse_bare([*by.values()], passes)
-    judge = Cheapest([*by], rules.rules, task)
-    ms: dict[Pick, float] = {}
 
-    def price(first: RecordStore) -> None:
-        names = first.stacks[0]
-        part = Part(first.answers(*names), times(names, first), made(stacks))
-        ms.update(measured(space, part))
-        judge.order = sorted(by, key=lambda name: space.rank(by[name].picks, ms))
+    def cheapest(names: Sequence[str], rank: Rank) -> CheapestPassing:
+        session.show.stage(1, 1, f"{len(names)} stacks, until they are decided")
+        return CheapestPassing(dict.fromkeys(names, TRAIN), rules.rules, task, rank)
 
-    session.show.stage(1, 1, f"{len(by)} stacks, until they are decided")
-    with passes.writer(RACE, stacks) as run:
-        ran = run_race(session, run, lanes_of(session, stacks), judge, price)
-        own = {name: ran.answers(TRAIN, name) for name in judge.order}
-        finish(run, {name: flips(found, name) for name, found in own.items()})
-    passes.tell_failing(RACE, ran.partly())
-    session.notes.extend(doubt(session, ran.answers(TRAIN).score(TRAIN)))
+    found = evaluated(passes, space, RACE, True, cheapest, _flips)
+    ran, judge, by = found.evaluation.records, found.evaluation.policy, found.by
+    assert isinstance(judge, CheapestPassing)
+    own = {name: found.evaluation.of(name) for name in judge.order}
+    session.notes.extend(doubt(session, found.evaluation.reference))
     if judge.dropped:
         unit = session.card.modality.unit
         told = OWN_SAMPLES.format(unit=unit, family=len(by))
@@ -93,33 +76,36 @@ def race(
         for name in dict.fromkeys([NAME, *shown])
     }
     order = [by[name] for name in judge.order]
-    how = {
-        "early": judge.early(len(items)),
+    how: dict[str, Any] = {
+        "early": judge.early(len(session.dataset.items)),
         "skipped": len(ran.skipped),
         "skipped_in_search": 0,
         "exact": False,
         "rungs": [],
         "searched": 0,
         "family": len(judge.order),
-        "latency_ms": {
-            name: float(np.median(total(ran.records(name).ns()))) / 1e6
-            for name in (TRAIN, *confirmed)
-        },
+        "latency_ms": latency(ran, (TRAIN, *confirmed)),
     }
     passed = {name: judge.passes(name) for name in shown}
-    outcome = Outcome(order, own, (), ms, passed, confirmed, chosen, by[nearest], {}, how)
-    return outcome, judge.decision(nearest)
+    outcome = Outcome(order, own, (), found.ms, passed, confirmed, chosen, by[nearest], {}, how)
+    return outcome, judge.gates[nearest]
 
 
-def _nearest_first(judge: Cheapest, own: Mapping[str, Answers]) -> list[str]:
+def _flips(found: Evaluation) -> dict[str, float]:
+    return {name: flips(found.of(name), name) for name in found.policy.options}
+
+
+def _nearest_first(judge: CheapestPassing, own: Mapping[str, Answers]) -> list[str]:
     """The stacks that were not decided, or else all: those that ran longest, with fewest flips."""
     some = [name for name in judge.order if name in judge.alive] or judge.order
     return sorted(some, key=lambda name: (-len(own[name].items), flips(own[name], name)))
 
 
-def _confirmed(name: str, own: Answers, judge: Cheapest, rules: Gate, seed: int) -> Confirmation:
+def _confirmed(
+    name: str, own: Answers, judge: CheapestPassing, rules: Gate, seed: int
+) -> Confirmation:
     """The figures of a stack at its decision, with ends that hold for all stacks at any time."""
-    decision, alpha = judge.decision(name), ALPHA / len(judge.order)
+    decision, alpha = judge.gates[name], ALPHA / len(judge.order)
     own = _until(own, decision.compared) if decision.done else own
     task = own.task
     one = finite(confirm.compared(own, name, Resamples(len(own.items), seed, task.resamples)))

@@ -13,14 +13,14 @@ import numpy as np
 from simulator.command.experiment import Experiment
 from simulator.data.folder import Item
 from simulator.errors import RunError, UserError
-from simulator.experiments.common import TRAIN, pair_of, refuse_missing, unasked_notices
-from simulator.experiments.decision import Decision
+from simulator.experiments.common import pair_of, refuse_missing, unasked_notices
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
 from simulator.experiments.job import judged as judged_by_gate
+from simulator.experiments.search.gate import SequentialGate
+from simulator.experiments.search.steps import Steps
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
-from simulator.experiments.worst.run import mark
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import ResolvedProfile
@@ -31,17 +31,12 @@ from simulator.repair.confirm import Gate
 from simulator.repair.document import Repairs, load_repairs
 from simulator.repair.experiment import RepairOptions
 from simulator.repair.offered import offered
-from simulator.repair.passes import Passes, flips
+from simulator.repair.passes import Passes, flips, latency
 from simulator.repair.space import NAME, Space, fronts
 from simulator.repair.summary import REPAIRED, Outcome, repaired_profile, summarized
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
-from simulator.results.layout import RECORDS
-from simulator.results.lock import locked
-from simulator.results.manifest import RunManifest
-from simulator.results.read import read_manifest
 from simulator.results.repair import Repaired, RepairSummary, judged
-from simulator.typed import plain
 
 OPTIONS = "options.yaml"
 """The document that was used, a file of the run."""
@@ -92,16 +87,16 @@ def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSu
         known = {**session.card.task.vocabulary(), "stack": SIDES}
         rules = rules.checked(judged(session.card.task.Flips), known)
         if asked.until_decided:
-            Decision(rules.rules, session.card.task)  # refuses what has no bound at any time
-        held.enter_context(locked(folder, session.show.note))
-        mark(folder, {"request": request}, "running")
+            SequentialGate(rules.rules, session.card.task)  # refuses what has no bound at any time
+        steps = Steps(job, folder, request, overrides)
+        held.enter_context(steps.writing(session))
         document = document or _made(folder, pair, deploy, changes, asked.resume)
         _write(folder / OPTIONS, document.text)
         space = spaces.space(document, deploy, changes)
         refuse_missing([one.chosen for one in space.candidates])
         _refuse_adapting({one.name: one.chosen for one in space.candidates})
         session.notes.extend(unasked_notices(pair))
-        passes = Passes(job, session, folder, pair["train"], pair["deploy"], overrides)
+        passes = Passes(steps, session, pair["train"], pair["deploy"])
         one = _Repair(session, space, passes, rules)
         outcome, decision = one.raced() if asked.until_decided else (one.halved(), None)
         _write(folder / REPAIRED, repaired_profile(outcome.nearest, deploy))
@@ -113,13 +108,8 @@ def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSu
             p = outcome.confirmed[outcome.nearest.name].p_holm
             told = {"gate": confirm.settled(summary.gate, p, asked.undecided)}
             summary = concluded(summary.model_copy(update=told), given)
-        records = folder / (raced.RACE if asked.until_decided else CONFIRM)
-        start = read_manifest(records) | {"request": request, "seconds": summary.seconds}
-        start = plain(RunManifest.model_validate(start))
-        mark(folder, start, "reporting", summary, records / RECORDS)
-        if job.report:
-            job.report(folder)
-        mark(folder, start, "complete")
+        step = raced.RACE if asked.until_decided else CONFIRM
+        steps.finish(summary, step, seconds=summary.seconds)
     return Result(summary, folder)
 
 
@@ -177,7 +167,7 @@ class _Repair:
     passes: Passes
     rules: Gate
 
-    def raced(self) -> tuple[Outcome, Decision]:
+    def raced(self) -> tuple[Outcome, SequentialGate]:
         """Run every stack until it can no longer be the answer; return that one's gate too."""
         session, stacks = self.session, self._stacks
         apart = calibration.drawn(stacks)
@@ -193,8 +183,8 @@ class _Repair:
             )
             session.notes.append(Notice(Kind.CALIBRATION, told))
         held_out = session.calibrating_on(aside or items, items if aside else None)
-        passes = replace(self.passes, session=held_out)
-        return raced.race(passes, self.space, self.rules, items)
+        passes = replace(self.passes, session=held_out).over(items)
+        return raced.race(passes, self.space, self.rules)
 
     @property
     def _stacks(self) -> list[ResolvedProfile]:
@@ -213,17 +203,20 @@ class _Repair:
         if any(one and one.calibration for one in quantizers):
             session.notes.append(Notice(Kind.CALIBRATION, THROUGH, ("deploy",)))
         passes = replace(self.passes, session=session.calibrating_on(seen, unseen))
-        found = search.search(passes, self.space, seen)
+        found = search.search(passes.over(seen), self.space)
+        halving = found.evaluation.policy
+        assert isinstance(halving, search.Halving)
         session.show.say("choosing the finalists")
         names = confirm.finalists(found, self.rules, seed)
-        stages = len(found.rounds) + 2
+        stages = len(halving.rungs) + 2
         session.show.stage(stages - 1, stages, f"confirmation, {len(names)} stacks")
-        by = {one.name: one for one in found.candidates}
-        every = [by[name] for name in dict.fromkeys([NAME, *names])]
-        part = passes.run(CONFIRM, every, unseen, own=True)
-        names = {name: passed for name, passed in names.items() if name in part.answers.names}
-        session.notes.extend(doubt(session, part.answers.score(TRAIN)))
-        confirmed = confirm.confirmed(part, [*names], self.rules, seed)
+        by = {one.name: one for one in found.order}
+        passes = passes.over(unseen)
+        part = passes.run(CONFIRM, [by[name] for name in dict.fromkeys([NAME, *names])])
+        searched, confirmed_on = found.evaluation.shared, part.shared
+        names = {name: passed for name, passed in names.items() if name in confirmed_on.names}
+        session.notes.extend(doubt(session, part.reference))
+        confirmed = confirm.confirmed(confirmed_on, [*names], self.rules, seed)
         best, nearest = confirm.answer(names, confirmed, list(by).index)
         picks = by[nearest].picks
         repaired: Mapping[str, Mapping[str, Repaired]] = {}
@@ -231,9 +224,7 @@ class _Repair:
             session.show.stage(stages, stages, "what each change gives")
             built = {one.picks: one for one in self.space.candidates}
             wanted = [built[some] for some in confirm.subsets(picks) if some in built]
-            parts = passes.run(PARTS, wanted, unseen, own=True)
-            repaired = confirm.repaired(parts.answers, picks, seed)
-        searched, confirmed_on = found.part.answers, part.answers
+            repaired = confirm.repaired(passes.run(PARTS, wanted).shared, picks, seed)
         points = {
             name: (flips(searched, name), self.space.cost(one.picks, found.ms).ms)
             for name, one in by.items()
@@ -241,15 +232,13 @@ class _Repair:
         how = {
             "skipped": confirmed_on.skipped + searched.skipped,
             "skipped_in_search": searched.skipped,
-            "exact": len(found.rounds) == 1,
-            "rungs": found.rounds,
+            "exact": len(halving.rungs) == 1,
+            "rungs": halving.rungs,
             "searched": len(searched.items),
             "family": len(confirmed_on.names) - 1,
-            "latency_ms": {
-                name: float(np.median(part.total(name))) / 1e6 for name in confirmed_on.names
-            },
+            "latency_ms": latency(part.records, confirmed_on.names),
         }  # fmt: skip
         return Outcome(
-            found.candidates, dict.fromkeys(by, searched), fronts(points)[0], found.ms, names,
+            [*by.values()], dict.fromkeys(by, searched), fronts(points)[0], found.ms, names,
             confirmed, best, by[nearest], repaired, how,
         )  # fmt: skip

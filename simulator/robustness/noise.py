@@ -10,7 +10,7 @@ import numpy as np
 from simulator.analysis import robustness as analysis
 from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.common import pair_for, stacks_of
-from simulator.experiments.inapplicable import inapplicable
+from simulator.experiments.search.space import Pick, inapplicable
 from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
@@ -21,9 +21,6 @@ from simulator.robustness.figures import Measured, figured
 from simulator.robustness.nc import blanked
 from simulator.robustness.records import CLEAN
 from simulator.statistics.bootstrap import RATE
-
-Key = tuple[str, str]
-"""The column and the name of an option."""
 
 
 @dataclass(slots=True)
@@ -52,7 +49,7 @@ class SystemNoise:
 
     def __init__(self, suite: Suite, profiles: Mapping[str, str], overrides: Sequence[str]) -> None:
         self.suite = suite
-        self.chosen: dict[str, dict[Key, ResolvedProfile]] = {side: {} for side in profiles}
+        self.chosen: dict[str, dict[Pick, ResolvedProfile]] = {side: {} for side in profiles}
         self._refused: dict[str, dict[str, str]] = {side: {} for side in profiles}
         for column, option, changes in suite.options():
             for side, reference in profiles.items():
@@ -108,7 +105,7 @@ class SystemNoise:
         return found
 
 
-def name_of(key: Key) -> str:
+def name_of(key: Pick) -> str:
     """Return the name of an option in results."""
     return ".".join(key)
 

@@ -6,16 +6,14 @@ conditions (NR, mCE, interactions, ...) would be of different samples, and is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Chain
 from simulator.errors import UserError
-from simulator.experiments.answers import Answers
 from simulator.experiments.guessing import doubt
-from simulator.experiments.racing import Lane, Lanes
-from simulator.experiments.record_store import RecordStore
+from simulator.experiments.search.evaluate import Arms, Evaluation
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.sweep.run import option_figures
 from simulator.notices import Kind, Notice
@@ -25,6 +23,7 @@ from simulator.robustness.document import ConditionSuite
 from simulator.robustness.figures import Measured
 from simulator.robustness.records import CLEAN
 from simulator.statistics.bootstrap import Floats, Resamples
+from simulator.tasks.score import Score
 
 WITHOUT = "clean"
 """The condition of a cell that has none."""
@@ -61,74 +60,65 @@ def cells(stacks: Sequence[str], conditions: Sequence[AppliedCondition]) -> dict
     return {f"{side}/{text}": f"{first}/{text}" for text in texts for side in others}
 
 
-def lanes(
+def arms(
     stacks: Sequence[Stack],
     conditions: Sequence[AppliedCondition],
     under_it: Callable[[Stack, AppliedCondition], Chain],
-) -> Lanes:
-    """Return the lanes of all cells, those of the first stack included.
+) -> Arms:
+    """Return what runs in all cells, those of the first stack included.
 
     Args:
         stacks: the first one is what the others are held against.
         conditions: of the suite.
         under_it: returns a stack's chain under a condition.
     """
-    against = cells([stack.side for stack in stacks], conditions)
-    found = {}
-    for under in (None, *conditions):
-        for stack in stacks:
-            name = f"{stack.side}/{under.condition.text if under else WITHOUT}"
-            chain = under_it(stack, under) if under else stack.chain
-            found[name] = Lane(arm_of(stack.side, under), chain, against.get(name))
-    return found
+    return {
+        f"{stack.side}/{under.condition.text if under else WITHOUT}": (
+            arm_of(stack.side, under),
+            under_it(stack, under) if under else stack.chain,
+        )
+        for under in (None, *conditions)
+        for stack in stacks
+    }
 
 
-def measured(session: Session, done: RecordStore, lanes: Lanes, stacks: Sequence[str]) -> Measured:
+def measured(session: Session, found: Evaluation, stacks: Sequence[str]) -> Measured:
     """Return the metric of each stack without a condition, and which samples were skipped.
 
     Raises:
         UserError: the metric cannot be measured on these samples.
     """
-    task = session.card.task
-    first, metrics = f"{stacks[0]}/{WITHOUT}", {}
-    for side in stacks:
-        name = f"{side}/{WITHOUT}"
-        found = done.answers(first, name)
-        metrics[side, CLEAN] = _metric(session, found, name)
-        if side == stacks[0]:
-            session.notes.extend(doubt(session, found.score(name)))
+    first, *others = (f"{side}/{WITHOUT}" for side in stacks)
+    scores = {first: found.reference} | {name: found.of(name).score(name) for name in others}
+    metrics = {
+        (side, CLEAN): _metric(session, score)
+        for side, score in zip(stacks, scores.values(), strict=True)
+    }
+    session.notes.extend(doubt(session, found.reference))
+    done, task = found.records, session.card.task
     skipped = {item.name: why for item, why in done.skipped}
-    of = {name: lane.arm.stack for name, lane in lanes.items()}
+    of = {name: arm.stack for name, (arm, _) in found.arms.items()}
     failed = done.failures(stacks, stacks[0], of)
     return Measured(metrics, {}, len(done.ran), task.resamples, skipped, failed)
 
 
-def figures(
-    session: Session, done: RecordStore, against: dict[str, str], nc: Sequence[str]
-) -> dict[str, OptionFigures]:
+def figures(found: Evaluation, metric: str, nc: Collection[str]) -> dict[str, OptionFigures]:
     """Return the figures of every cell, on the samples that it was run on.
 
     Args:
-        session: the model.
-        done: the samples.
-        against: see :func:`cells`.
+        found: all cells.
+        metric: the task's headline.
         nc: stacks that did not converge; their cells have no figures.
     """
-    task, found = session.card.task, {}
-    for name, first in against.items():
-        if name.partition("/")[0] in nc:
-            continue
-        own = done.answers(first, name)
-        draws = Resamples(len(own.items), session.seed, task.resamples)
-        compared = task.compare(own.score(first), own.score(name), draws)
-        one = option_figures(compared, task.headline)
-        found[name] = one.model_copy(update={"samples": len(own.items)})
-    return found
+    return {
+        name: option_figures(found, name, metric)
+        for name in found.policy.options
+        if name.partition("/")[0] not in nc
+    }
 
 
-def _metric(session: Session, found: Answers, name: str) -> Floats:
+def _metric(session: Session, score: Score) -> Floats:
     task = session.card.task
-    figure = found.score(name).figure
-    if figure is None:
+    if score.figure is None:
         raise UserError(f"robustness measures {task.headline}; give data with labels")
-    return Resamples(len(found.items), session.seed, task.resamples).of(figure)
+    return Resamples(len(score.records), session.seed, task.resamples).of(score.figure)

@@ -24,9 +24,9 @@ from simulator.experiments.common import (
 )
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged, safe_name
-from simulator.experiments.race import race, rules_of
-from simulator.experiments.racing import ended, run_race
 from simulator.experiments.running import Recorder, run_recorded
+from simulator.experiments.search.evaluate import Evaluation
+from simulator.experiments.search.policy import policy_of, rules_of
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.several import checked
 from simulator.model.card import Card
@@ -177,22 +177,21 @@ class _Robustness:
     def race(self, folder: Path, request: Request, question: str) -> Result[RobustnessSummary]:
         """Run every stack under every condition while it matters for a question."""
         session, sides, conditions = self.session, list(self.sides), self.suite.conditions()
-        against = raced.cells(sides, conditions)
-        asked = race(question, list(against), self.rules, session.card.task, shared=False)
+        task = session.card.task
+        policy = policy_of(question, raced.cells(sides, conditions), self.rules, task)
         stacks = session.stacks(variants(self.sides).values())
-        lanes = raced.lanes(stacks, conditions, self._chain)
-        unique = len(plan({lane.arm: lane.chain for lane in lanes.values()}).nodes)
+        cells = Evaluation(session, raced.arms(stacks, conditions, self._chain), policy)
         with self.job.writer(folder, self._start(stacks, request), session) as run:
-            ran = run_race(session, run, lanes, asked)
+            cells.run(run)
             session.show.say("computing the figures")
-            found = raced.measured(session, ran, lanes, sides)
+            found = raced.measured(session, cells, sides)
             nc = self._not_converged(found)
             figures = table(found, self.suite, sides, nc=sides) | {"nc": nc}
-            figures["cells"] = raced.figures(session, ran, against, list(nc))
-            figures |= ended(
-                asked, len(session.dataset.items), self.job.asked.undecided, session.notes
-            )
-            summary = self._summary(stacks, unique, found, figures)
+            figures["cells"] = raced.figures(cells, task.headline, nc)
+            samples = len(session.dataset.items)
+            figures |= policy.fields(samples, self.job.asked.undecided, session.notes)
+            figures["warnings"] = policy.notices()
+            summary = self._summary(stacks, len(cells.plan.nodes), found, figures)
             took = {"seconds": self.job.seconds(), "workers": session.workers}
             summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
             run.finish(summary, took)

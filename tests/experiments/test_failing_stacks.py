@@ -15,8 +15,9 @@ from simulator import cli
 from simulator.analysis.gate import read
 from simulator.audit.two_runs import compare_runs
 from simulator.errors import UserError
-from simulator.experiments.decision import LEAST, Decision
 from simulator.experiments.failures import Tried, tallied
+from simulator.experiments.search.policy import PassingPair
+from simulator.experiments.search.stopping import LEAST
 from simulator.pipeline.executor import Outcome, SampleResult
 from simulator.tasks.task import TASKS, Network
 
@@ -163,10 +164,10 @@ def test_borne_failures_are_tested_by_the_same_bound():
     rules = {share: read(["flip_rate > 40%"], share) for share in ("0%", "1%", "5%", "20%")}
     found = {}
     for share, own in rules.items():
-        decision = Decision(own, TASKS["classification"](None, Network()))
+        policy = PassingPair(own, TASKS["classification"](None, Network()))
         for number in range(1000):
-            decision.tell(pair(failed=number % 20 == 0))
-        found[share] = (decision.done, decision.failing)
+            policy.tell(pair(failed=number % 20 == 0), ("train", "deploy"))
+        found[share] = (policy.done, policy.gate.failing)
     assert found["0%"] == (True, ["failed.deploy > 0%"])
     assert found["1%"] == (True, ["failed.deploy > 1%"])
     assert found["5%"] == (False, [])

@@ -15,7 +15,7 @@ from stopping import StopsAt
 from simulator import cli, sweep, worst
 from simulator.checkpoints.compare import checkpoints
 from simulator.errors import DataError, UserError
-from simulator.experiments.race import rounds
+from simulator.experiments.search.stopping import rounds
 from simulator.experiments.sweep import report as tables
 from simulator.experiments.worst.run import ways_to
 

@@ -11,10 +11,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 import race_table
 
 from simulator.analysis.gate import parse
-from simulator.experiments.race import Cheapest, Gates, Worst, rounds
+from simulator.experiments.search.policy import CheapestPassing, PassingOptions, WorstOption
+from simulator.experiments.search.stopping import rounds
 from simulator.tasks.task import TASKS, Network
 
 CLASSIFICATION = TASKS["classification"](None, Network())
+OPTIONS = dict.fromkeys("abcd", "train")
 RUNS = 2000
 CHANCE = stats.binom.isf(1e-4, RUNS, 0.05)
 """More wrong runs than these of RUNS, of which 5 % may be wrong, have a probability of 1e-4."""
@@ -52,7 +54,7 @@ def test_the_simulated_worst_is_that_of_the_code(question):
     left, leader, used, work, _ = race_table.worst(values, span=span)
 
     for at, own in enumerate(values):
-        race = Worst(question, list("abcd"), CLASSIFICATION, shared=False)
+        race = WorstOption(question, {name: f"train/{name}" for name in "abcd"}, CLASSIFICATION)
         assert run(race, (flipped if question == "worst-flips" else right)(own)) == used[at]
         assert {"abcd".index(one) for one in race.alive} == {*np.flatnonzero(left[at])}
         assert (race.early(300).runs, "abcd"[leader[at]]) == (work[at], race.answer()[0])
@@ -67,7 +69,11 @@ def test_the_simulated_gates_are_those_of_the_code(ordered):
 
     for at, own in enumerate(flips):
         rules = [parse("flip_rate >= 2%")]
-        race = (Cheapest if ordered else Gates)(list("abcd"), rules, CLASSIFICATION)
+        race = (
+            CheapestPassing(OPTIONS, rules, CLASSIFICATION, rank="abcd".index)
+            if ordered
+            else PassingOptions(OPTIONS, rules, CLASSIFICATION)
+        )
         assert run(race, flipped(own)) == used[at]
         assert race.early(400).runs == work[at]
         dropped = {one.option: one.why for one in race.dropped}

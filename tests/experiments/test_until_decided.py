@@ -15,8 +15,9 @@ from simulator.analysis.gate import parse
 from simulator.analysis.outcomes import evaluate
 from simulator.command.options import Progress
 from simulator.errors import UserError
-from simulator.experiments.decision import LEAST, Decision
 from simulator.experiments.job import Result
+from simulator.experiments.search.gate import SequentialGate
+from simulator.experiments.search.stopping import LEAST
 from simulator.results.pair import PairSummary
 from simulator.results.read import read_summary
 from simulator.results.shared import STOPPED
@@ -156,18 +157,18 @@ def test_rules_that_no_early_sample_decides_are_refused(card, many, tmp_path, ru
 def test_parts_of_samples_are_no_means():
     detection = TASKS["detection"]
     with pytest.raises(UserError, match="a sample has several objects"):
-        Decision([parse("flip_rate > 1%")], detection.__new__(detection))
+        SequentialGate([parse("flip_rate > 1%")], detection.__new__(detection))
 
 
 def test_one_rule_that_fails_ends_it_and_all_must_pass():
     task = TASKS["classification"](None, Network())
     rules = [parse("flip_rate > 10%"), parse("delta.top1 < -50 points")]
-    lost = Decision(rules, task)
+    lost = SequentialGate(rules, task)
     right = {"correct": True, "top5": None, "changed": 0}
     for _ in range(LEAST):
         lost.add(right, {"correct": False, "top5": None, "changed": 1})
     assert lost.done
-    kept = Decision(rules, task)
+    kept = SequentialGate(rules, task)
     for _ in range(200):
         kept.add(right, right)
     found = kept.decided(500)
@@ -187,7 +188,7 @@ def test_two_rules_need_twice_the_capital():
                 return samples
         return None
 
-    both = Decision([parse("flip_rate > 5%"), parse("flip_rate > 6%")], task)
+    both = SequentialGate([parse("flip_rate > 5%"), parse("flip_rate > 6%")], task)
     while not both.done:
         both.add(same, same)
     ends = both.decided(9999).samples
@@ -219,7 +220,7 @@ def test_figures_are_those_at_the_decision_and_no_end_contradicts_it():
     """Every tenth answer changes and is lost; rules far from that are decided first."""
     task = TASKS["classification"](None, Network())
     rules = [parse("flip_rate > 60%"), parse("flip_rate > 12%"), parse("delta.top1 < -60 points")]
-    decision = Decision(rules, task)
+    decision = SequentialGate(rules, task)
     records = [
         ({"correct": True, "top5": None, "changed": 0}, {
             "correct": at % 10 > 0, "top5": None, "changed": int(at % 10 == 0)

@@ -93,7 +93,7 @@ def test_search_and_confirmation_share_no_sample(answer):
     def names(folder):
         return set(json.loads((folder / "manifest.json").read_text())["data"]["images"])
 
-    seen, unseen = names(answer.folder / "search-1"), names(answer.folder / "confirm")
+    seen, unseen = names(answer.folder / "search"), names(answer.folder / "confirm")
     assert not seen & unseen
     assert len(seen | unseen) == 60
     assert set(answer.records()["sample"].to_pylist()) == unseen
@@ -148,7 +148,7 @@ def test_a_network_that_adapts_is_refused_before_anything_runs(run, tmp_path):
     with pytest.raises(UserError, match="deploy: a repair needs a network that stays as it is"):
         run(overrides=overrides)
 
-    assert not (tmp_path / "run" / "search-1").exists()
+    assert not (tmp_path / "run" / "search").exists()
 
 
 def test_who_cannot_do_what_the_deployment_can_is_named(run, tmp_path):
@@ -232,7 +232,7 @@ def test_halving_says_how_many_were_dropped_when(run, monkeypatch):
     assert summary.chosen == "order/rgb"
 
 
-@pytest.mark.parametrize("folder", ["search-1", "confirm", "parts"])
+@pytest.mark.parametrize("folder", ["search", "confirm", "parts"])
 def test_a_killed_search_goes_on_to_the_same_answer(answer, card, many, tmp_path, folder):
     whole, document = answer.summary, written(tmp_path, axes=AXES)
     words = ["repair", "--options", document, "--gate", GATE[0], "--model", card, "--data", many]

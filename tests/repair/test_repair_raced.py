@@ -16,7 +16,8 @@ from scipy import integrate
 from simulator import cli
 from simulator.analysis.gate import parse
 from simulator.errors import UserError
-from simulator.experiments.race import Cheapest, rounds
+from simulator.experiments.search.policy import CheapestPassing
+from simulator.experiments.search.stopping import rounds
 from simulator.notices import Kind
 from simulator.tasks.task import TASKS, Network
 
@@ -69,10 +70,8 @@ def test_the_cheapest_that_passes_is_found_and_the_others_are_dropped(run):
 
 def test_a_dearer_stack_is_dropped_when_a_cheaper_one_passes():
     """b flips at 1 of 20: that may be 10 % or not, but a passes, and b no longer matters."""
-    race = Cheapest(
-        ["b", "a", "c"], [parse("flip_rate >= 10%")], TASKS["classification"](None, Network())
-    )
-    race.order = ["c", "a", "b"]
+    rules, task = [parse("flip_rate >= 10%")], TASKS["classification"](None, Network())
+    race = CheapestPassing(dict.fromkeys("bac", "train"), rules, task, rank="cab".index)
     same = {"changed": 0}
     for at in range(70):
         seen = {"a": same, "b": {"changed": int(at % 20 == 0)}, "c": {"changed": 1}}

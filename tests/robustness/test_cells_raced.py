@@ -12,7 +12,7 @@ from races import killed_and_resumed
 
 from simulator import cli, robustness
 from simulator.errors import UserError
-from simulator.experiments.race import Worst
+from simulator.experiments.search.policy import WorstOption
 from simulator.robustness import tables
 from simulator.tasks.task import TASKS, Network
 
@@ -95,7 +95,8 @@ def test_only_the_stack_that_matters_is_run_on(suite, card, ninety, cache, tmp_p
 
 def test_a_condition_that_hurts_both_stacks_alike_is_not_the_worst():
     """What counts is how much more is lost than by the first stack under the same condition."""
-    one = Worst("worst-drop", ["a", "b"], TASKS["classification"](None, Network()), shared=False)
+    against = {"a": "train/a", "b": "train/b"}
+    one = WorstOption("worst-drop", against, TASKS["classification"](None, Network()))
     right, wrong = {"correct": True}, {"correct": False}
     for _ in range(100):
         one.add({"a": (wrong, wrong), "b": (right, wrong)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulator.analysis import gate, outcomes
 from simulator.command.experiment import Experiment
@@ -18,7 +18,6 @@ from simulator.experiments.common import (
     variants,
 )
 from simulator.experiments.compare.experiment import CompareOptions
-from simulator.experiments.decision import Decision
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.record_store import RecordStore
@@ -37,6 +36,11 @@ from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.shared import STOPPED
 from simulator.results.store import RunWriter
 from simulator.spent import Work, spending
+from simulator.tasks.task import Task
+
+if TYPE_CHECKING:
+    from simulator.experiments.search.gate import SequentialGate
+    from simulator.experiments.search.policy import PassingPair
 
 
 def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSummary]:
@@ -62,7 +66,8 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
         session.notes.extend(unasked_notices(sides))
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
-        decision = Decision(rules, task) if asked.until_decided else None
+        policy = _policy(rules, task) if asked.until_decided else None
+        decision = policy.gate if policy else None
         stacks = session.stacks(variants(sides).values())
         if asked.strict:
             _refuse_differences(stacks)
@@ -75,7 +80,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
         }
         with watch.opened, job.writer(folder, start, session) as run:
             watch.keep_in(run.alone)
-            recorder = Recorder(run, merged.arms, True, task, watch=watch, decision=decision)
+            recorder = Recorder(run, merged.arms, True, task, watch=watch, policy=policy)
             run_recorded(session, merged, [recorder])
             done = recorder.done
             if decision and len(done) < len(session.dataset.items):
@@ -94,13 +99,19 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
     return Result(summary, folder)
 
 
+def _policy(rules: Sequence[gate.Rule], task: Task) -> PassingPair:
+    from simulator.experiments.search.policy import PassingPair  # most pairs run to the end
+
+    return PassingPair(rules, task)
+
+
 def conclude(
     session: Session,
     watch: PairWatch,
     merged: Plan,
     done: RecordStore,
     run: RunWriter,
-    decision: Decision | None = None,
+    decision: SequentialGate | None = None,
 ) -> PairSummary:
     """Return the summary of a pair that has been run, without its gate; write the pictures.
 

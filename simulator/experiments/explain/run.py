@@ -19,7 +19,8 @@ from simulator.experiments.common import manifest, pair_of, refuse_missing, unas
 from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
-from simulator.experiments.running import run_and_keep
+from simulator.experiments.search.evaluate import Evaluation, arms_of
+from simulator.experiments.search.policy import Policy
 from simulator.experiments.session import Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
@@ -67,15 +68,17 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
         session.notes.extend(unasked_notices(pair))
         variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
         stacks = session.stacks(variants)
-        whole = session.plan(stacks)
+        labels = [variant.name for variant in variants]
+        done = Evaluation(
+            session, arms_of(session, stacks), Policy(dict.fromkeys(labels[1:], labels[0]))
+        )
         start = manifest(stacks, session, asked.overrides) | {"request": job.request()}
         with job.writer(folder, start, session) as run:
-            labels = [variant.name for variant in variants]
-            done = run_and_keep(session, whole, run, timed=False)
+            done.run(run)
             session.show.say("attribution")
-            found = done.answers(*labels)
+            found = done.shared
             blame = _blamed(names, found, session.seed)
-            notices = [*session.notes, *doubt(session, found.score("train"))]
+            notices = [*session.notes, *doubt(session, done.reference)]
             sides = [s for s in stacks if s.side in SIDES]
             run.write_table(BLAME, _blame_table(names, found))
             summary = ExplainSummary(
@@ -87,13 +90,12 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
                 deploy=_profile(pair["deploy"]),
                 samples=len(found.items),
                 sample_unit=session.card.modality.unit,
-                skipped=found.skipped,
-                **found.failures(),
+                **done.failures(),
                 axes=names,
                 null=[name for name in names if _same(found, name, names)],
                 blame=blame,
                 stacks=len(variants),
-                unique_steps=len(whole.nodes),
+                unique_steps=len(done.plan.nodes),
                 warnings=[
                     *merged(notice for s in sides for notice in s.labelled_notices),
                     *notices,

@@ -12,41 +12,33 @@ from typing import Any
 from simulator.analysis.gate import Rule
 from simulator.command.experiment import Experiment
 from simulator.command.options import Progress
-from simulator.errors import ModelError, ProfileError, UserError, one_line
-from simulator.experiments.answers import Answers
+from simulator.errors import ProfileError, UserError, one_line
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
-    chosen,
     manifest,
     refuse_missing,
     stacks_of,
 )
 from simulator.experiments.guessing import doubt
-from simulator.experiments.inapplicable import inapplicable
 from simulator.experiments.job import Job, Result, safe_name
-from simulator.experiments.race import QUESTIONS, Race, race, rules_of
-from simulator.experiments.racing import ended, lanes_of, run_race
-from simulator.experiments.record_store import RecordStore
-from simulator.experiments.running import run_and_keep
+from simulator.experiments.search.evaluate import Evaluation, arms_of
+from simulator.experiments.search.policy import QUESTIONS, Policy, policy_of, rules_of
+from simulator.experiments.search.space import Pick, Space, built, inapplicable
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.several import checked
 from simulator.experiments.sweep.experiment import SweepOptions
 from simulator.notices import merged
-from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite
-from simulator.profile.suite import overrides as flattened
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.manifest import Request
 from simulator.results.shared import Profile
 from simulator.results.suites import Column, OptionFigures, SweepSummary, Systematic
 from simulator.spent import Work, spending
-from simulator.statistics.bootstrap import Resamples
-
-Key = tuple[str, str]
-"""Column and option of a suite."""
+from simulator.tasks.task import Task
 
 
 def sweep(experiment: Experiment[Any], asked: SweepOptions) -> list[Result[SweepSummary]]:
@@ -95,20 +87,20 @@ def _rules(asked: SweepOptions) -> list[Rule]:
 
 def _tried(
     suite: Suite, against: str, overrides: Sequence[str]
-) -> tuple[dict[Key, ResolvedProfile], dict[Key, str]]:
+) -> tuple[dict[Pick, ResolvedProfile], dict[Pick, str]]:
     """Return the stack of every option, and why others cannot be run with the overrides."""
-    options = {(column, name): changes for column, name, changes in suite.options()}
-    if suite.spec.combined:
-        options[COMBINED, COMBINED] = flattened(suite.spec.combined)
+    combined = {COMBINED: suite.spec.combined} if suite.spec.combined else None
+    columns = {**suite.spec.columns, **({COMBINED: combined} if combined else {})}
     own = [one.partition(".")[2] for one in overrides]
+    space = Space(against, columns, own)
     tried, refused = {}, {}
-    for key, changes in options.items():
+    for pick in space.picks:
         try:
-            tried[key] = chosen(against, [*own, *changes])
+            tried[pick] = space.stack((pick,))
         except ProfileError as error:
             if not own:
                 raise
-            refused[key] = one_line(error)
+            refused[pick] = one_line(error)
     if not tried:
         raise UserError(f"no option of {suite.spec.name} can be run with --set: "
                         f"{next(iter(refused.values()))}")  # fmt: skip
@@ -123,8 +115,8 @@ class _Sweep:
     session: Session
     suite: Suite
     base: ResolvedProfile
-    options: Mapping[Key, ResolvedProfile]
-    refused: Mapping[Key, str]
+    options: Mapping[Pick, ResolvedProfile]
+    refused: Mapping[Pick, str]
     request: Request
     rules: Sequence[Rule]
 
@@ -136,32 +128,26 @@ class _Sweep:
 
     def run(self, folder: Path) -> Result[SweepSummary]:
         left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
-        self.session.show.say("preparing the stacks")
-        stacks = [self.session.stack(Variant(TRAIN, self.base, self._pair(self.base)))]
-        kept: list[Key] = []
-        for key, option in self.options.items():
-            if key == (COMBINED, COMBINED) and self.question in QUESTIONS[1:]:
-                left_out[key] = "a combination of options; the question is of one"
-            if key in left_out:
-                continue
-            try:
-                variant = Variant("/".join(key), option, self._pair(option))
-                stacks.append(self.session.stack(variant))
-            except ModelError as error:
-                left_out[key] = str(error)
-            else:
-                kept.append(key)
+        every = [pick for pick in self.options if pick not in left_out]
+        asked = self._asked_of(every)
+        by_name = {"/".join(pick): pick for pick in asked}
+        stacks, unfit = built(
+            self.session,
+            self._variant(TRAIN, self.base),
+            [self._variant(name, self.options[pick]) for name, pick in by_name.items()],
+        )
+        left_out |= {by_name[name]: why for name, why in unfit.items()}
+        left_out |= dict.fromkeys(
+            (pick for pick in every if pick not in asked),
+            "a combination of options; the question is of one",
+        )
+        kept = [by_name[stack.side] for stack in stacks[1:]]
         show = self.session.show
-        one_race = self._race(stacks[1:])
-        whole = self.session.plan(stacks)
+        policy = self._policy(stacks[1:])
+        found = Evaluation(self.session, arms_of(self.session, stacks), policy)
         start = manifest(stacks, self.session, []) | {"request": self.request}
         with self.job.writer(folder, start, self.session) as run:
-            lanes = lanes_of(self.session, stacks)
-            done = (
-                run_race(self.session, run, lanes, one_race)
-                if one_race
-                else run_and_keep(self.session, whole, run, timed=False)
-            )
+            found.run(run)
             show.say("computing the figures")
             card = self.session.card.spec.name
             notices = [
@@ -169,27 +155,21 @@ class _Sweep:
                 *self.session.notes,
             ]
             with spending(Work.STATISTICS):
-                names = [stack.side for stack in stacks]
-                if one_race:
-                    found = done.answers(TRAIN)
-                    figures = raced_table(done, kept, self.session.seed)
-                    figures |= done.failures(names, TRAIN)
-                else:
-                    found = done.answers(*names)
-                    figures = table(found, kept, self.session.seed)
-                notices += doubt(self.session, found.score(TRAIN))
-            figures |= {"unit": self.session.card.unit}
+                figures = table(found, kept, self.session.card.task)
+                notices += doubt(self.session, found.reference)
             samples = len(self.session.dataset.items)
-            told = ended(one_race, samples, self.job.asked.undecided, notices) if one_race else {}
+            told = policy.fields(samples, self.job.asked.undecided, notices)
             summary = SweepSummary(
                 **figures,
+                **found.failures(),
+                unit=self.session.card.unit,
                 suite=self.suite.spec.name,
                 model=card,
                 train=Profile(profile=self.base[0].name),
                 order=list(dict.fromkeys(column for column, _ in (*self.options, *self.refused))),
                 left_out={"/".join(key): why for key, why in left_out.items()},
-                warnings=[*notices, *told.pop("warnings", [])],
-                unique_steps=len(whole.nodes),
+                warnings=[*notices, *policy.notices()],
+                unique_steps=len(found.plan.nodes),
                 seconds=self.job.seconds(),
                 under=self.session.condition,
                 sample_unit=self.session.card.modality.unit,
@@ -200,80 +180,59 @@ class _Sweep:
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
-    def _race(self, options: Sequence[Stack]) -> Race | None:
-        if self.question is None:
-            return None
-        names = [stack.side for stack in options]
-        if not names:
+    def _asked_of(self, picks: Sequence[Pick]) -> Sequence[Pick]:
+        """The options that the question is of: a combination is never the worst option."""
+        if self.question not in QUESTIONS[1:]:
+            return picks
+        return [pick for pick in picks if pick != (COMBINED, COMBINED)]
+
+    def _policy(self, options: Sequence[Stack]) -> Policy:
+        names = dict.fromkeys((stack.side for stack in options), TRAIN)
+        if self.question is not None and not names:
             raise UserError(f"no option of {self.suite.spec.name} applies to this model")
-        return race(self.question, names, self.rules, self.session.card.task)
+        return policy_of(self.question, names, self.rules, self.session.card.task)
 
-    def _pair(self, option: ResolvedProfile) -> Pair:
-        return {"train": self.base, "deploy": option}
-
-
-def raced_table(done: RecordStore, keys: Sequence[Key], seed: int = 0) -> dict[str, Any]:
-    """Compute the figures of a sweep that dropped options; see :func:`table`.
-
-    Each option is held against the training stack on the samples that it was run on; what follows
-    from several options, which would be of different samples, is left out.
-    """
-    of = {name: done.answers(TRAIN, name) for name in map("/".join, keys)}
-    found = table(done.answers(TRAIN), keys, seed, of)
-    return found | {"systematic": Systematic(mean_SR=None, SNI=None, std=None, ACC_of=TRAIN)}
+    def _variant(self, name: str, option: ResolvedProfile) -> Variant:
+        return Variant(name, option, {"train": self.base, "deploy": option})
 
 
-def table(
-    found: Answers, keys: Sequence[Key], seed: int = 0, of: Mapping[str, Answers] | None = None
-) -> dict[str, Any]:
+def table(found: Evaluation, keys: Sequence[Pick], task: Task) -> dict[str, Any]:
     """Compute every figure of a sweep.
 
     Args:
-        found: the records; the first stack is the training stack.
-        keys: (column, option) of the other stacks, in order.
-        seed: of the bootstrap, where the task needs one.
-        of: records of each option and of the training stack on the same samples, where options
-            have samples of their own; None: all are in *found*.
+        found: the training stack, and every option.
+        keys: (column, option) of the options, in order.
+        task: of the model.
 
     Returns:
         ``metric``, the task's headline, and under its name the training stack's value; per
         column its options with that metric, ``drop`` (trained minus option, as SysNoise's Δ), its
         interval, and flips; ``mean_drop`` and ``max_drop`` of a column; and RobustMQ's systematic
         metrics over all options: ``SR`` each option's metric, ``SNI`` = (ACC - mean SR) / ACC,
-        ``std`` with ddof = 1.
+        ``std`` with ddof = 1. These are left out where options were run on different samples.
 
     Raises:
         UserError: the samples have no labels.
     """
-    task, failed = found.task, found.failures()
     metric = task.headline
-    columns: dict[str, dict[str, OptionFigures]] = {}
-    draws = Resamples(len(found.items), seed, task.resamples)
-    train = found.score(TRAIN)
-    trained = train.metrics[metric]
+    trained = found.reference.metrics[metric]
     if trained is None:
         raise UserError(f"a sweep measures {metric}; give data with labels")
-    for key in keys:
-        column, option = key
-        name = "/".join(key)
-        if of is None:
-            entry = option_figures(task.compare(train, found.score(name), draws), metric)
-        else:
-            own, count = of[name], len(of[name].items)
-            drawn = Resamples(count, seed, task.resamples)
-            compared = task.compare(own.score(TRAIN), own.score(name), drawn)
-            entry = option_figures(compared, metric).model_copy(update={"samples": count})
+    columns: dict[str, dict[str, OptionFigures]] = {}
+    for column, option in keys:
+        entry = option_figures(found, f"{column}/{option}", metric)
         columns.setdefault(column, {})[option] = entry
     return {
-        "samples": len(found.items),
-        "skipped": found.skipped,
-        **failed,
+        "samples": len(found.shared.items),
         "task": task.name,
         "metric": metric,
-        "unit": task.unit,
         metric: trained,
         "columns": {name: _column(of) for name, of in columns.items()},
-        "systematic": _systematic(trained, columns, metric),
+        "systematic": (
+            Systematic(mean_SR=None, SNI=None, std=None, ACC_of=TRAIN)
+            if found.policy.own_samples
+            else _systematic(trained, columns, metric)
+        ),
     }
 
 
@@ -289,17 +248,20 @@ def _column(options: Mapping[str, OptionFigures]) -> Column:
     )
 
 
-def option_figures(compared: Mapping[str, Any], metric: str) -> OptionFigures:
-    """Return an option's figures.
+def option_figures(found: Evaluation, name: str, metric: str) -> OptionFigures:
+    """Return an option's figures; with the number of its samples, where it has its own.
 
     Args:
-        compared: the comparison with what it is held against, of :meth:`Task.compare`.
+        found: the options, and what they are held against.
+        name: of the option.
         metric: the task's headline.
     """
+    compared = found.compared(name)
     delta, flips = compared["delta"][metric], dict(compared["flips"])
     low, high = delta["ci95"]
     return OptionFigures(
         **compared["deploy"]["metric"],
+        samples=len(found.of(name).items) if found.policy.own_samples else None,
         drop=0.0 - delta["value"],
         drop_ci95=[0.0 - high, 0.0 - low],
         p=delta["p"],

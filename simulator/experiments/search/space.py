@@ -1,0 +1,157 @@
+"""Spaces of stacks: columns of options over one stack, and which of them fit a model."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from simulator.errors import ModelError, UserError
+from simulator.experiments.common import COMBINED, chosen
+from simulator.experiments.session import Session, Variant
+from simulator.model.artifact import graph_difference, start
+from simulator.pipeline.inference import settings_of
+from simulator.pipeline.stack import ResolvedProfile, Stack
+from simulator.profile import axes
+from simulator.profile.modality import graph_axes
+from simulator.profile.suite import Option, overrides
+
+Pick = tuple[str, str]
+"""A column, and one of its options."""
+Picks = tuple[Pick, ...]
+"""Of some columns one option each."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Columns of options; a stack of the space has at most one option of each.
+
+    Attributes:
+        base: the stack that options change: a profile's path or name.
+        columns: by name their options, each as dotted profile keys and values.
+        changes: overrides of the base that every stack has, ``KEY=VALUE``.
+    """
+
+    base: str
+    columns: Mapping[str, Mapping[str, Option]]
+    changes: Sequence[str] = ()
+
+    @property
+    def picks(self) -> list[Pick]:
+        """All options."""
+        return [(column, name) for column, options in self.columns.items() for name in options]
+
+    @property
+    def size(self) -> int:
+        """How many stacks there are, the base included."""
+        return math.prod(len(options) + 1 for options in self.columns.values())
+
+    def stack(self, picks: Picks) -> ResolvedProfile:
+        """Load one stack; of two options that write the same field the later one holds.
+
+        Raises:
+            ProfileError: with all problems of the profile.
+        """
+        lines = [line for column, name in picks for line in overrides(self.columns[column][name])]
+        return chosen(self.base, [*self.changes, *lines])
+
+    def combinations(self) -> Iterator[Picks]:
+        """Yield the options of every stack; the base, which has none, comes first."""
+        columns = [
+            [None, *((column, name) for name in options)]
+            for column, options in self.columns.items()
+        ]
+        for some in itertools.product(*columns):
+            yield tuple(pick for pick in some if pick is not None)
+
+    def without(self, left_out: Container[Pick]) -> Self:
+        """Return the space without some options, and without the columns that had no others."""
+        columns = {
+            column: {name: one for name, one in options.items() if (column, name) not in left_out}
+            for column, options in self.columns.items()
+        }
+        return replace(self, columns={name: some for name, some in columns.items() if some})
+
+
+def built(
+    session: Session, reference: Variant, options: Iterable[Variant]
+) -> tuple[list[Stack], dict[str, str]]:
+    """Build stacks for a model.
+
+    Args:
+        session: the model.
+        reference: what the options are held against.
+        options: the other stacks.
+
+    Returns:
+        The reference and the options that fit the model, and by name why the others do not.
+
+    Raises:
+        ModelError: the reference does not fit the model.
+    """
+    session.show.say("preparing the stacks")
+    stacks, left_out = [session.stack(reference)], {}
+    for option in options:
+        try:
+            stacks.append(session.stack(option))
+        except ModelError as error:
+            left_out[option.name] = str(error)
+    return stacks, left_out
+
+
+def inapplicable(
+    session: Session, base: ResolvedProfile, options: Mapping[Pick, ResolvedProfile]
+) -> dict[Pick, str]:
+    """Return the options that change nothing in this model or cannot be run with it, and why.
+
+    Args:
+        session: the model.
+        base: the training stack.
+        options: the stacks, by column and option.
+
+    Raises:
+        UserError: no option is left.
+    """
+    found = {}
+    for pick, option in options.items():
+        try:
+            start(session.card, session.source, *option)
+            why = _without_effect(session, base, option)
+        except ModelError as error:
+            found[pick] = str(error)
+        else:
+            if why and pick[0] != COMBINED:
+                found[pick] = why
+    if len(found) == len(options):
+        why = "; ".join(dict.fromkeys(found.values()))
+        raise UserError(
+            f"{session.card.spec.name}: no option of this suite applies to this model: {why}"
+        )
+    return found
+
+
+def _without_effect(session: Session, base: ResolvedProfile, option: ResolvedProfile) -> str | None:
+    """Why an option changes nothing in this model; None if it does, or may do.
+
+    Only axes of the graph and of the postprocessing can be decided without running the model.
+
+    Raises:
+        ModelError: a graph axis does not fit the model.
+    """
+    differing = axes.differing(base, option)
+    graphs = base[0].spec.graph, option[0].spec.graph
+    changes = [
+        graph_difference(session.card, session.source, axis, *graphs)
+        for axis in differing
+        if axis in graph_axes()
+    ]
+    settings = [settings_of(profile, session.card).identity() for profile, _ in (base, option)]
+    others = set(differing) - {*graph_axes(), *axes.POST_AXES}
+    if not differing or others or settings[0] != settings[1] or any(n for n, _ in changes):
+        return None
+    words = [words for _, words in changes]
+    if set(differing) & set(axes.POST_AXES):
+        words.append("changes nothing here: the model card has the same value or does not use it")
+    return "; ".join(words)

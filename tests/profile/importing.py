@@ -213,6 +213,13 @@ class Importer:
         made.write_text(self.text(document, file, **options))
         return load(str(made))
 
+    def gives(self, wanted, document, name, *said, **options):
+        """The profile has these values by dotted key, and its document says these texts."""
+        profile = self.profile(document, name, **options)
+        assert {key: value_of(profile, key) for key in wanted} == wanted
+        made = (self.folder / "made.yaml").read_text()
+        assert [one for one in said if one not in made] == []
+
     def refused(self, document, name, **options):
         with pytest.raises(ProfileError) as caught:
             self.text(document, name, **options)
@@ -233,6 +240,14 @@ class Importer:
         for recipe in front_end(profile, choose(profile), Card(made).spec):
             value = recipe.open(RuntimePool())(value, None)
         return np.asarray(value)[0]
+
+
+def value_of(profile, dotted):
+    """A value of a profile by its dotted key."""
+    found = profile.spec
+    for part in dotted.split("."):
+        found = found[part] if isinstance(found, dict) else getattr(found, part)
+    return found
 
 
 def written(profile, section):

@@ -6,9 +6,9 @@ import pytest
 from detection_cards import BOXES, settings, whole
 from importing import DEEPSTREAM, photo, written
 
-from simulator.profile.implementations import choose
 from simulator.tasks.detection.decode import decode
 
+NMS = "postprocess.nms."
 PROPERTY, _, ATTRIBUTES = DEEPSTREAM.partition("\n[class-attrs-all]\n")
 
 
@@ -57,24 +57,13 @@ scaling-filter=2
 classifier-threshold=0.51
 symmetric-padding=1
 """
-    profile = imports.profile(text, "c.txt")
-
-    assert written(profile, "geometry") == {"kind": "squash"}
-    assert (profile.spec.precision.storage, profile.spec.precision.compute) == ("fp32", "fp32")
-    assert (profile.spec.resize.interpolation, profile.spec.color.order) == ("bicubic", "bgr")
-    assert profile.spec.normalize.mean == [103.53, 116.28, 123.675]
-    assert profile.spec.normalize.std == pytest.approx([57.63] * 3, rel=1e-6)
-    assert profile.spec.postprocess.nms.kind == "model"
-    made = imports.text(text, "c.txt")
-    assert "#   classifier-threshold=0.51: hides answers below it" in made
-
-
-def test_deepstream_thresholds_by_default(imports):
-    """DEFAULT_PRE_CLUSTER_THRESHOLD 0.2, DEFAULT_NMS_IOU_THRESHOLD 0.3, DEFAULT_TOP_K -1."""
-    text = DEEPSTREAM.partition("\n[class-attrs-all]")[0]
-    nms = imports.profile(text, "c.txt").spec.postprocess.nms
-
-    assert (nms.score_threshold, nms.iou_threshold) == (0.2, 0.3)
+    wanted = {
+        "geometry.kind": "squash", "precision.storage": "fp32", "precision.compute": "fp32",
+        "resize.interpolation": "bicubic", "color.order": "bgr", f"{NMS}kind": "model",
+        "normalize.mean": [103.53, 116.28, 123.675],
+        "normalize.std": pytest.approx([57.63] * 3, rel=1e-6),
+    }  # fmt: skip
+    imports.gives(wanted, text, "c.txt", "#   classifier-threshold=0.51: hides answers below it")
 
 
 def test_deepstream_letterbox_tensor(imports):
@@ -120,13 +109,6 @@ def test_the_yaml_form_says_the_same(imports):
     assert one[1:] == other[1:]
 
 
-def test_a_whole_number_ends_at_the_first_space(imports):
-    """g_key_file_get_integer: strtol, and what follows may be a space."""
-    text = DEEPSTREAM.replace("network-type=0", "network-type=1 # no boxes")
-
-    assert imports.profile(text, "c.txt").spec.postprocess.nms.kind == "model"
-
-
 @pytest.mark.parametrize(
     ("mode", "attributes", "nms", "evidence"),
     [
@@ -150,13 +132,10 @@ def test_a_whole_number_ends_at_the_first_space(imports):
 )  # fmt: skip
 def test_clustering(imports, mode, attributes, nms, evidence):
     """DEFAULT_GROUP_THRESHOLD and DEFAULT_MIN_BOXES are 0: then nothing is joined."""
-    text = clustered(mode, *attributes)
-    profile = imports.profile(text, "c.txt")
-
-    assert {key: getattr(profile.spec.postprocess.nms, key) for key in nms} == nms
-    assert profile.spec.evidence["postprocess"].kind == evidence
-    made = imports.text(text, "c.txt")
-    assert all(f"{line.split('=')[0]}=" in made for line in attributes)
+    wanted = {f"{NMS}{key}": value for key, value in nms.items()}
+    wanted["evidence.postprocess.kind"] = evidence
+    said = [f"{line.split('=')[0]}=" for line in attributes]
+    imports.gives(wanted, clustered(mode, *attributes), "c.txt", *said)
 
 
 def test_what_is_not_followed_is_named(imports):
@@ -274,52 +253,40 @@ def test_groups_of_every_class_that_agree_are_those_of_all(imports):
     assert profile.spec.evidence["postprocess"].kind == "emulated"
 
 
-def test_int8_is_calibrated_here(imports):
-    """TensorRT's table cannot be read: the quantizer of ort_int8 runs, and that is assumed."""
-    text = DEEPSTREAM.replace("network-mode=2", "network-mode=1\nint8-calib-file=cal.bin")
-    profile = imports.profile(text, "c.txt")
-
-    assert profile.spec.precision.compute == "int8"
-    assert choose(profile)["quantize"].backend.name == "onnxruntime"
-    assert profile.spec.evidence["precision"].kind == "assumed"
-    assert "int8-calib-file=cal.bin: TensorRT's calibration" in imports.text(text, "c.txt")
-
-
-def test_models_of_other_kinds(imports):
-    """UFF, Caffe, TLT and engine keys name the network, which is the card's; dims stand there."""
-    keys = (
-        "uff-input-dims=3;544;960;0\nuff-input-order=0\ntlt-model-key=k\nproto-file=p\nenable-dla=1"
-    )
-    made = imports.text(DEEPSTREAM.replace("infer-dims=3;640;640", keys), "c.txt")
-
-    assert "#   input: height: 544, width: 960 (from config_infer: uff-input-dims" in made
-
-
-def test_a_segmenter(imports):
-    """Its masks are mapped back as boxes are; groups about boxes have no effect."""
-    text = DEEPSTREAM.replace("network-type=0", "network-type=2\nsegmentation-threshold=0.5")
-    profile = imports.profile(text, "c.txt")
-
-    assert profile.spec.postprocess.nms.kind == "model"
-    assert profile.spec.postprocess.unletterbox.scale == "resized"
-    made = imports.text(text, "c.txt")
-    assert "[class-attrs-all] topk=-1: about boxes, but this is not a detector" in made
-    assert "task: segmentation" in made
-
-
-def test_what_gst_nvinfer_passes_over(imports):
-    made = imports.text(DEEPSTREAM.replace("gpu-id=0", "my-note=1") + "[tests]\nlong=1\n", "c.txt")
-
-    assert "my-note=1: Gst-nvinfer does not know this key and passes it over" in made
-    assert "[tests] long=1: Gst-nvinfer has no such group" in made
-
-
-def test_what_stands_behind_a_number_of_a_list_is_not_read(imports):
-    """g_key_file_get_integer_list: each number ends at its first space; found in public files."""
-    line = "infer-dims=3;544;960      # depends on your model input size"
-    text = imports.text(DEEPSTREAM.replace("infer-dims=3;640;640", line), "config_infer.txt")
-
-    assert "height: 544, width: 960" in text
+@pytest.mark.parametrize(
+    ("old", "new", "wanted", "said"),
+    [
+        # DEFAULT_PRE_CLUSTER_THRESHOLD 0.2, DEFAULT_NMS_IOU_THRESHOLD 0.3, DEFAULT_TOP_K -1
+        (f"\n[class-attrs-all]\n{ATTRIBUTES}", "",
+         {f"{NMS}score_threshold": 0.2, f"{NMS}iou_threshold": 0.3}, []),
+        # g_key_file_get_integer: strtol, and what follows may be a space
+        ("network-type=0", "network-type=1 # no boxes", {f"{NMS}kind": "model"}, []),
+        # g_key_file_get_integer_list: each number ends at its first space; found in public files
+        ("infer-dims=3;640;640", "infer-dims=3;544;960      # depends on your model input size",
+         {}, ["height: 544, width: 960"]),
+        # TensorRT's table cannot be read: the quantizer of ort_int8 runs, and that is assumed
+        ("network-mode=2", "network-mode=1\nint8-calib-file=cal.bin",
+         {"precision.compute": "int8", "precision.quantizer.backend": "onnxruntime",
+          "evidence.precision.kind": "assumed"},
+         ["int8-calib-file=cal.bin: TensorRT's calibration"]),
+        # UFF, Caffe, TLT and engine keys name the network, which is the card's; dims stand there
+        ("infer-dims=3;640;640", "uff-input-dims=3;544;960;0\nuff-input-order=0\ntlt-model-key=k\n"
+         "proto-file=p\nenable-dla=1", {},
+         ["#   input: height: 544, width: 960 (from config_infer: uff-input-dims"]),
+        # a segmenter: masks are mapped back as boxes are; groups about boxes have no effect
+        ("network-type=0", "network-type=2\nsegmentation-threshold=0.5",
+         {f"{NMS}kind": "model", "postprocess.unletterbox.scale": "resized"},
+         ["[class-attrs-all] topk=-1: about boxes, but this is not a detector",
+          "task: segmentation"]),
+        ("gpu-id=0", "my-note=1", {},
+         ["my-note=1: Gst-nvinfer does not know this key and passes it over"]),
+        ("topk=-1\n", "topk=-1\n[tests]\nlong=1\n", {},
+         ["[tests] long=1: Gst-nvinfer has no such group"]),
+    ],
+)  # fmt: skip
+def test_what_a_key_becomes(imports, old, new, wanted, said):
+    assert old in DEEPSTREAM
+    imports.gives(wanted, DEEPSTREAM.replace(old, new), "config_infer.txt", *said)
 
 
 def test_keys_without_a_group_are_those_of_property(imports):
@@ -337,8 +304,5 @@ uff-input-blob-name=input_1
 model-color-format=0
 maintain-aspect-ratio=0
 """
-    profile = imports.profile(text, "nvinfer_config.txt")
-
-    assert written(profile, "geometry") == {"kind": "squash"}
-    assert profile.spec.normalize.std == pytest.approx([255] * 3, rel=1e-12)
-    assert "no [property]" in imports.text(text, "nvinfer_config.txt")
+    wanted = {"geometry.kind": "squash", "normalize.std": pytest.approx([255] * 3, rel=1e-12)}
+    imports.gives(wanted, text, "nvinfer_config.txt", "no [property]")

@@ -14,7 +14,6 @@ from shared_data import shared
 from backends.tensorflow_library import tf_of_one_thread
 from simulator.errors import ProfileError
 from simulator.importers import convert, entries
-from simulator.profile.load import load
 
 
 def bundle(suffix=".tflite", **files):
@@ -27,47 +26,39 @@ def bundle(suffix=".tflite", **files):
 
 
 def test_numbers_for_each_channel(imports):
-    file = imports.file(network(CHANNELS), "net.tflite")
-    made = imports.profile(network(CHANNELS), "net.tflite")
-
-    assert made.spec.normalize.mean == pytest.approx([123.675, 116.28, 103.53], abs=1e-5)
-    assert made.spec.normalize.std == pytest.approx([58.395, 57.12, 57.375], abs=1e-5)
-    assert made.spec.color.order == "rgb"
-    assert made.spec.evidence["resize"].kind == "assumed"
-    assert made.spec.runtime.backend == "litert"
-    text = convert(file)
-    assert "height: 224, width: 224, layout: NHWC" in text
-    assert "associated file labels.txt: labels are the model card's" in text
-
-
-def test_one_number_is_for_all_channels(imports):
-    made = imports.profile(network(PLAIN), "net.tflite")
-
-    assert normalization(made) == ([127.0] * 3, [128.0] * 3, "fused_multiply_add")
+    wanted = {
+        "normalize.mean": pytest.approx([123.675, 116.28, 103.53], abs=1e-5),
+        "normalize.std": pytest.approx([58.395, 57.12, 57.375], abs=1e-5),
+        "color.order": "rgb", "evidence.resize.kind": "assumed", "runtime.backend": "litert",
+    }  # fmt: skip
+    imports.gives(
+        wanted, network(CHANNELS), "net.tflite", "height: 224, width: 224, layout: NHWC",
+        "associated file labels.txt: labels are the model card's",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("file", "std"),
-    [("coral_mobilenet_v2_1.0_224_quant", 127.5), ("coral_tf2_mobilenet_v2_1.0_224_ptq", 127.5)],
-)
-def test_corals_own_networks(imports, file, std):
+    ("metadata", "more", "numbers"),
+    [
+        (PLAIN, {}, ([127.0] * 3, [128.0] * 3, "fused_multiply_add")),
+        # uint8: the network computes (x - 128) * 0.0078125
+        (NO_NUMBERS, {"kind": 3, "scale": 0.0078125, "zero": 128},
+         ([128.0] * 3, [128.0] * 3, "multiply")),
+    ],
+)  # fmt: skip
+def test_one_number_is_for_all_channels(imports, metadata, more, numbers):
+    assert normalization(imports.profile(network(metadata, **more), "net.tflite")) == numbers
+
+
+@pytest.mark.parametrize("file", ["mobilenet_v2_1.0_224_quant", "tf2_mobilenet_v2_1.0_224_ptq"])
+def test_corals_own_networks(imports, file):
     """Google's files: uint8 networks whose metadata says [-1, 1]."""
-    text = convert(shared("models") / f"{file}.tflite")
-    made = imports.folder / "made.yaml"
-    made.write_text(text)
-    spec = load(str(made)).spec
-
-    assert (spec.normalize.mean, spec.normalize.std) == ([127.5] * 3, [std] * 3)
-    assert spec.evidence["precision"].kind == "assumed"
-    assert "imagenet_labels.txt" in text
-
-
-def test_bytes_are_fed_where_no_numbers_are_written(imports):
-    """uint8: the network computes (x - 128) * 0.0078125."""
-    raw = network(NO_NUMBERS, kind=3, scale=0.0078125, zero=128)
-    made = imports.profile(raw, "net.tflite")
-
-    assert normalization(made) == ([128.0] * 3, [128.0] * 3, "multiply")
+    raw = (shared("models") / f"coral_{file}.tflite").read_bytes()
+    wanted = {
+        "normalize.mean": [127.5] * 3, "normalize.std": [127.5] * 3,
+        "evidence.precision.kind": "assumed",
+    }  # fmt: skip
+    imports.gives(wanted, raw, f"{file}.tflite", "imagenet_labels.txt")
 
 
 def test_a_bundle_of_networks(imports):

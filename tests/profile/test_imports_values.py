@@ -187,80 +187,55 @@ def test_the_order_of_hugging_face(imports, suffix, change, arithmetic):
     assert imports.profile(document, "p.json").spec.normalize.arithmetic == arithmetic
 
 
-def test_an_old_vit_with_one_number(imports):
-    """get_size_dict: one number is both sides for ViT; nothing but do_normalize is written."""
-    document = {
-        "do_normalize": True, "do_resize": True, "feature_extractor_type": "ViTFeatureExtractor",
-        "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "resample": 2, "size": 224,
-    }  # fmt: skip
-    profile = imports.profile(document, "preprocessor_config.json")
-
-    assert written(profile, "geometry") == {"kind": "squash"}
-    assert normalization(profile) == ([127.5] * 3, [127.5] * 3, "unit_divide")
-
-
-@pytest.mark.parametrize(
-    ("edge", "geometry"),
-    [
-        (224, {"kind": "short_side_crop", "rounding": "floor", "short_side": 256}),
-        (384, {"kind": "squash"}),
-    ],
-)
-def test_convnext_crops_below_384_only(imports, edge, geometry):
-    document = changed(
-        CLIP, image_processor_type="ConvNextImageProcessor", size={"shortest_edge": edge},
-        crop_pct=0.875, do_center_crop=None, crop_size=None,
-    )  # fmt: skip
-
-    assert written(imports.profile(document, "p.json"), "geometry") == geometry
-
-
-def test_efficientnet_divides_twice(imports):
-    """((x / 127.5 - 1 - 0) / 0.5) / 0.5 = (x - 127.5) / 31.875."""
-    document = changed(
-        CLIP, image_processor_type="EfficientNetImageProcessor", size={"height": 346, "width": 346},
-        do_center_crop=False, rescale_factor=1 / 127.5, rescale_offset=True, include_top=True,
-        image_mean=[0.0, 0.0, 0.0], image_std=[0.5, 0.5, 0.5],
-    )  # fmt: skip
-
-    assert normalization(imports.profile(document, "p.json")) == (
-        [127.5] * 3,
-        [31.875] * 3,
-        "unit_divide",
-    )
-
-
-def test_mobilevit_flips_and_does_not_normalize(imports):
-    document = changed(
-        CLIP, image_processor_type="MobileViTImageProcessor", do_flip_channel_order=True,
-        do_normalize=None, image_mean=None, image_std=None, size={"shortest_edge": 288},
-        crop_size={"height": 256, "width": 256},
-    )  # fmt: skip
-    profile = imports.profile(document, "p.json")
-
-    assert profile.spec.color.order == "bgr"
-    assert normalization(profile) == ([0.0] * 3, [255.0] * 3, "unit_divide")
-
-
 RT_DETR = {
     "do_convert_annotations": True, "do_normalize": False, "do_pad": False, "do_rescale": True,
     "do_resize": True, "format": "coco_detection", "image_mean": [0.485, 0.456, 0.406],
     "image_processor_type": "RTDetrImageProcessor", "image_std": [0.229, 0.224, 0.225],
     "resample": 2, "rescale_factor": 0.00392156862745098, "size": {"height": 40, "width": 32},
 }  # fmt: skip
+OLD_VIT = {
+    "do_normalize": True, "do_resize": True, "feature_extractor_type": "ViTFeatureExtractor",
+    "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "resample": 2, "size": 224,
+}  # fmt: skip
+SQUASH = {"kind": "squash"}
+SCALED = ([0.0] * 3, [255.0] * 3)
+CONVNEXT = {"crop_pct": 0.875, "do_center_crop": None, "crop_size": None}
 
 
-@pytest.mark.parametrize("name", ["RTDetr", "Segformer", "Sam2", "NobodyKnows"])
-def test_a_plain_processor_of_any_name(imports, name):
-    """A squash by Pillow's bilinear, divided by 255; RT-DETR's do_normalize is false."""
-    document = changed(RT_DETR, image_processor_type=f"{name}ImageProcessor", do_pad=None)
-    profile = imports.profile(document, "preprocessor_config.json")
+@pytest.mark.parametrize(
+    ("document", "kind", "change", "geometry", "numbers", "order"),
+    [
+        # get_size_dict: one number is both sides for ViT; nothing but do_normalize is written
+        (OLD_VIT, None, {}, SQUASH, ([127.5] * 3, [127.5] * 3), "rgb"),
+        # ConvNeXt crops below 384 only
+        (CLIP, "ConvNext", {**CONVNEXT, "size": {"shortest_edge": 224}},
+         {"kind": "short_side_crop", "rounding": "floor", "short_side": 256}, None, "rgb"),
+        (CLIP, "ConvNext", {**CONVNEXT, "size": {"shortest_edge": 384}}, SQUASH, None, "rgb"),
+        # EfficientNet divides twice: ((x / 127.5 - 1 - 0) / 0.5) / 0.5 = (x - 127.5) / 31.875
+        (CLIP, "EfficientNet",
+         {"size": {"height": 346, "width": 346}, "do_center_crop": False, "include_top": True,
+          "rescale_factor": 1 / 127.5, "rescale_offset": True, "image_mean": [0.0, 0.0, 0.0],
+          "image_std": [0.5, 0.5, 0.5]}, SQUASH, ([127.5] * 3, [31.875] * 3), "rgb"),
+        # MobileViT flips, and does not normalize
+        (CLIP, "MobileViT",
+         {"do_flip_channel_order": True, "do_normalize": None, "image_mean": None,
+          "image_std": None, "size": {"shortest_edge": 288},
+          "crop_size": {"height": 256, "width": 256}},
+         {"kind": "short_side_crop", "rounding": "floor", "short_side": 288}, SCALED, "bgr"),
+        # plain processors of any name: a squash, divided by 255; do_normalize is false
+        *((RT_DETR, name, {"do_pad": None}, SQUASH, SCALED, "rgb")
+          for name in ("RTDetr", "Segformer", "Sam2", "NobodyKnows")),
+    ],
+)  # fmt: skip
+def test_processors_of_hugging_face(imports, document, kind, change, geometry, numbers, order):
+    named = {"image_processor_type": f"{kind}ImageProcessor"} if kind else {}
+    profile = imports.profile(changed(document, **named, **change), "preprocessor_config.json")
 
-    assert written(profile, "geometry") == {"kind": "squash"}
-    assert (profile.spec.resize.backend, profile.spec.resize.interpolation) == (
-        "pillow", "bilinear",
-    )  # fmt: skip
-    assert normalization(profile) == ([0.0] * 3, [255.0] * 3, "unit_divide")
+    assert written(profile, "geometry") == geometry
+    assert profile.spec.color.order == order
+    assert numbers is None or normalization(profile) == (*numbers, "unit_divide")
+    assert profile.spec.resize.backend == "pillow"
+    assert profile.spec.resize.interpolation == {2: "bilinear", 3: "bicubic"}[document["resample"]]
 
 
 def test_padding_to_a_batch_is_nothing_where_all_have_one_size(imports):

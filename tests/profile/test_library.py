@@ -118,7 +118,10 @@ def test_one_whose_backend_has_a_python_of_its_own_can_run(cache, name):
     assert able(name)
 
 
-SLOW = {"ascend310p_nv12_fp16", "coral_edgetpu_int8", "coreml_vision_fp16", "mediapipe_fp32"}
+SLOW = {
+    "ascend310p_nv12_fp16", "coral_edgetpu_int8", "coreml_vision_fp16", "jetson_inference_fp16",
+    "mediapipe_fp32", "qnn_fp16",
+}  # fmt: skip
 """FP16 on a CPU, a compiler, and converters: make prove runs them."""
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import tiny
+from refusals import refused
 
 from simulator.errors import ModelError, SimulatorError
 from simulator.modalities.image.card import geometry_of
@@ -10,9 +11,7 @@ from simulator.profile.load import load
 
 
 def problems(path):
-    with pytest.raises(ModelError) as caught:
-        Card(path)
-    return str(caught.value).splitlines()
+    return refused(Card, path, by=ModelError)
 
 
 def change(card, old, new):

@@ -51,11 +51,10 @@ def test_axes_come_in_the_order_of_the_pipeline():
     assert found == ["decoder", "color", "resize", "geometry", "normalize", "precision"]
 
 
-def test_a_name_is_no_axis(tmp_path):
-    path = tmp_path / "p.yaml"
-    path.write_text("schema: 1\nname: p\nsummary: s\nextends: pillow_fp32\n")
+def test_a_name_is_no_axis(write):
+    path = write("schema: 1\nname: p\nsummary: s\nextends: pillow_fp32\n")
 
-    assert axes.differing(chosen("pillow_fp32"), chosen(str(path))) == []
+    assert axes.differing(chosen("pillow_fp32"), chosen(path)) == []
 
 
 def test_facts_of_the_backend_are_part_of_an_axis():

@@ -1,6 +1,7 @@
 """A valid profile can run: every section is checked against the backend that it names."""
 
 import pytest
+from refusals import refused
 
 from simulator.contract import Stage
 from simulator.errors import ProfileError
@@ -9,10 +10,8 @@ from simulator.profile.implementations import choose
 from simulator.profile.load import builtin_names, load
 
 
-def refused(name, *overrides):
-    with pytest.raises(ProfileError) as caught:
-        choose(load(name, overrides))
-    return list(caught.value.problems)
+def problems(name, *overrides):
+    return refused(lambda: choose(load(name, overrides)), by=ProfileError)
 
 
 def test_the_built_in_profiles_that_are_promised():
@@ -72,22 +71,47 @@ def test_the_exact_meaning_of_pillow_fp32():
     ],
 )  # fmt: skip
 def test_what_the_backend_does_not_offer_is_refused(name, overrides, key, words):
-    (problem,) = refused(name, *overrides)
+    (problem,) = problems(name, *overrides)
 
     assert f": {key}: " in problem
     assert words in problem
 
 
 def test_problems_of_several_sections_come_at_once():
-    found = refused("pillow_fp32", "decode.idct=ifast", "resize.interpolation=area")
+    found = problems("pillow_fp32", "decode.idct=ifast", "resize.interpolation=area")
 
     assert len(found) == 2
 
 
-def test_a_value_that_looks_like_a_new_line_stays_on_one(tmp_path):
-    (problem,) = refused("pillow_fp32", 'runtime.device="a\\tb\\nc"')
+def test_a_value_that_looks_like_a_new_line_stays_on_one():
+    (problem,) = problems("pillow_fp32", 'runtime.device="a\\tb\\nc"')
 
     assert "got 'a\\tb\\nc'" in problem
+
+
+OF_INT8 = "weights: per_channel, reduce_range: false"
+DYNAMIC = f"{OF_INT8}, activations: dynamic"
+STATIC = f"{OF_INT8}, activations: uint8, symmetric: false, method: minmax"
+SAMPLES = ", calibration: {samples: 4, through: deploy, source: data}"
+
+
+@pytest.mark.parametrize(
+    ("quantizer", "problem"),
+    [
+        (DYNAMIC, None),
+        (DYNAMIC + SAMPLES, "onnxruntime needs none here; leave it out"),
+        (STATIC, "required by onnxruntime"),
+        (STATIC + SAMPLES, None),
+    ],
+)
+def test_a_quantizer_has_calibration_samples_just_where_it_needs_them(quantizer, problem):
+    made = f"quantizer: {{backend: onnxruntime, {quantizer}}}"
+    override = f"precision={{storage: int8, compute: int8, {made}}}"
+    if problem is None:
+        choose(load("text_fp32", [override]))
+        return
+    (line,) = problems("text_fp32", override)
+    assert line.endswith(f"precision.quantizer.calibration: {problem}")
 
 
 def test_a_field_with_one_value_is_filled_and_said():
@@ -118,14 +142,13 @@ def test_a_choice_is_told_from_another_by_its_options():
     assert set(a) == {"stage", "backend", "package", "options", "versions"}
 
 
-def test_a_claim_stronger_than_the_backends_own_is_refused(tmp_path):
+def test_a_claim_stronger_than_the_backends_own_is_refused(write):
     """AIPP's arithmetic is rebuilt from its documentation: nobody may call it native."""
-    path = tmp_path / "p.yaml"
-    path.write_text(
+    path = write(
         "schema: 1\nname: p\nsummary: s\nextends: ascend_nv12_int8\n"
         "evidence:\n  color: {kind: native, source: I said so}\n"
     )
-    profile = load(str(path))
+    profile = load(path)
 
     (problem,) = axes.claims_problem(profile, choose(profile))
 
@@ -149,10 +172,7 @@ def test_a_claim_stronger_than_the_backends_own_is_refused(tmp_path):
     ],
 )  # fmt: skip
 def test_a_model_file_that_the_next_one_cannot_take_is_refused(base, runtime, problem):
-    with pytest.raises(ProfileError) as caught:
-        choose(load(base, [f"runtime={runtime}"]))
-
-    assert caught.value.problems[-1].endswith(problem)
+    assert problems(base, f"runtime={runtime}")[-1].endswith(problem)
 
 
 def test_storage_that_nobody_makes_is_refused_after_an_exporter_too():

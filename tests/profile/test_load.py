@@ -7,6 +7,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from simulator.errors import UserError
 from simulator.profile.implementations import choose
@@ -17,22 +18,8 @@ HEAD = "schema: 1\nname: mine\nsummary: a test\n"
 CHILD = f"{HEAD}extends: pillow_fp32\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Write a document and return its path."""
-
-    def write_it(text, name="p.yaml"):
-        path = tmp_path / name
-        path.write_text(text)
-        return str(path)
-
-    return write_it
-
-
-def problems(reference, overrides=(), side=""):
-    with pytest.raises(UserError) as caught:
-        choose(load(reference, overrides, side))
-    return str(caught.value).splitlines()
+def problems(*asked):
+    return refused(lambda: choose(load(*asked)))
 
 
 def test_a_child_takes_what_it_does_not_write(write):

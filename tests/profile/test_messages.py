@@ -9,6 +9,7 @@ import yaml
 from detection_cards import NMS, RETINANET
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from simulator.data.card import read_card
 from simulator.data.recording import load_recording
@@ -24,12 +25,6 @@ OUTPUT = {
 PROFILE = "schema: 1\nname: mine\nsummary: a test\nextends: pillow_fp32\n"
 WHY = "nothing that changes a pixel has a default"
 JARGON = re.compile(r"literal|tuple|constrained|\btag\b|valid |NoneType|function-|None|True|False")
-
-
-def refused(read, path):
-    with pytest.raises(UserError) as caught:
-        read(path)
-    return str(caught.value).splitlines()
 
 
 def changed(document, dotted, value):
@@ -164,11 +159,10 @@ def test_a_section_that_is_none_is_told_for_the_whole_card(tmp_path):
           "resize.domain: unknown value 'x' (offered: rgb, yuv)"]),
     ],
 )  # fmt: skip
-def test_every_mistake_in_a_profile_is_a_line(tmp_path, body, whats):
-    path = tmp_path / "p.yaml"
-    path.write_text(PROFILE + body + "\n")
+def test_every_mistake_in_a_profile_is_a_line(write, body, whats):
+    path = write(f"{PROFILE}{body}\n")
 
-    found = refused(load, str(path))
+    found = refused(load, path)
 
     assert [line.partition(": ")[2] for line in found] == whats
     assert found[0].startswith(f"{path}:5: ")

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from installing import HERE, VENDOR, denoising, installed
 from json_checker import errors
+from refusals import refused
 
 from simulator.contract import Evidence
 from simulator.contract.stage import stages, timed_steps
-from simulator.errors import ProfileError, UserError
+from simulator.errors import ProfileError
 from simulator.profile import axes, template
 from simulator.profile.implementations import choose, extra_stages
 from simulator.profile.json_schema import document_schema
@@ -28,25 +29,9 @@ def denoise(tmp_path, monkeypatch):
         yield
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_it(text):
-        path = tmp_path / "p.yaml"
-        path.write_text(text)
-        return str(path)
-
-    return write_it
-
-
 def chosen(reference, *overrides):
     profile = load(reference, overrides)
     return profile, choose(profile)
-
-
-def refused(read):
-    with pytest.raises(UserError) as caught:
-        read()
-    return str(caught.value).splitlines()
 
 
 def test_the_steps_of_our_own_stages():
@@ -111,12 +96,11 @@ def test_its_axis_is_swapped_both_ways(denoise, write):
     assert "denoise" in there[1] and "denoise" not in away[1]
 
 
-def test_a_child_takes_it_away(denoise, write, tmp_path):
+def test_a_child_takes_it_away(denoise, write):
     write(DENOISED)
-    child = tmp_path / "child.yaml"
-    child.write_text("schema: 1\nname: child\nsummary: s\nextends: p\ndenoise: null\n")
+    child = write("schema: 1\nname: child\nsummary: s\nextends: p\ndenoise: null\n", "child.yaml")
 
-    assert axes.differing(chosen(str(child)), chosen("pillow_fp32")) == []
+    assert axes.differing(chosen(child), chosen("pillow_fp32")) == []
 
 
 @pytest.mark.parametrize(
@@ -145,13 +129,13 @@ def test_mistakes_are_told_with_their_line(denoise, write, section, problem):
 def test_all_mistakes_come_at_once(denoise, write):
     path = write(f"{HEAD}denoise: {{backend: acme_dsp, strength: 9}}\nnormalize: {{mean: x}}\n")
 
-    found = refused(lambda: load(path))
+    found = refused(load, path)
 
     assert [line.split(": ")[1] for line in found] == ["denoise.strength", "normalize.mean"]
 
 
 def test_where_no_package_brings_it_the_section_is_unknown(write):
-    (problem,) = refused(lambda: load(write(DENOISED)))
+    (problem,) = refused(load, write(DENOISED))
 
     assert ": denoise: unknown key 'denoise'" in problem
 
@@ -219,7 +203,7 @@ def broken_stage(tmp_path, monkeypatch, words):
 )  # fmt: skip
 def test_a_stage_that_is_none_is_the_packages_fault(tmp_path, monkeypatch, words, line):
     with broken_stage(tmp_path, monkeypatch, words):
-        (problem,) = refused(lambda: load("pillow_fp32"))
+        (problem,) = refused(load, "pillow_fp32")
 
     assert problem.startswith(line)
     assert load("pillow_fp32").name == "pillow_fp32"
@@ -242,7 +226,7 @@ def test_a_section_may_be_typed_by_its_stage(tmp_path, monkeypatch, write):
     with installed(monkeypatch, tmp_path / "site", points, *paths):
         _, choices = chosen(write(DENOISED))
         assert choices["denoise"].options["strength"] == 3
-        (problem,) = refused(lambda: load(write(DENOISED.replace("3}", "1}"))))
+        (problem,) = refused(load, write(DENOISED.replace("3}", "1}")))
 
     assert problem.endswith(":5: denoise.strength: unknown value '1' (offered: 2, 3)")
 
@@ -260,7 +244,7 @@ def test_stacks_of_two_kinds_of_samples_are_not_compared(monkeypatch):
 def test_an_unknown_modality_is_told_with_its_line(write, written):
     path = write(f"{HEAD}modality: {written}\n")
 
-    (problem,) = refused(lambda: load(path))
+    (problem,) = refused(load, path)
 
     assert problem.startswith(f"{path}:5: modality: unknown modality")
     assert "(offered: audio, image, " in problem

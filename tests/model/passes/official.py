@@ -54,6 +54,7 @@ def runtime(model, feeds, optimised=True):
     """The first output that ONNX Runtime computes."""
     options = ort.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 1
     if not optimised:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(

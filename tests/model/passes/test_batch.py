@@ -1,7 +1,7 @@
 """The batch dimension of a graph: rows stay apart, or the node is named."""
 
 import numpy as np
-import onnxruntime
+import official
 import pytest
 import tiny
 from onnx import helper
@@ -11,13 +11,7 @@ from simulator.model.passes.graph.batch import with_batch
 
 
 def answers(model, x):
-    """The outputs of ONNX Runtime on one core."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, {session.get_inputs()[0].name: x})[0]
+    return official.runtime(model, {"x": x})
 
 
 def reshaped(*to, **options):

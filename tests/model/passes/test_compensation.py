@@ -35,12 +35,6 @@ def network(pads=(0, 0, 0, 0), bias=True, **options):
     return tiny.model(nodes, {"x": [1, 3, 9, 7]}, {"y": None}, constants)
 
 
-def copy(model):
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    return made
-
-
 def turned(x, matrix=MATRIX, offset=OFFSET):
     """What a camera with other primaries sees, pixel by pixel."""
     return (np.einsum("ij,njhw->nihw", matrix, x) + offset[None, :, None, None]).astype(np.float32)
@@ -60,7 +54,7 @@ def fitting(samples):
 def test_the_network_sees_what_the_training_stack_makes(pads, nodes, bias):
     """The transform is known; without padding it costs no node."""
     original = network(pads, bias)
-    model, samples = copy(original), pairs(turned)
+    model, samples = official.copied(original), pairs(turned)
     change = PASS.change(model, asked("matrix"), fitting(samples))
 
     train, deploy = samples[0]

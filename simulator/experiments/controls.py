@@ -18,8 +18,8 @@ from simulator.contract.recipe import Boundary, Chain
 from simulator.data.tally import counted
 from simulator.errors import SampleError, UserError
 from simulator.experiments.session import Session
-from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
+from simulator.model.rewritten import graph_difference
 from simulator.pipeline.executor import outcomes_of, pick
 from simulator.pipeline.inference import answering
 from simulator.pipeline.stack import Stack

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,21 @@ import onnx
 from simulator import registry
 from simulator.contract import Array, Stage
 from simulator.contract.model_format import MODEL_FORMATS, ONNX, ModelFormat, suffix_of
-from simulator.contract.passes import PASSES, Fitting, Request
+from simulator.contract.passes import Fitting, Request
 from simulator.errors import ModelError
 from simulator.model.after import finish
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, dims, load, shape_words
 from simulator.model.passes.graph.batch import with_batch
-from simulator.model.passes.graph.change import difference
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
-from simulator.model.passes.rewrite import graph_pass, rewrite, wanted
-from simulator.model.store import Artifact, about, digest, entry, makers
-from simulator.profile.graph import Graph
+from simulator.model.rewritten import changed, pinned, rewritten
+from simulator.model.store import NOTES, Artifact, about, cached, digest, makers
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
 from simulator.profile.schema import Runtime
 
 __all__ = [
-    "Artifact", "Feeds", "before_export", "build", "digest", "finish", "graph_difference", "pinned",
-    "prepare", "start", "takes",
+    "Artifact", "Feeds", "before_export", "build", "digest", "finish", "prepare", "start", "takes",
 ]  # fmt: skip
 
 
@@ -141,7 +138,7 @@ def before_export(
     Raises:
         ModelError: a rewrite does not fit the model, or the card names no such file.
     """
-    return _rewritten(card, start(card, source, profile, choices), profile, fittings or {})
+    return rewritten(card, start(card, source, profile, choices), profile, fittings or {})
 
 
 def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> Artifact:
@@ -190,60 +187,6 @@ def takes(choices: Choices) -> str:
     return str(getattr(choices[Stage.RUNTIME].offer.make, "takes", "onnx"))
 
 
-NOTES = "notes.json"
-"""The remarks of rewrites that are fitted, or on calibration samples, beside the model file."""
-
-
-def _rewritten(
-    card: Card, given: Artifact, profile: Profile, fittings: Mapping[str, Fitting]
-) -> Artifact:
-    asked = profile.spec.graph
-    differs = asked.model_dump(exclude_defaults=True)
-    if not differs:
-        return given
-    if given.format != "onnx":
-        axis = next(iter(differs))
-        raise ModelError(
-            f"{profile.where(('graph', axis))}: graph.{axis}: rewrites change the ONNX file, "
-            "but this runtime does not read it; use keep"
-        )
-    others = [PASSES.package(axis) for axis in differs if not PASSES.is_ours(axis)]
-    parts = [given.key, "graph", differs, *others, _shapes(card), makers()]
-    if wanted(asked):
-        return _fitted(card, given, asked, fittings, parts)
-    model = pinned(card, given.path)
-    changes = rewrite(model, asked)
-    notes = tuple(f"{change.axis}: {change}" for change in changes)
-    if not any(change.rewritten for change in changes):
-        return replace(given, notes=notes)
-    key = digest(parts)
-    path = _cached(card, key, "model.onnx", lambda target: onnx.save(model, str(target)))
-    return Artifact(path, key, "onnx", notes)
-
-
-def _fitted(
-    card: Card, given: Artifact, asked: Graph, fittings: Mapping[str, Fitting], parts: list[Any]
-) -> Artifact:
-    """Rewrite a model with constants that are fitted to samples, or find the result."""
-    axes = list(wanted(asked))
-    if missing := [axis for axis in axes if axis not in fittings]:
-        raise ModelError(f"graph.{missing[0]} needs calibration inputs")
-
-    def make(draft: Path) -> None:
-        model = pinned(card, given.path)
-        changes = rewrite(model, asked, fittings)
-        onnx.save(model, str(draft / "model.onnx"))
-        notes = [f"{one.axis}: {one}" for one in changes]
-        notes += [remark for axis in axes for remark in fittings[axis].remarks.values()]
-        (draft / NOTES).write_text(json.dumps(notes))
-
-    key = digest([*parts, "fitted", {axis: fittings[axis].identity for axis in axes}])
-    with about(card, f"{' and '.join(f'graph.{axis}' for axis in axes)} cannot be fitted to"):
-        folder = entry("artifacts", card, key, make)
-    notes = json.loads((folder / NOTES).read_text())
-    return Artifact(folder / "model.onnx", key, "onnx", tuple(notes))
-
-
 Make = Callable[[Any, Path, Path], None]
 
 
@@ -265,7 +208,7 @@ def _step(
             (target.parent / NOTES).write_text(json.dumps(list(remarks.values())))
 
     with about(card, f"{choice.backend.name} cannot {choice.stage}"):
-        path = _cached(card, key, f"model{suffix_of(format)}", into)
+        path = cached(card, key, f"model{suffix_of(format)}", into)
     kept = path.parent / NOTES
     told = json.loads(kept.read_text()) if kept.exists() else []
     return Artifact(path, key, format, (*given.notes, *told))
@@ -284,14 +227,13 @@ def _batched(card: Card, given: Artifact, runtime: Runtime) -> Artifact:
         raise ModelError(f"{what}: its {given.format} file has a batch of its own")
     size = None if runtime.is_dynamic else runtime.samples
 
-    def make(target: Path) -> None:
+    def batched() -> onnx.ModelProto:
         try:
-            onnx.save(with_batch(pinned(card, given.path), size), str(target))
+            return with_batch(pinned(card, given.path), size)
         except ModelError as error:
             raise ModelError(f"{what}: {error}") from error
 
-    key = digest([given.key, "batch", size, _shapes(card), makers()])
-    return replace(given, path=_cached(card, key, "model.onnx", make), key=key)
+    return changed(card, given, ["batch", size], batched)
 
 
 def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
@@ -311,52 +253,9 @@ def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
             )
     if not fixed:
         return given
-    key = digest([given.key, "fixed", _shapes(card), makers()])
-    path = _cached(card, key, "model.onnx", lambda target: onnx.save(inferred(model), str(target)))
     sizes = [
         " ".join(filter(None, (feed.name, "x".join(map(str, feed.shape))))) for feed in card.feeds
     ]
     inputs = "input" if len(sizes) == 1 else "inputs"
     words = f"{fixed} free dimensions of the {inputs} were fixed, to {', '.join(sizes)}"
-    return Artifact(path, key, "onnx", (*given.notes, words))
-
-
-def _shapes(card: Card) -> Any:
-    """Return the shapes of a card's feeds, for digests."""
-    found = {feed.name: list(feed.shape) for feed in card.feeds}
-    return found[None] if set(found) == {None} else found
-
-
-def pinned(card: Card, path: Path) -> onnx.ModelProto:
-    """Load a model with the card's input sizes; rewrites are checked at these sizes."""
-    model = load(path)
-    pin(model, card.feeds)
-    return model
-
-
-def graph_difference(
-    card: Card, source: ModelFile, axis: str, train: Graph, deploy: Graph
-) -> tuple[int, str]:
-    """Compare one graph axis of two stacks.
-
-    Args:
-        card: the model card.
-        source: the card's checked ONNX file.
-        axis: ``pooling``, ``upsample`` or another graph axis.
-        train: the ``graph`` section of the training stack.
-        deploy: the ``graph`` section of the deployment stack.
-
-    Returns:
-        The number of nodes that compute different values, and a sentence about it, also if the
-        model has no node of this axis.
-
-    Raises:
-        ModelError: a rewrite does not fit the model.
-    """
-    sides = (getattr(side, axis) for side in (train, deploy))
-    apply = graph_pass(axis).apply
-    return difference(*(apply(pinned(card, source.path), side) for side in sides))
-
-
-def _cached(card: Card, key: str, name: str, make: Callable[[Path], None]) -> Path:
-    return entry("artifacts", card, key, lambda draft: make(draft / name)) / name
+    return changed(card, given, ["fixed"], lambda: inferred(model), words)

@@ -18,6 +18,8 @@ from simulator.contract.library import installed_version
 from simulator.errors import ModelError, foreign
 from simulator.model.card import Card
 
+NOTES = "notes.json"
+"""The remarks of rewrites that are fitted, or on calibration samples, beside the model file."""
 RECIPE = 4
 """Increase it when a rewrite changes, or our own arithmetic that calibration uses."""
 
@@ -73,6 +75,11 @@ def entry(
         scratch: a folder to use instead of the cache.
     """
     return cache.entry(f"{kind}/{_words(card)}-{key[:24]}", make, scratch)
+
+
+def cached(card: Card, key: str, name: str, make: Callable[[Path], None]) -> Path:
+    """Return one file of the cache; make it first if it does not exist."""
+    return entry("artifacts", card, key, lambda draft: make(draft / name)) / name
 
 
 def _words(card: Card) -> str:

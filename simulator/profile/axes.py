@@ -61,9 +61,7 @@ def differing(train: tuple[Profile, Choices], deploy: tuple[Profile, Choices]) -
     Raises:
         ProfileError: the profiles take samples of different kinds.
     """
-    refuse_mixed(train[0], deploy[0])
-    known = axes_of(train[0].spec, deploy[0].spec)
-    return [axis for axis in known if flat(value(*train, axis)) != flat(value(*deploy, axis))]
+    return list(dict.fromkeys(axis for axis, *_ in differences(train, deploy)))
 
 
 def differences(
@@ -74,8 +72,9 @@ def differences(
     Raises:
         ProfileError: the profiles take samples of different kinds.
     """
+    refuse_mixed(one[0], other[0])
     found = []
-    for axis in differing(one, other):
+    for axis in axes_of(one[0].spec, other[0].spec):
         first, second = (flat(value(*side, axis)) for side in (one, other))
         for key in dict.fromkeys([*first, *second]):
             a, b = first.get(key, "-"), second.get(key, "-")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 from typing import Any
 
 from simulator.contract import Admits, Backend, KeepList, Offer, Options, Pairs
@@ -11,15 +12,25 @@ from simulator.errors import unknown
 
 
 def fits(offer: Offer, fields: Options) -> bool:
-    """Whether :func:`mismatches` finds nothing; without its words, which take most of its time."""
+    """Whether all fields fit an offer."""
+    return next(_misfits(offer, fields), None) is None
+
+
+def mismatches(backend: Backend, offer: Offer, fields: Options) -> list[str]:
+    """Return one line for each field that does not fit: the field, a tab, and the problem."""
+    return [f"{name}\t{_told(backend, offer, fields, name)}" for name in _misfits(offer, fields)]
+
+
+def _misfits(offer: Offer, fields: Options) -> Iterator[str]:
+    """Yield the names of fields that are unknown, have another value, or are missing."""
     words = STAGES[offer.stage].words
-    return all(
-        name in offer.options
-        and ((isinstance(value, str) and value in words) or _admitted(value, offer.options[name]))
-        for name, value in fields.items()
-    ) and not any(
-        name not in fields and _needed(name, admits) for name, admits in offer.options.items()
-    )
+    for name, value in fields.items():
+        explained = isinstance(value, str) and value in words
+        if name not in offer.options or not (explained or _admitted(value, offer.options[name])):
+            yield name
+    for name, admits in offer.options.items():
+        if name not in fields and _needed(name, admits):
+            yield name
 
 
 def _needed(name: str, admits: Admits) -> bool:
@@ -28,26 +39,17 @@ def _needed(name: str, admits: Admits) -> bool:
     return implied is None or (name == "device" and implied != "cpu")
 
 
-def mismatches(backend: Backend, offer: Offer, fields: Options) -> list[str]:
-    """Return one line for each field that does not fit: the field, a tab, and the problem."""
-    problems, words = [], STAGES[offer.stage].words
-    for name, value in fields.items():
-        if name not in offer.options:
-            problems.append(f"{name}\t{_no_such_field(backend, offer, name)}")
-        elif isinstance(value, str) and value in words:
-            continue
-        elif not _admitted(value, offer.options[name]):
-            admits = offer.options[name]
-            known = admits if isinstance(admits, tuple) else ()
-            near = difflib.get_close_matches(str(value), map(str, known), n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            problems.append(
-                f"{name}\t{backend.name} offers {told(admits)} here, got {shown(value)}{hint}"
-            )
-    for name, admits in offer.options.items():
-        if name not in fields and _needed(name, admits):
-            problems.append(f"{name}\trequired by {backend.name}: {told(admits)}")
-    return problems
+def _told(backend: Backend, offer: Offer, fields: Options, name: str) -> str:
+    """Return what is wrong with a field."""
+    if name not in offer.options:
+        return _no_such_field(backend, offer, name)
+    admits = offer.options[name]
+    if name not in fields:
+        return f"required by {backend.name}: {told(admits)}"
+    value, known = fields[name], admits if isinstance(admits, tuple) else ()
+    near = difflib.get_close_matches(str(value), map(str, known), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{backend.name} offers {told(admits)} here, got {shown(value)}{hint}"
 
 
 def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:

@@ -17,10 +17,11 @@ from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
 from simulator.errors import ModelError
 from simulator.experiments.pictures.pixels import WINDOW
 from simulator.experiments.session import Session
-from simulator.model.artifact import Artifact, pinned
+from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.model.passes.graph import edit
 from simulator.model.passes.rewrite import graph_pass, rewrite
+from simulator.model.rewritten import pinned
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk

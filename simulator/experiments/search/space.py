@@ -11,7 +11,8 @@ from typing import Self
 from simulator.errors import ModelError, UserError
 from simulator.experiments.common import COMBINED, chosen
 from simulator.experiments.session import Session, Variant
-from simulator.model.artifact import graph_difference, start
+from simulator.model.artifact import start
+from simulator.model.rewritten import graph_difference
 from simulator.pipeline.inference import settings_of
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile import axes

@@ -16,12 +16,12 @@ from simulator import sweep
 from simulator.contract import Evidence
 from simulator.contract.passes import PASSES, GraphPass
 from simulator.modalities.modality import Feed
-from simulator.model.artifact import graph_difference
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.model.passes.graph.change import Change
 from simulator.model.passes.graph.edit import pin
 from simulator.model.passes.rewrite import requested, rewrite
+from simulator.model.rewritten import graph_difference
 from simulator.profile.axes import evidence
 from simulator.profile.graph import Graph
 from simulator.profile.implementations import choose

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,8 +23,6 @@ from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
-AloneRecords = Mapping[str, Record]
-"""The records of a sample by axis."""
 TOGETHER = ("precision", "runtime")
 """Axes that are swapped together where a stack cannot run with one of them alone."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from simulator.analysis.attribute import Game, Subset
 from simulator.data.folder import Item
-from simulator.experiments.failures import Tried, tallied
+from simulator.experiments.failures import Tried
 from simulator.results.record_table import SLICE, RecordTable
 from simulator.results.times import Ints, from_map
 from simulator.statistics.bootstrap import Floats, Resamples
@@ -85,21 +85,6 @@ class Answers:
     digests: NDArray[np.bytes_]
     skipped: int
     broken: tuple[Tried, ...] = ()
-
-    def failures(self) -> dict[str, Any]:
-        """Return ``failed`` and ``failures`` of a summary; the first stack is the reference."""
-        whole = dict.fromkeys(self.names, len(self.items))
-        return tallied(self.broken, self.names, self.names[0], whole)
-
-    def of_pair(self, name: str) -> Answers:
-        """Return what the first stack and another one have answered."""
-        pair = (self.names[0], name)
-        broken = tuple(
-            Tried(one.sample, pair, {who: why for who, why in one.failed.items() if who in pair})
-            for one in self.broken
-        )
-        records, digests = (tuple(self.of(who) for who in pair), self.digests[:0])
-        return replace(self, names=pair, records=records, digests=digests, broken=broken)
 
     def of(self, name: str) -> Sequence[Record]:
         """Return a stack's records."""

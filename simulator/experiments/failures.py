@@ -64,15 +64,16 @@ def tallied(
 
     Args:
         samples: some that some stack has answered.
-        stacks: every name.
+        stacks: those that are told of.
         reference: see :func:`failures`.
         whole: of each stack how many further samples every stack has answered.
     """
     count, of = Counter[str](), Counter(whole)
     why: dict[tuple[str, str], list[str]] = {}
     for one in samples:
-        for name in one.stacks:
-            others = [reference] if reference in one.stacks and name != reference else one.stacks
+        ran = [name for name in one.stacks if name in stacks]
+        for name in ran:
+            others = [reference] if reference in ran and name != reference else ran
             answered = any(other not in one.failed for other in others if other != name)
             fails = name in one.failed
             of[name] += answered or not fails

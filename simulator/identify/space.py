@@ -19,14 +19,13 @@ import yaml
 from simulator.contract import Stage
 from simulator.contract.model_format import ONNX
 from simulator.errors import ProfileError, UserError
-from simulator.experiments.common import chosen
+from simulator.experiments.search import space as search
 from simulator.identify import columns
 from simulator.identify.options import Column, section, with_base
 from simulator.modalities.image.card import ImageCard
 from simulator.model.card import Card
-from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile.load import load
-from simulator.profile.suite import Option, load_suite, overrides
+from simulator.profile.suite import load_suite
 
 Kind = Literal["frames", "tensors", "outputs", "predictions"]
 After = Literal["decode", "resize", "geometry"]
@@ -41,35 +40,19 @@ _OUTPUTS = (*_TENSORS, "pooling", "runtime")
 
 
 @dataclass(frozen=True)
-class Space:
-    """Columns of options over a base profile.
+class Space(search.Space):
+    """Axes with options over a base profile; a stack has one option of each.
 
     Attributes:
-        base: the profile that the options change: a path or a name.
-        axes: for each column its options by name, each as dotted profile keys and values.
         name: of the document.
     """
 
-    base: str
-    axes: Mapping[str, Mapping[str, Option]]
     name: str = "space"
 
     @property
     def size(self) -> int:
         """Return how many combinations of options there are, those that cannot run included."""
         return prod(len(options) for options in self.axes.values())
-
-    def stack(self, picks: Picks) -> ResolvedProfile:
-        """Load one combination: options are applied in the order of the columns.
-
-        Args:
-            picks: an option for some or all columns; the others stay as in the base.
-
-        Raises:
-            ProfileError: it is impossible, for example planes of a decoder that gives none.
-        """
-        taken = [self.axes[axis][picks[axis]] for axis in self.axes if axis in picks]
-        return chosen(self.base, [line for option in taken for line in overrides(option)])
 
     def fits(self, picks: Picks, card: Card) -> bool:
         """Whether a combination is possible, alone and for a model."""
@@ -137,7 +120,7 @@ def load_space(reference: str | Path) -> Space:
     suite = load_suite(str(reference))
     if suite.spec.combined is not None:
         raise ProfileError([f"{suite.path}: combined: a space has none; remove it"])
-    return Space(suite.spec.train, suite.spec.columns, suite.spec.name)
+    return Space(suite.spec.train, suite.spec.columns, name=suite.spec.name)
 
 
 def _wanted(kind: Kind, after: After | None) -> Sequence[str]:

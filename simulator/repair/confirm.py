@@ -18,9 +18,11 @@ from simulator.analysis.attribute import Game, Subset
 from simulator.analysis.figures import AnySummary
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
+from simulator.experiments.failures import tallied
+from simulator.experiments.search.space import Picks
 from simulator.repair.passes import flips
-from simulator.repair.search import Found
-from simulator.repair.space import NAME, Picks, name_of
+from simulator.repair.search import Search
+from simulator.repair.space import NAME, name_of
 from simulator.report.words import SIGNIFICANT
 from simulator.results.json_text import finite
 from simulator.results.repair import Confirmation, Judged, Repaired
@@ -81,31 +83,26 @@ class Gate:
 
 def compared(found: Answers, name: str, draws: Resamples) -> dict[str, Any]:
     """Return the figures of a stack against training, as :class:`Judged` has them."""
-    task = found.task
-    both = task.compare(found.score(TRAIN), found.score(name), draws)
+    both = found.task.compare(found.score(TRAIN), found.score(name), draws)
+    count, pair = len(found.items), (TRAIN, name)
+    failed = tallied(found.broken, pair, TRAIN, dict.fromkeys(pair, count))["failed"]
     return {
-        "samples": len(found.items),
-        "failed": failed_as(found, name),
+        "samples": count,
+        "failed": {TRAIN: failed[TRAIN], NAME: failed[name]},
         **{key: both[key] for key in ("labelled", "delta", "flips")},
         "metric": both["deploy"]["metric"],
     }
 
 
-def failed_as(found: Answers, name: str) -> dict[str, Any]:
-    """Return on which samples a stack fails, and training, as a gate knows the pair."""
-    failed = found.of_pair(name).failures()["failed"]
-    return {TRAIN: failed[TRAIN], NAME: failed[name]}
-
-
-def finalists(found: Found, rules: Gate, seed: int) -> dict[str, bool]:
+def finalists(search: Search, rules: Gate, seed: int) -> dict[str, bool]:
     """Return the stacks that are confirmed, and whether each passes in the search.
 
     Args:
-        found: by the search.
+        search: what has run.
         rules: the gate.
         seed: of the bootstrap.
     """
-    seen, names = found.evaluation.shared, [one.name for one in found.order]
+    seen, names = search.evaluation.shared, [one.name for one in search.alive]
     draws = Resamples(len(seen.items), seed, DRAWS)
     passes = cache(lambda name: rules.judge(finite(compared(seen, name, draws))).passed)
     passing = list(islice(filter(passes, names), FINALISTS))

@@ -26,8 +26,6 @@ from simulator.tasks.score import numbers
 
 TOLD = 3
 """Stacks that a warning names."""
-Told = Callable[[Evaluation], dict[str, float]]
-"""Returns the flip rates that a pass shows."""
 
 
 @dataclass(slots=True)
@@ -59,7 +57,7 @@ class Passes:
         """
         stacks = self.stacks(candidates, own=True)
         policy = Policy(dict.fromkeys((stack.side for stack in stacks[1:]), TRAIN))
-        return self.evaluate(name, stacks, policy, flips_of_all)
+        return self.evaluate(name, stacks, policy)
 
     def over(self, items: Sequence[Item]) -> Passes:
         """Return the same over some of the samples; what is left out and noticed is shared."""
@@ -90,13 +88,10 @@ class Passes:
         name: str,
         stacks: Sequence[Stack],
         policy: Policy,
-        told: Told,
         first: Callable[[RecordStore], None] = lambda _: None,
     ) -> Evaluation:
         """Run a pass; see :meth:`Steps.evaluate`."""
-        found = self.steps.evaluate(
-            name, self.session, stacks, policy, "flip_rate", told, timed=True, first=first
-        )
+        found = self.steps.evaluate(name, self.session, stacks, policy, first)
         self._tell_failing(name, found.records.partly())
         return found
 
@@ -118,9 +113,9 @@ class Passes:
             self.notices.append(Notice(Kind.DATA, text))
 
 
-def flips_of_all(found: Evaluation) -> dict[str, float]:
-    """Return the flip rates of stacks on the samples that all of them share."""
-    return {name: flips(found.shared, name) for name in found.shared.names}
+def flip_rate(found: Evaluation, name: str) -> float:
+    """Return the flip rate of a stack, on the samples that it is judged by."""
+    return flips(found.of(name), name)
 
 
 def latency(done: RecordStore, names: Iterable[str]) -> dict[str, float]:

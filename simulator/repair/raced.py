@@ -7,14 +7,13 @@ them needs no confirmation on other samples, and there is no search half.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
 from simulator.experiments.guessing import doubt
-from simulator.experiments.search.evaluate import Evaluation
 from simulator.experiments.search.gate import SequentialGate
 from simulator.experiments.search.policy import CheapestPassing
 from simulator.experiments.search.stopping import ALPHA
@@ -22,7 +21,7 @@ from simulator.notices import Kind, Notice
 from simulator.repair import confirm
 from simulator.repair.confirm import FINALISTS, Gate
 from simulator.repair.passes import Passes, flips, latency
-from simulator.repair.search import Rank, evaluated
+from simulator.repair.search import Search
 from simulator.repair.space import NAME, Space
 from simulator.repair.summary import Outcome
 from simulator.report.words import AT_ANY_TIME
@@ -53,15 +52,14 @@ def race(passes: Passes, space: Space, rules: Gate) -> tuple[Outcome, Sequential
     """
     session, task = passes.session, passes.session.card.task
 
-    def cheapest(names: Sequence[str], rank: Rank) -> CheapestPassing:
-        session.show.stage(1, 1, f"{len(names)} stacks, until they are decided")
-        return CheapestPassing(dict.fromkeys(names, TRAIN), rules.rules, task, rank)
-
-    found = evaluated(passes, space, RACE, True, cheapest, _flips)
-    ran, judge, by = found.evaluation.records, found.evaluation.policy, found.by
-    assert isinstance(judge, CheapestPassing)
-    own = {name: found.evaluation.of(name) for name in judge.order}
-    session.notes.extend(doubt(session, found.evaluation.reference))
+    search = Search(passes, space, own=True)
+    by, options = search.by, dict.fromkeys(search.by, TRAIN)
+    judge = CheapestPassing(options, rules.rules, task, search.rank)
+    session.show.stage(1, 1, f"{len(by)} stacks, until they are decided")
+    search.run(RACE, judge)
+    found = search.evaluation
+    own = {name: found.of(name) for name in judge.order}
+    session.notes.extend(doubt(session, found.reference))
     if judge.dropped:
         unit = session.card.modality.unit
         told = OWN_SAMPLES.format(unit=unit, family=len(by))
@@ -78,21 +76,17 @@ def race(passes: Passes, space: Space, rules: Gate) -> tuple[Outcome, Sequential
     order = [by[name] for name in judge.order]
     how: dict[str, Any] = {
         "early": judge.early(len(session.dataset.items)),
-        "skipped": len(ran.skipped),
+        "skipped": len(found.records.skipped),
         "skipped_in_search": 0,
         "exact": False,
         "rungs": [],
         "searched": 0,
         "family": len(judge.order),
-        "latency_ms": latency(ran, (TRAIN, *confirmed)),
+        "latency_ms": latency(found.records, (TRAIN, *confirmed)),
     }
     passed = {name: judge.passes(name) for name in shown}
-    outcome = Outcome(order, own, (), found.ms, passed, confirmed, chosen, by[nearest], {}, how)
+    outcome = Outcome(order, own, (), search.ms, passed, confirmed, chosen, by[nearest], {}, how)
     return outcome, judge.gates[nearest]
-
-
-def _flips(found: Evaluation) -> dict[str, float]:
-    return {name: flips(found.of(name), name) for name in found.policy.options}
 
 
 def _nearest_first(judge: CheapestPassing, own: Mapping[str, Answers]) -> list[str]:

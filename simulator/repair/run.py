@@ -25,13 +25,14 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
-from simulator.repair import calibration, confirm, raced, search
+from simulator.repair import calibration, confirm, raced
 from simulator.repair import space as spaces
 from simulator.repair.confirm import Gate
 from simulator.repair.document import Repairs, load_repairs
 from simulator.repair.experiment import RepairOptions
 from simulator.repair.offered import offered
-from simulator.repair.passes import Passes, flips, latency
+from simulator.repair.passes import Passes, flip_rate, flips, latency
+from simulator.repair.search import Halving, Search
 from simulator.repair.space import NAME, Space, fronts
 from simulator.repair.summary import REPAIRED, Outcome, repaired_profile, summarized
 from simulator.report.command import Asked
@@ -44,8 +45,9 @@ THROUGH = (
     "in the search INT8 is calibrated through the pixels of the deployment as it is, in the "
     "confirmation through each stack's own, and always on samples of the search half"
 )
-CONFIRM, PARTS = "confirm", "parts"
-"""Passes of the confirmation half: the finalists, and what each change of the answer gives."""
+SEARCH, CONFIRM, PARTS = "search", "confirm", "parts"
+"""Passes: of the search half; of the other one the finalists, and what each change of the answer
+gives."""
 
 
 def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSummary]:
@@ -88,7 +90,7 @@ def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSu
         rules = rules.checked(judged(session.card.task.Flips), known)
         if asked.until_decided:
             SequentialGate(rules.rules, session.card.task)  # refuses what has no bound at any time
-        steps = Steps(job, folder, request, overrides)
+        steps = Steps(job, folder, request, "flip_rate", flip_rate, True, overrides)
         held.enter_context(steps.writing(session))
         document = document or _made(folder, pair, deploy, changes, asked.resume)
         _write(folder / OPTIONS, document.text)
@@ -203,14 +205,14 @@ class _Repair:
         if any(one and one.calibration for one in quantizers):
             session.notes.append(Notice(Kind.CALIBRATION, THROUGH, ("deploy",)))
         passes = replace(self.passes, session=session.calibrating_on(seen, unseen))
-        found = search.search(passes.over(seen), self.space)
-        halving = found.evaluation.policy
-        assert isinstance(halving, search.Halving)
+        found = Search(passes.over(seen), self.space, own=False)
+        halving = Halving([*found.by], found.cost, session.show)
+        found.run(SEARCH, halving)
         session.show.say("choosing the finalists")
         names = confirm.finalists(found, self.rules, seed)
         stages = len(halving.rungs) + 2
         session.show.stage(stages - 1, stages, f"confirmation, {len(names)} stacks")
-        by = {one.name: one for one in found.order}
+        by = {one.name: one for one in found.alive}
         passes = passes.over(unseen)
         part = passes.run(CONFIRM, [by[name] for name in dict.fromkeys([NAME, *names])])
         searched, confirmed_on = found.evaluation.shared, part.shared

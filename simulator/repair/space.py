@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.common import chosen
+from simulator.experiments.search import space as search
+from simulator.experiments.search.space import Pick, Picks
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.suite import overrides
@@ -25,9 +26,6 @@ NAME = "deploy"
 
 _MEASURES = ("ms", "hours", "memory_mib")
 
-Pick = tuple[str, str]
-"""An axis, and the name of one of its options."""
-Picks = tuple[Pick, ...]
 T = TypeVar("T")
 
 
@@ -54,9 +52,9 @@ def name_of(picks: Picks) -> str:
     return " + ".join("/".join(pick) for pick in picks) or NAME
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """Every combination that can be built.
+@dataclass(frozen=True)
+class Space(search.Space):
+    """Every combination that can be built, of at most one option of each axis.
 
     Attributes:
         repairs: the document.
@@ -64,9 +62,36 @@ class Space:
         left_out: why the others cannot be built, by name.
     """
 
-    repairs: Repairs
-    candidates: tuple[Candidate, ...]
-    left_out: Mapping[str, str]
+    repairs: Repairs = field(kw_only=True)
+    candidates: tuple[Candidate, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def stack(self, picks: Picks | Mapping[str, str]) -> ResolvedProfile:
+        """Return the deployment with some options.
+
+        Raises:
+            UserError: two options write another value into one field, or the profile is refused.
+        """
+        return chosen(self.base, [*self.changes, *overrides(self.written(picks))])
+
+    def written(self, picks: Picks | Mapping[str, str]) -> dict[str, Any]:
+        """Return what options write together: dotted keys of a profile and their values.
+
+        A field that one option takes away (None) stays away, whatever another says of it.
+
+        Raises:
+            UserError: two options write another value into the same field.
+        """
+        fields: dict[str, tuple[Any, str]] = {}
+        for axis, name in dict(picks).items():
+            own = f"{axis}/{name}"
+            for key, value in axes.flat(self.axes[axis][name]).items():
+                before, by = fields.get(key, (value, own))
+                if before != value and None not in (before, value):
+                    raise UserError(f"{by} and {own} both set {key}")
+                fields[key] = (None if before is None else value), own
+        gone = tuple(f"{key}." for key, (value, _) in fields.items() if value is None)
+        return {key: value for key, (value, _) in fields.items() if not key.startswith(gone)}
 
     def option(self, pick: Pick) -> OptionSpec:
         """Return what the document says of an option."""
@@ -80,12 +105,7 @@ class Space:
     @property
     def measured(self) -> list[Pick]:
         """The options whose milliseconds are measured."""
-        return [
-            (axis, name)
-            for axis, options in self.repairs.spec.axes.items()
-            for name, option in options.items()
-            if option.cost.ms == MEASURED
-        ]
+        return [pick for pick in self.picks if self.option(pick).cost.ms == MEASURED]
 
     def cost(self, picks: Picks, measured: Mapping[Pick, float]) -> Cost:
         """Return what a stack costs: the sum over its changes.
@@ -135,70 +155,34 @@ def space(repairs: Repairs, deploy: str, changes: Sequence[str]) -> Space:
         ProfileError: an option is in no combination that can be built.
         UserError: there are too many combinations.
     """
-    count = math.prod(len(options) + 1 for options in repairs.spec.axes.values())
-    if count > MOST:
+    options = {
+        axis: {name: option.set_ for name, option in some.items()}
+        for axis, some in repairs.spec.axes.items()
+    }
+    whole = Space(deploy, options, changes, repairs=repairs)
+    if whole.size > MOST:
         raise UserError(
-            f"{repairs.spec.name}: {count:,} combinations of options, and {MOST:,} are the most; "
-            "leave out options or axes"
+            f"{repairs.spec.name}: {whole.size:,} combinations of options, and {MOST:,} are the "
+            "most; leave out options or axes"
         )
-    choices = [
-        [None, *((axis, name) for name in options)] for axis, options in repairs.spec.axes.items()
-    ]
     found, left_out = [], {}
-    for some in itertools.product(*choices):
-        picks = tuple(pick for pick in some if pick is not None)
+    for picks in whole.combinations():
         try:
-            found.append(Candidate(picks, combined(repairs, deploy, changes, picks)))
+            found.append(Candidate(picks, whole.stack(picks)))
         except UserError as error:
             left_out[name_of(picks)] = "; ".join(str(error).splitlines())
-    _refuse_useless(repairs, found, left_out)
+    _refuse_useless(whole, found, left_out)
     found.sort(key=lambda one: len(one.picks))
-    return Space(repairs, tuple(found), left_out)
+    return replace(whole, candidates=tuple(found), left_out=left_out)
 
 
-def combined(
-    repairs: Repairs, deploy: str, changes: Sequence[str], picks: Picks
-) -> ResolvedProfile:
-    """Return the deployment with some options.
-
-    Raises:
-        UserError: two options write another value into the same field, or the profile is refused.
-    """
-    return chosen(deploy, [*changes, *overrides(written(repairs, picks))])
-
-
-def written(repairs: Repairs, picks: Picks) -> dict[str, Any]:
-    """Return what options write together: dotted keys of a profile and their values.
-
-    A field that one option takes away (None) stays away, whatever another says of it.
-
-    Raises:
-        UserError: two options write another value into the same field.
-    """
-    fields: dict[str, tuple[Any, str]] = {}
-    for pick in picks:
-        own = "/".join(pick)
-        for key, value in axes.flat(repairs.spec.axes[pick[0]][pick[1]].set_).items():
-            before, by = fields.get(key, (value, own))
-            if before != value and None not in (before, value):
-                raise UserError(f"{by} and {own} both set {key}")
-            fields[key] = (None if before is None else value), own
-    gone = [f"{key}." for key, (value, _) in fields.items() if value is None]
-    return {
-        key: value for key, (value, _) in fields.items() if not key.startswith(tuple(gone) or "\0")
-    }
-
-
-def _refuse_useless(
-    repairs: Repairs, found: Sequence[Candidate], left_out: Mapping[str, str]
-) -> None:
+def _refuse_useless(whole: Space, found: Sequence[Candidate], left_out: Mapping[str, str]) -> None:
     """Refuse options that no combination can have; the first reason is the shortest one's."""
     used = {pick for one in found for pick in one.picks}
     problems = [
-        f"{repairs.where(axis, name)}: {left_out[f'{axis}/{name}']}"
-        for axis, options in repairs.spec.axes.items()
-        for name in options
-        if (axis, name) not in used
+        f"{whole.repairs.where(*pick)}: {left_out['/'.join(pick)]}"
+        for pick in whole.picks
+        if pick not in used
     ]
     if problems:
         raise ProfileError(problems)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.experiments.answers import Answers
+from simulator.experiments.search.space import Pick
 from simulator.experiments.session import Session
 from simulator.notices import merged
 from simulator.pipeline.stack import ResolvedProfile
@@ -14,7 +15,7 @@ from simulator.profile import axes
 from simulator.profile.derived import derived
 from simulator.profile.load import load
 from simulator.repair.passes import Passes, flips
-from simulator.repair.space import EXACT, NAME, Candidate, Pick, Space
+from simulator.repair.space import EXACT, NAME, Candidate, Space
 from simulator.results.json_text import finite
 from simulator.results.repair import (
     Change,

@@ -133,7 +133,7 @@ def test_draws_repeat_and_are_possible(whole, card):
 
 def test_a_document_narrows_the_space(whole, tmp_path):
     path = tmp_path / "narrow.yaml"
-    path.write_text(Space(whole.base, {"resize": whole.axes["resize"]}, "narrow").document())
+    path.write_text(Space(whole.base, {"resize": whole.axes["resize"]}, name="narrow").document())
 
     found = load_space(path)
 

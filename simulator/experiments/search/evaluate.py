@@ -100,22 +100,25 @@ class Evaluation:
         self._session.show.planned(merged)
         return merged
 
+    @property
+    def names(self) -> list[str]:
+        """The stacks that have figures, the reference first: not those without samples to share."""
+        first, *_ = self.arms
+        return [first, *(self.policy.options if self.policy.own_samples else self.policy.alive)]
+
     @cached_property
     def shared(self) -> Answers:
-        """What the reference has answered; with the options that share its samples to the end."""
-        first, *_ = self.arms
-        others = () if self.policy.own_samples else self.policy.alive
-        return self.records.answers(first, *others)
+        """What the reference has answered; with the others, where figures share their samples."""
+        return self.records.answers(*self.names[: 1 if self.policy.own_samples else None])
 
     @cached_property
     def reference(self) -> Score:
         """The score of the reference."""
-        first, *_ = self.arms
-        return self.shared.score(first)
+        return self.shared.score(self.names[0])
 
     def of(self, name: str) -> Answers:
         """Return what an option and the stack that it is held against have answered."""
-        if self.policy.own_samples:
+        if self.policy.own_samples and name in self.policy.options:
             return self.records.answers(self.policy.options[name], name)
         return self.shared
 
@@ -130,6 +133,5 @@ class Evaluation:
 
     def failures(self) -> dict[str, Any]:
         """Return ``skipped``, ``failed`` and ``failures`` of a summary."""
-        first, *_ = self.arms
-        told = self.records.failures([*self.arms], first)
+        told = self.records.failures([*self.arms], self.names[0])
         return {"skipped": len(self.records.skipped), **told}

@@ -1,4 +1,4 @@
-"""Spaces of stacks: columns of options over one stack, and which of them fit a model."""
+"""Spaces of stacks: options over one stack, and which of them fit a model."""
 
 from __future__ import annotations
 
@@ -20,60 +20,62 @@ from simulator.profile.modality import graph_axes
 from simulator.profile.suite import Option, overrides
 
 Pick = tuple[str, str]
-"""A column, and one of its options."""
+"""An axis, which a suite calls a column, and one of its options."""
 Picks = tuple[Pick, ...]
-"""Of some columns one option each."""
+"""Of some axes one option each."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """Columns of options; a stack of the space has at most one option of each.
+    """Axes with options; a stack of the space has at most one option of each.
 
     Attributes:
         base: the stack that options change: a profile's path or name.
-        columns: by name their options, each as dotted profile keys and values.
+        axes: by name their options, each as dotted profile keys and values.
         changes: overrides of the base that every stack has, ``KEY=VALUE``.
     """
 
     base: str
-    columns: Mapping[str, Mapping[str, Option]]
+    axes: Mapping[str, Mapping[str, Option]]
     changes: Sequence[str] = ()
 
     @property
     def picks(self) -> list[Pick]:
         """All options."""
-        return [(column, name) for column, options in self.columns.items() for name in options]
+        return [(axis, name) for axis, options in self.axes.items() for name in options]
 
     @property
     def size(self) -> int:
-        """How many stacks there are, the base included."""
-        return math.prod(len(options) + 1 for options in self.columns.values())
+        """How many stacks there are, those that cannot run and the base included."""
+        return math.prod(len(options) + 1 for options in self.axes.values())
 
-    def stack(self, picks: Picks) -> ResolvedProfile:
-        """Load one stack; of two options that write the same field the later one holds.
+    def stack(self, picks: Picks | Mapping[str, str]) -> ResolvedProfile:
+        """Load one stack; its options are applied in the order of the axes.
+
+        Args:
+            picks: for some axes one option each; the others stay as in the base.
 
         Raises:
             ProfileError: with all problems of the profile.
         """
-        lines = [line for column, name in picks for line in overrides(self.columns[column][name])]
+        taken = dict(picks)
+        options = (some[taken[axis]] for axis, some in self.axes.items() if axis in taken)
+        lines = [line for option in options for line in overrides(option)]
         return chosen(self.base, [*self.changes, *lines])
 
     def combinations(self) -> Iterator[Picks]:
         """Yield the options of every stack; the base, which has none, comes first."""
-        columns = [
-            [None, *((column, name) for name in options)]
-            for column, options in self.columns.items()
-        ]
-        for some in itertools.product(*columns):
-            yield tuple(pick for pick in some if pick is not None)
+        every = ([None, *((axis, name) for name in some)] for axis, some in self.axes.items())
+        for picks in itertools.product(*every):
+            yield tuple(pick for pick in picks if pick is not None)
 
     def without(self, left_out: Container[Pick]) -> Self:
-        """Return the space without some options, and without the columns that had no others."""
-        columns = {
-            column: {name: one for name, one in options.items() if (column, name) not in left_out}
-            for column, options in self.columns.items()
+        """Return the space without some options, and without the axes that had no others."""
+        axes = {
+            axis: {name: one for name, one in options.items() if (axis, name) not in left_out}
+            for axis, options in self.axes.items()
         }
-        return replace(self, columns={name: some for name, some in columns.items() if some})
+        return replace(self, axes={axis: some for axis, some in axes.items() if some})
 
 
 def built(

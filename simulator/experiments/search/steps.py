@@ -26,9 +26,6 @@ from simulator.results.shared import Summary
 from simulator.results.suites import StepSummary
 from simulator.typed import plain
 
-Told = Callable[[Evaluation], dict[str, float]]
-"""Returns the figure of each stack that a step's summary shows."""
-
 
 @dataclass(frozen=True, slots=True)
 class Steps:
@@ -38,12 +35,18 @@ class Steps:
         job: the call.
         folder: of the run.
         request: the call as JSON.
+        metric: the figure of each stack that the summary of a step shows.
+        figure: computes it.
+        timed: whether latencies are recorded; they differ from run to run.
         overrides: of the stacks, ``STACK.KEY=VALUE``.
     """
 
     job: Job
     folder: Path
     request: Request
+    metric: str
+    figure: Callable[[Evaluation, str], float]
+    timed: bool = False
     overrides: Sequence[str] = ()
 
     @contextmanager
@@ -63,9 +66,6 @@ class Steps:
         session: Session,
         stacks: Sequence[Stack],
         policy: Policy,
-        metric: str,
-        told: Told,
-        timed: bool = False,
         first: Callable[[RecordStore], None] = lambda _: None,
     ) -> Evaluation:
         """Run stacks on samples; what an earlier attempt has finished is not run again.
@@ -75,16 +75,14 @@ class Steps:
             session: the model and the samples.
             stacks: the one that the others are held against first.
             policy: see :class:`Evaluation`.
-            metric: that the step's summary shows.
-            told: likewise.
-            timed: see :meth:`Evaluation.run`.
-            first: likewise.
+            first: see :meth:`Evaluation.run`.
         """
         found = Evaluation(session, arms_of(session, stacks), policy)
         start = manifest(stacks, session, self.overrides)
         with self.job.writer(self.folder / name, start, session, whole=False) as run:
-            found.run(run, timed, first)
-            run.finish(StepSummary(metric=metric, values=told(found)), {})
+            found.run(run, self.timed, first)
+            values = {one: self.figure(found, one) for one in found.names}
+            run.finish(StepSummary(metric=self.metric, values=values), {})
         return found
 
     def finish(self, summary: Summary, step: str, **more: Any) -> None:

@@ -23,13 +23,13 @@ from simulator.experiments.common import (
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, safe_name
 from simulator.experiments.search.evaluate import Evaluation, arms_of
-from simulator.experiments.search.policy import QUESTIONS, Policy, policy_of, rules_of
+from simulator.experiments.search.policy import QUESTIONS, policy_of, rules_of
 from simulator.experiments.search.space import Pick, Space, built, inapplicable
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.several import checked
 from simulator.experiments.sweep.experiment import SweepOptions
 from simulator.notices import merged
-from simulator.pipeline.stack import ResolvedProfile, Stack
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.suite import Suite, load_suite
 from simulator.report.command import Asked
@@ -89,9 +89,10 @@ def _tried(
     suite: Suite, against: str, overrides: Sequence[str]
 ) -> tuple[dict[Pick, ResolvedProfile], dict[Pick, str]]:
     """Return the stack of every option, and why others cannot be run with the overrides."""
-    combined = {COMBINED: suite.spec.combined} if suite.spec.combined else None
-    columns = {**suite.spec.columns, **({COMBINED: combined} if combined else {})}
     own = [one.partition(".")[2] for one in overrides]
+    columns = dict(suite.spec.columns)
+    if suite.spec.combined:
+        columns[COMBINED] = {COMBINED: suite.spec.combined}
     space = Space(against, columns, own)
     tried, refused = {}, {}
     for pick in space.picks:
@@ -120,42 +121,37 @@ class _Sweep:
     request: Request
     rules: Sequence[Rule]
 
-    @property
-    def question(self) -> str | None:
-        """By which options are dropped early."""
-        question: str | None = self.job.asked.until_decided
-        return question
-
     def run(self, folder: Path) -> Result[SweepSummary]:
+        question = self.job.asked.until_decided
         left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
-        every = [pick for pick in self.options if pick not in left_out]
-        asked = self._asked_of(every)
-        by_name = {"/".join(pick): pick for pick in asked}
+        picks = [pick for pick in self.options if pick not in left_out]
+        whole = (COMBINED, COMBINED)
+        of_one = whole in picks and question in QUESTIONS[1:]
+        by_name = {"/".join(pick): pick for pick in picks if pick != whole or not of_one}
         stacks, unfit = built(
             self.session,
             self._variant(TRAIN, self.base),
             [self._variant(name, self.options[pick]) for name, pick in by_name.items()],
         )
         left_out |= {by_name[name]: why for name, why in unfit.items()}
-        left_out |= dict.fromkeys(
-            (pick for pick in every if pick not in asked),
-            "a combination of options; the question is of one",
-        )
-        kept = [by_name[stack.side] for stack in stacks[1:]]
-        show = self.session.show
-        policy = self._policy(stacks[1:])
+        if of_one:
+            left_out[whole] = "a combination of options; the question is of one"
+        options = dict.fromkeys((stack.side for stack in stacks[1:]), TRAIN)
+        if question is not None and not options:
+            raise UserError(f"no option of {self.suite.spec.name} applies to this model")
+        policy = policy_of(question, options, self.rules, self.session.card.task)
         found = Evaluation(self.session, arms_of(self.session, stacks), policy)
         start = manifest(stacks, self.session, []) | {"request": self.request}
         with self.job.writer(folder, start, self.session) as run:
             found.run(run)
-            show.say("computing the figures")
+            self.session.show.say("computing the figures")
             card = self.session.card.spec.name
             notices = [
                 *merged(notice for stack in stacks for notice in stack.labelled_notices),
                 *self.session.notes,
             ]
             with spending(Work.STATISTICS):
-                figures = table(found, kept, self.session.card.task)
+                figures = table(found, [by_name[name] for name in options], self.session.card.task)
                 notices += doubt(self.session, found.reference)
             samples = len(self.session.dataset.items)
             told = policy.fields(samples, self.job.asked.undecided, notices)
@@ -179,18 +175,6 @@ class _Sweep:
             took = {"seconds": summary.seconds, "workers": self.session.workers}
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
-
-    def _asked_of(self, picks: Sequence[Pick]) -> Sequence[Pick]:
-        """The options that the question is of: a combination is never the worst option."""
-        if self.question not in QUESTIONS[1:]:
-            return picks
-        return [pick for pick in picks if pick != (COMBINED, COMBINED)]
-
-    def _policy(self, options: Sequence[Stack]) -> Policy:
-        names = dict.fromkeys((stack.side for stack in options), TRAIN)
-        if self.question is not None and not names:
-            raise UserError(f"no option of {self.suite.spec.name} applies to this model")
-        return policy_of(self.question, names, self.rules, self.session.card.task)
 
     def _variant(self, name: str, option: ResolvedProfile) -> Variant:
         return Variant(name, option, {"train": self.base, "deploy": option})

@@ -50,7 +50,7 @@ def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSumma
         folder = job.folder(f"worst-{loaded.spec.name}", {"train": first, "deploy": first})
         request = job.request(suite=str(loaded.path.resolve()))
         job.refuse_taken(folder)
-        steps = Steps(job, folder, request)
+        steps = Steps(job, folder, request, session.card.task.headline, _headline)
         with steps.writing(session):
             session.require_truth()
             left_out = inapplicable(
@@ -122,13 +122,13 @@ class _Search:
     @property
     def passes(self) -> int:
         """How many steps there are at most."""
-        return len(self.space.columns) + (self.space.size <= EXHAUSTIVE)
+        return len(self.space.axes) + (self.space.size <= EXHAUSTIVE)
 
     def greedy(self) -> list[PathStep]:
         """Add one option after the other, each time the one that loses most."""
         taken: Picks = ()
         path = []
-        sizes = [len(options) for options in self.space.columns.values()]
+        sizes = [len(options) for options in self.space.axes.values()]
         while candidates := [
             (*taken, pick) for pick in self.space.picks if self._compatible((*taken, pick))
         ]:
@@ -147,8 +147,7 @@ class _Search:
     def _compatible(self, picks: Picks) -> bool:
         """Whether no two options write the same axis of the profile."""
         written = [
-            {axes.axis_of(key) for key in self.space.columns[column][name]}
-            for column, name in picks
+            {axes.axis_of(key) for key in self.space.axes[axis][name]} for axis, name in picks
         ]
         return sum(map(len, written)) == len(set().union(*written))
 
@@ -175,10 +174,7 @@ class _Search:
             else Policy(options)
         )
         self.runs += 1
-        found = self.steps.evaluate(
-            f"step-{self.runs}", self.session, stacks, policy, task.headline,
-            lambda found: {name: _headline(found, name) for name in chosen},
-        )  # fmt: skip
+        found = self.steps.evaluate(f"step-{self.runs}", self.session, stacks, policy)
         self.notices += [notice for stack in stacks for notice in stack.labelled_notices]
         self._keep(found)
         left = policy.answer()

@@ -99,6 +99,7 @@ def shared_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in (*OF_A_USER, *too_narrow()):
             patch.delenv(name, raising=False)
+            os.unsetenv(name)  # readline, which pytest imports, sets COLUMNS behind Python's back
         patch.setenv("HOME", str(home))
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(shared / "inductor"))
         patch.setenv(VARIABLE, str(shared / "shared-cache"))

@@ -104,7 +104,7 @@ def recorded(job: tuple[Any, ...]) -> tuple[int, dict[str, str]]:
         _BOARD["session"] = Session.open(model, data, None, 0, 1, None, None)
         _BOARD["space"] = load_space(document)
     session, whole = _BOARD["session"], _BOARD["space"]
-    for picks in hidden.draws(whole, session, seed):
+    for picks in hidden.draws(whole, session.card, seed):
         if hidden.record(session, whole.stack(picks), kind, out / str(seed), after):
             return seed, picks
     raise AssertionError("draws end never")

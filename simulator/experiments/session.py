@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -299,17 +299,8 @@ class Session(Closing):
         """Return a chain with the session's condition inserted, if it acts between two steps."""
         return self.under.disturbed(chain) if self.under else chain
 
-    def run(
-        self, merged: Plan, keep: Callable[[SampleResult], None] = lambda _: None
-    ) -> RecordStore:
-        """Run every sample through a plan, and keep all results; see :meth:`stream`.
-
-        Args:
-            merged: the plan of all stacks.
-            keep: called with every result, in order.
-
-        Returns:
-            The results, in order.
+    def run(self, merged: Plan) -> RecordStore:
+        """Run every sample through a plan, and keep all results in memory; see :meth:`stream`.
 
         Raises:
             DataError: every sample was skipped.
@@ -317,7 +308,6 @@ class Session(Closing):
         done = RecordStore(self.card.task)
         with closing(self.stream(merged, 0)) as results:
             for result in results:
-                keep(result)
                 done.add(result, merged.arms)
         self.require_some(done)
         return done

@@ -16,6 +16,7 @@ from simulator.data.capture import FILES, Capture
 from simulator.errors import UserError
 from simulator.experiments.session import Session
 from simulator.identify.space import After, Kind, Space
+from simulator.model.card import Card
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.pipeline.walk import StageError
@@ -24,14 +25,16 @@ FEWEST = 2
 """Images that a stack must be able to handle; one that handles fewer is drawn again."""
 
 
-def draws(space: Space, session: Session, seed: int) -> Iterator[dict[str, str]]:
+def draws(space: Space, card: Card, seed: int) -> Iterator[dict[str, str]]:
     """Yield random stacks of a space without end; the same for the same seed.
 
-    Every option of a column is equally likely, among the stacks that are possible.
+    Every option of an axis is equally likely, among the stacks that are possible for a model.
     """
     drawn = generator("hidden stack", seed)
     while True:
-        yield space.draw(drawn, session.card)
+        picks = {axis: str(drawn.choice(sorted(options))) for axis, options in space.axes.items()}
+        if space.fits(picks, card):
+            yield picks
 
 
 def record(

@@ -41,7 +41,6 @@ class Found:
         score: of the best one, on all images.
         equal: points, the best one included, that nothing in these images tells from it.
         ranked: the next ones that differ from it, the nearest first, with their scores.
-        exact: whether *equal* have the recorded bits.
         stopped: whether the time was over before the search was.
     """
 
@@ -49,8 +48,12 @@ class Found:
     score: Score
     equal: tuple[Point, ...]
     ranked: tuple[tuple[Point, Score], ...]
-    exact: bool
     stopped: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether *equal* have the recorded bits."""
+        return self.score.exact
 
 
 class Search:
@@ -86,11 +89,11 @@ class Search:
             scores = self._trials.scores(list(self._varied(self._start, self._names)), self._items)
             if not scores:
                 raise ProfileError(["no combination of the space is a stack that runs the model"])
-            return self._around(min(scores, key=lambda point: _behind(scores[point])))
+            return self._around(_ranked(scores)[0])
         found: dict[Point, Score] = {}
         for starts in self._beginnings():
             found |= self._from(self._first(starts))
-            best = min(found, key=lambda point: _behind(found[point]))
+            best = _ranked(found)[0]
             if self._trials.over or found[best].exact:
                 break
         answer = self._around(best)
@@ -115,12 +118,12 @@ class Search:
             some = self._alike(first, WIDER * BEAM, by_shape)
             beam += self._best(self._race(some, len(self._items)), BEAM, by_shape)
         scores = self._from(list(dict.fromkeys(beam)))
-        best = min(scores, key=lambda point: _behind(scores[point]))
+        best = _ranked(scores)[0]
         return self._around(best) if _behind(scores[best]) < _behind(answer.score) else answer
 
     def _each_way(self, answer: Found, found: Mapping[Point, Score]) -> list[Point]:
         """Return the nearest point of each way; one like the answer where none was found."""
-        nearest = sorted(found, key=lambda point: _behind(found[point]))
+        nearest = _ranked(found)
         start = dict(zip(self._names, self._start, strict=True))
         placed = self._with(answer.best, {axis: start[axis] for axis in self._places()})
         like = [*self._varied(answer.best, self._few), *self._varied(placed, self._few)]
@@ -153,7 +156,7 @@ class Search:
             beam = self._descended(beam)
             self._say(f"the nearest on all {len(self._items):,} images")
             scores = self._trials.scores(beam, self._items)
-            beam = sorted(scores, key=lambda point: _behind(scores[point]))
+            beam = _ranked(scores)
             if self._trials.over or scores[beam[0]].exact:
                 break
             if self._answers and self._race(beam)[beam[0]].exact:
@@ -286,7 +289,7 @@ class Search:
     def _around(self, winner: Point) -> Found:
         """Change one axis of the winner, and two that belong together: what is equal, what near."""
         self._say("what else reproduces it")
-        axes = self._singles() if self._trials.over else [*self._singles(), *self._pairs()]
+        axes = [*((axis,) for axis in self._names), *([] if self._trials.over else self._pairs())]
         near = dict.fromkeys([winner])
         for some in axes:
             near |= dict.fromkeys(self._varied(winner, some))
@@ -298,10 +301,8 @@ class Search:
         others = {point: score for point, score in first.items() if point not in set(left)}
         rest = self._best(others, SHOWN) + self._nearest_by_axis(best, others)
         shown = self._trials.scores(list(dict.fromkeys(rest)), self._items)
-        ranked = sorted(shown.items(), key=lambda pair: _behind(pair[1]))
-        return Found(
-            best, scores[best], tuple(left), tuple(ranked), scores[best].exact, self._trials.over
-        )
+        ranked = tuple((point, shown[point]) for point in _ranked(shown))
+        return Found(best, scores[best], tuple(left), ranked, self._trials.over)
 
     def _as_near(
         self, winner: Point, first: Mapping[Point, Score]
@@ -334,9 +335,6 @@ class Search:
         """In how many axes a point differs from the start: of equal ones the fewest is named."""
         return sum(a != b for a, b in zip(point, self._start, strict=True))
 
-    def _singles(self) -> list[tuple[str, ...]]:
-        return [(axis,) for axis in self._names]
-
     def _pairs(self) -> list[tuple[str, ...]]:
         """Axes that only together may give equal bits; not where each trial runs the network."""
         if self._answers:
@@ -345,6 +343,11 @@ class Search:
         axes = [[axis for name in names for axis in self._blocks.get(name, ())] for names in groups]
         pairs = (itertools.combinations(dict.fromkeys(some), 2) for some in axes)
         return list(itertools.chain.from_iterable(pairs))
+
+
+def _ranked(scores: Mapping[Point, Score]) -> list[Point]:
+    """The nearest points first."""
+    return sorted(scores, key=lambda point: _behind(scores[point]))
 
 
 def _least(scores: Mapping[Point, Score]) -> list[Point]:

@@ -13,7 +13,6 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import yaml
 
 from simulator.contract import Stage
@@ -62,18 +61,6 @@ class Space(search.Space):
         except UserError:
             return False
         return True
-
-    def draw(self, generator: np.random.Generator, card: Card) -> dict[str, str]:
-        """Return a random combination that is possible; each option of a column is equally likely.
-
-        Impossible combinations are drawn again.
-        """
-        while True:
-            picks = {
-                axis: str(generator.choice(sorted(options))) for axis, options in self.axes.items()
-            }
-            if self.fits(picks, card):
-                return picks
 
     def document(self) -> str:
         """Return the space as a document, to be narrowed by hand."""

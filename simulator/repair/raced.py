@@ -1,8 +1,8 @@
 """Repairs that drop stacks: each runs until its gate is decided, or a cheaper one passes.
 
 Every stack is judged on the same samples, in a random order, with bounds that hold for all stacks
-at once and whenever one looks; see :mod:`simulator.experiments.search.policy`. So what is chosen by
-them needs no confirmation on other samples, and there is no search half.
+at once and whenever one looks; see :mod:`simulator.experiments.search.questions`. So what is chosen
+by them needs no confirmation on other samples, and there is no search half.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
 from simulator.experiments.guessing import doubt
 from simulator.experiments.search.gate import SequentialGate
-from simulator.experiments.search.policy import CheapestPassing
+from simulator.experiments.search.questions import CheapestPassing
 from simulator.experiments.search.stopping import ALPHA
 from simulator.notices import Kind, Notice
 from simulator.repair import confirm

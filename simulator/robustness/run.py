@@ -26,7 +26,7 @@ from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged, safe_name
 from simulator.experiments.running import Recorder, run_recorded
 from simulator.experiments.search.evaluate import Evaluation
-from simulator.experiments.search.policy import policy_of, rules_of
+from simulator.experiments.search.questions import policy_of, rules_of
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.several import checked
 from simulator.model.card import Card

@@ -16,7 +16,7 @@ from simulator.analysis.gate import read
 from simulator.audit.two_runs import compare_runs
 from simulator.errors import UserError
 from simulator.experiments.failures import Tried, tallied
-from simulator.experiments.search.policy import PassingPair
+from simulator.experiments.search.questions import PassingPair
 from simulator.experiments.search.stopping import LEAST
 from simulator.pipeline.executor import Outcome, SampleResult
 from simulator.tasks.task import TASKS, Network

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 import race_table
 
 from simulator.analysis.gate import parse
-from simulator.experiments.search.policy import CheapestPassing, PassingOptions, WorstOption
+from simulator.experiments.search.questions import CheapestPassing, PassingOptions, WorstOption
 from simulator.experiments.search.stopping import rounds
 from simulator.tasks.task import TASKS, Network
 

@@ -77,7 +77,7 @@ def of(narrow, kind, after):
 
 def identified(session, whole, kind, after, seed, folder):
     """Whether the best stack is the hidden one, and whether it reproduces the recording."""
-    for picks in hidden.draws(whole, session, seed):
+    for picks in hidden.draws(whole, session.card, seed):
         manifest = hidden.record(session, whole.stack(picks), kind, folder / str(seed), after)
         if manifest:
             break

@@ -6,7 +6,6 @@ from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
-import tiny_tasks
 import yaml
 from made_repair import BGR, DOCUMENT, written
 from PIL import Image
@@ -16,7 +15,7 @@ from scipy import integrate
 from simulator import cli
 from simulator.analysis.gate import parse
 from simulator.errors import UserError
-from simulator.experiments.search.policy import CheapestPassing
+from simulator.experiments.search.questions import CheapestPassing
 from simulator.experiments.search.stopping import rounds
 from simulator.notices import Kind
 from simulator.tasks.task import TASKS, Network
@@ -186,10 +185,3 @@ def test_what_has_no_bound_at_any_time_is_refused_in_a_line(run, tmp_path, gate,
         run(gate=[gate])
 
     assert "\n" not in str(refused.value) and not (tmp_path / "run").exists()
-
-
-def test_boxes_are_no_means_over_images(run, tmp_path):
-    model, data = tiny_tasks.card(tmp_path / "boxes"), tiny_tasks.data(tmp_path / "data")
-
-    with pytest.raises(UserError, match="a sample has several"):
-        run(model=model, data=data)

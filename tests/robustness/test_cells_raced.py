@@ -6,13 +6,12 @@ from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
-import tiny_tasks
 import yaml
 from races import killed_and_resumed
 
 from simulator import cli, robustness
 from simulator.errors import UserError
-from simulator.experiments.search.policy import WorstOption
+from simulator.experiments.search.questions import WorstOption
 from simulator.robustness import tables
 from simulator.tasks.task import TASKS, Network
 
@@ -153,11 +152,3 @@ def test_what_makes_no_sense_is_refused(suite, card, ninety, cache, tmp_path, op
         robustness(suite, **given)
 
     assert "\n" not in str(refused.value) and not (tmp_path / "o").exists()
-
-
-def test_boxes_are_no_means_over_images(suite, cache, tmp_path):
-    model, data = tiny_tasks.card(tmp_path / "model"), tiny_tasks.data(tmp_path / "data")
-
-    with pytest.raises(UserError, match="no option can be dropped early"):
-        robustness(suite, **PAIR, models=[model], data=data, out=tmp_path / "o",
-                   until_decided="worst-drop")  # fmt: skip

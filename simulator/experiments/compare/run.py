@@ -40,7 +40,7 @@ from simulator.tasks.task import Task
 
 if TYPE_CHECKING:
     from simulator.experiments.search.gate import SequentialGate
-    from simulator.experiments.search.policy import PassingPair
+    from simulator.experiments.search.questions import PassingPair
 
 
 def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSummary]:
@@ -100,7 +100,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
 
 
 def _policy(rules: Sequence[gate.Rule], task: Task) -> PassingPair:
-    from simulator.experiments.search.policy import PassingPair  # most pairs run to the end
+    from simulator.experiments.search.questions import PassingPair  # most pairs run to the end
 
     return PassingPair(rules, task)
 

@@ -23,7 +23,7 @@ from simulator.experiments.common import (
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, safe_name
 from simulator.experiments.search.evaluate import Evaluation, arms_of
-from simulator.experiments.search.policy import QUESTIONS, policy_of, rules_of
+from simulator.experiments.search.questions import QUESTIONS, policy_of, rules_of
 from simulator.experiments.search.space import Pick, Space, built, inapplicable
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.several import checked

@@ -14,7 +14,8 @@ from simulator.experiments.failures import LISTED
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
 from simulator.experiments.search.evaluate import Evaluation
-from simulator.experiments.search.policy import Policy, WorstOption
+from simulator.experiments.search.policy import Policy
+from simulator.experiments.search.questions import WorstOption
 from simulator.experiments.search.space import Picks, Space, inapplicable
 from simulator.experiments.search.steps import Steps
 from simulator.experiments.search.stopping import ALPHA

@@ -132,7 +132,7 @@ def axes_alone(
         prefix: of the names of the chains in the plan.
     """
     found = SingleAxisSwaps(session.card.task, stacks[0].chain, prefix)
-    for group in _groups(differing):
+    for group in groups_of(differing):
         try:
             for axis in group:
                 found.chains[axis] = _chain(session, stacks, [axis])
@@ -143,8 +143,8 @@ def axes_alone(
     return found
 
 
-def _groups(differing: Sequence[str]) -> Iterator[list[str]]:
-    """Every axis for itself, but for those that may have to go together."""
+def groups_of(differing: Sequence[str]) -> Iterator[list[str]]:
+    """Yield every axis for itself, but for those that may have to go together."""
     yield from ([axis] for axis in differing if axis not in TOGETHER)
     if together := [axis for axis in TOGETHER if axis in differing]:
         yield together

@@ -27,6 +27,7 @@ from simulator.profile.load import load
 from simulator.profile.modality import axes_of
 from simulator.profile.pixels import unasked, with_pixels_of
 from simulator.results.manifest import RunManifest
+from simulator.results.shared import Profile
 from simulator.typed import plain
 
 TRAIN = "train"
@@ -168,6 +169,11 @@ def chosen(reference: str, changes: Sequence[str]) -> ResolvedProfile:
     """
     profile = load(reference, changes)
     return profile, choose(profile)
+
+
+def named(stack: ResolvedProfile) -> Profile:
+    """Return a stack as summaries name it."""
+    return Profile(profile=stack[0].name, overrides=list(stack[0].overrides))
 
 
 def refuse_missing(stacks: Iterable[ResolvedProfile]) -> None:

@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.errors import MissingLibrary, ProfileError, UserError
-from simulator.experiments.alone import TOGETHER
+from simulator.errors import MissingLibrary, UserError
+from simulator.experiments.alone import groups_of
 from simulator.experiments.common import chosen, refuse_missing
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes, document
@@ -107,15 +107,14 @@ class _Pair:
 
     def groups(self, differing: Sequence[str]) -> Iterator[list[str]]:
         """Yield the axes one by one; precision and runtime together where neither goes alone."""
-        together = [axis for axis in TOGETHER if axis in differing]
-        yield from ([axis] for axis in differing if axis not in together)
-        try:
-            for axis in together:
-                axes.swap(self.deploy[0], self.train[0], [axis])
-        except ProfileError:
-            yield together
-        else:
-            yield from ([axis] for axis in together)
+        for group in groups_of(differing):
+            try:
+                for axis in group:
+                    axes.swap(self.deploy[0], self.train[0], [axis])
+            except UserError:
+                yield group
+            else:
+                yield from ([axis] for axis in group)
 
     def options(self, group: Sequence[str]) -> Iterator[_Found]:
         """Yield options of an axis, no two alike: the training stack's, then its own library's.

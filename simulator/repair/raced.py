@@ -103,12 +103,7 @@ def _confirmed(
     own = _until(own, decision.compared) if decision.done else own
     task = own.task
     one = finite(confirm.compared(own, name, Resamples(len(own.items), seed, task.resamples)))
-    ends = decision.bounded(own.of(TRAIN), own.of(name), task, alpha)
-    one["flips"]["ci95"] = ends["flips.rate"]
-    for metric, delta in one["delta"].items():
-        if delta and f"delta.{metric}.value" in ends:
-            told = {"ci95": ends[f"delta.{metric}.value"], "p": None, "method": METHOD}
-            one["delta"][metric] = delta | told
+    decision.write_bounds(one, own.of(TRAIN), own.of(name), task, METHOD, alpha)
     gate = decision.gate(rules.judge(one), rules.undecided)
     none = dict.fromkeys(("p", "p_holm", "delta_p_holm"))
     return Confirmation.model_validate(one | none | {"passes": gate.passed, "rules": gate.rules})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.experiments.answers import Answers
+from simulator.experiments.common import named
 from simulator.experiments.search.space import Pick
 from simulator.experiments.session import Session
 from simulator.notices import merged
@@ -26,7 +27,6 @@ from simulator.results.repair import (
     RepairSummary,
     Tried,
 )
-from simulator.results.shared import Profile
 
 REPAIRED = "repaired.yaml"
 """The answer as a profile, a file of the run."""
@@ -107,8 +107,8 @@ def summarized(
         failed=answer.failed,
         sample_unit=card.modality.unit,
         warnings=[*merged(passes.notices), *session.notes],
-        train=_named(pair["train"]),
-        deploy=_named(pair["deploy"]),
+        train=named(pair["train"]),
+        deploy=named(pair["deploy"]),
         rules=list(gate),
         options=space.repairs.spec.name,
         order=list(space.order),
@@ -135,10 +135,6 @@ def summarized(
         remains=axes.differing(pair["train"], nearest.chosen),
         profile=REPAIRED,
     )
-
-
-def _named(chosen: ResolvedProfile) -> Profile:
-    return Profile(profile=chosen[0].name, overrides=list(chosen[0].overrides))
 
 
 def _plain(value: Any) -> Any:

@@ -141,12 +141,7 @@ def conclude(
         )
         train, deploy = map(done.records, SIDES)
         if decision:
-            ends = decision.bounded(train, deploy, session.card.task)
-            summary["flips"]["ci95"] = ends["flips.rate"]
-            for metric, delta in summary["delta"].items():
-                if delta and f"delta.{metric}.value" in ends:
-                    own = {"ci95": ends[f"delta.{metric}.value"], "p": None, "method": AT_ANY_TIME}
-                    summary["delta"][metric] = delta | own
+            decision.write_bounds(summary, train, deploy, session.card.task, AT_ANY_TIME)
         summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)
     with spending(Work.PICTURES):
         watch.draw(summary, ran, run)

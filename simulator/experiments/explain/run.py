@@ -13,9 +13,9 @@ from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.command.experiment import Experiment
 from simulator.errors import ProfileError, UserError
-from simulator.experiments.alone import TOGETHER
+from simulator.experiments.alone import groups_of
 from simulator.experiments.answers import Answers
-from simulator.experiments.common import manifest, pair_of, refuse_missing, unasked_notices
+from simulator.experiments.common import manifest, named, pair_of, refuse_missing, unasked_notices
 from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
@@ -29,7 +29,6 @@ from simulator.profile import axes
 from simulator.profile.axes import swap
 from simulator.report.verdict import concluded
 from simulator.results.json_text import finite
-from simulator.results.shared import Profile
 from simulator.results.suites import Blame, ExplainSummary
 from simulator.statistics.bootstrap import (
     DIFFERENCE,
@@ -86,8 +85,8 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
                 task=found.task.name,
                 metric=found.task.headline,
                 unit=session.card.unit,
-                train=_profile(pair["train"]),
-                deploy=_profile(pair["deploy"]),
+                train=named(pair["train"]),
+                deploy=named(pair["deploy"]),
                 samples=len(found.items),
                 sample_unit=session.card.modality.unit,
                 **done.failures(),
@@ -118,8 +117,7 @@ def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, ResolvedProfile]]:
     try:
         return separate, _swapped(pair, [[axis] for axis in separate])
     except ProfileError:
-        groups = [[axis] for axis in separate if axis not in TOGETHER]
-        groups.append([axis for axis in separate if axis in TOGETHER])
+        groups = list(groups_of(separate))
         return ["+".join(group) for group in groups], _swapped(pair, groups)
 
 
@@ -143,10 +141,6 @@ def _label(chosen: Subset, names: Sequence[str]) -> str:
     if len(chosen) == len(names):
         return "deploy"
     return "train with " + " ".join(name for name in names if name in chosen)
-
-
-def _profile(chosen: ResolvedProfile) -> Profile:
-    return Profile(profile=chosen[0].name, overrides=list(chosen[0].overrides))
 
 
 def _blamed(names: Sequence[str], found: Answers, seed: int) -> dict[str, Blame]:

@@ -155,6 +155,22 @@ class SequentialGate:
                 found[path] = [now.low, now.high]
         return found
 
+    def write_bounds(
+        self,
+        figures: dict[str, Any],
+        train: Sequence[Record],
+        deploy: Sequence[Record],
+        task: Task,
+        method: str,
+        alpha: float = ALPHA,
+    ) -> None:
+        """Write the ends of :meth:`bounded` into the figures of a pair, with how they were made."""
+        ends = self.bounded(train, deploy, task, alpha)
+        figures["flips"]["ci95"] = ends["flips.rate"]
+        for metric, delta in figures["delta"].items():
+            if delta and (at := ends.get(f"delta.{metric}.value")):
+                figures["delta"][metric] = delta | {"ci95": at, "p": None, "method": method}
+
     def outcomes(self, of: str, undecided: str) -> list[RuleOutcome]:
         """Return what came of every rule.
 

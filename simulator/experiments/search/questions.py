@@ -155,11 +155,8 @@ class CheapestPassing(PassingOptions):
         Args:
             undecided: ``pass`` or ``fail``, for an option that the samples did not decide.
         """
-        return next((name for name in self.answer() if self.accepted(name, undecided)), None)
-
-    def accepted(self, option: str, undecided: str) -> bool:
-        """Return whether an option passes, for certain or because *undecided* says so."""
-        return self.passes(option) or (undecided == "pass" and option in self.alive)
+        left = self.alive if undecided == "pass" else ()
+        return next((name for name in self.answer() if self.passes(name) or name in left), None)
 
     def _settled(self) -> dict[str, str]:
         found = super()._settled()

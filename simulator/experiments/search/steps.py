@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,22 +98,23 @@ class Steps:
         """
         whole = read_manifest(self.folder / step) | {"request": self.request} | more
         start = plain(RunManifest.model_validate(whole))
-        try:
-            shutil.copyfile(self.folder / step / RECORDS, self.folder / RECORDS)
-            write_json(self.folder / SUMMARY, summary)
-        except OSError as error:
-            raise self._cannot(error) from error
-        self._mark(start, "reporting")
+        self._mark(start, "reporting", summary, self.folder / step / RECORDS)
         if self.job.report:
             self.job.report(self.folder)
         self._mark(start, "complete")
 
-    def _mark(self, start: dict[str, Any], status: str) -> None:
+    def _mark(
+        self,
+        start: Mapping[str, Any],
+        status: str,
+        summary: Summary | None = None,
+        records: Path | None = None,
+    ) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if summary is not None and records is not None:
+                shutil.copyfile(records, self.folder / RECORDS)
+                write_json(self.folder / SUMMARY, summary)
             write_json(self.folder / MANIFEST, {**start, "status": status})
         except OSError as error:
-            raise self._cannot(error) from error
-
-    def _cannot(self, error: OSError) -> RunError:
-        return RunError(f"{self.folder}: cannot be written: {error.strerror}")
+            raise RunError(f"{self.folder}: cannot be written: {error.strerror}") from error

@@ -22,7 +22,7 @@ from simulator.worker import environments
 from simulator.worker.client import Worker
 from simulator.worker.home import Home
 
-SERVICES = "simulator.services"
+SERVICES, REFERENCES = "simulator.services", "simulator.references"
 BACKENDS = Table[Backend]("simulator.backends", "backend", lambda found: isinstance(found, Backend))
 backend = BACKENDS.__getitem__
 """Imports one backend's module, but not its library."""
@@ -42,7 +42,27 @@ def serving(stage: str) -> Iterator[Backend]:
 
     An entry point of the group ``simulator.services`` says so; it is called ``STAGE.BACKEND``.
     """
-    points = (point.name.rpartition(".") for point in of_group(SERVICES))
+    return _named(SERVICES, stage)
+
+
+def reference(stage: str) -> Backend:
+    """Return the backend with which the engine does a stage where all stacks get the same of it.
+
+    An entry point of the group ``simulator.references`` says so, as :func:`serving` reads them.
+
+    Raises:
+        UserError: another package names a second one.
+    """
+    first, *others = _named(REFERENCES, stage)
+    if others:
+        names = " and ".join(one.name for one in (first, *others))
+        raise UserError(f"the reference for {stage} is one, not {names}; uninstall a package")
+    return first
+
+
+def _named(group: str, stage: str) -> Iterator[Backend]:
+    """The backends of a group's entry points ``STAGE.BACKEND``, by name."""
+    points = (point.name.rpartition(".") for point in of_group(group))
     return (backend(name) for of, _, name in sorted(points) if of == stage)
 
 

@@ -87,6 +87,7 @@ def summarize(
         "latency_ms": times,
         "missing": missing,
         "controls": {"self": dict(self_check)},
+        "pictures": [],
         "warnings": [],
     }
     for stack in stacks:

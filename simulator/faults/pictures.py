@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from simulator.contract import U8, Key, Panel
-from simulator.experiments.pictures.decoded import painter, pictures
+from simulator.experiments.pictures.decoded import painter
+from simulator.experiments.pictures.pictures import canvas
 from simulator.experiments.session import Session
 from simulator.faults.on_stack import OnStack
 from simulator.faults.persistence import Shot, shots
@@ -72,7 +73,7 @@ def _shown(
         return event
     impact, faulty = both
     told = {"without": impact.said(impact.golden), "under": impact.said(faulty)}
-    images = pictures(session, found.stack, [found.items[at]]) if found.sizes[at] else None
+    images = canvas(session, found.stack, [found.items[at]])
     draws = painter()
     if images is not None and draws is not None:
         panels = impact.panels(next(images), faulty)
@@ -106,7 +107,7 @@ def with_clips(
             continue
         session.show.say(f"{side}: drawing the worst fault")
         chosen = _stretch(list(shots(one, session.card.task, seen.worst)))
-        images = pictures(session, one.stack, [one.items[shot.at] for shot in chosen])
+        images = canvas(session, one.stack, [one.items[shot.at] for shot in chosen])
         if images is None:
             continue
         panels = [_panel(one, seen.worst, *both) for both in zip(chosen, images, strict=True)]

@@ -22,7 +22,6 @@ from simulator.modalities.image.geometry import Geometry
 from simulator.profile.implementations import implementation
 from simulator.testing import files
 
-WRITER = "pillow"
 SIZES = 6
 """Sizes at most that are chosen to tell geometries apart."""
 _SHORT, _LONG = (190, 331), (191, 520)
@@ -74,7 +73,7 @@ def probes(card: ImageCard, geometries: Mapping[str, Geometry]) -> Iterator[Prob
         name = f"exif_{orientation}.jpg"
         yield _jpeg(name, "EXIF orientation", edges(160, 240), (2, 2), orientation)
     rgb = files.picture(299, 401)
-    write = implementation(Stage.WRITE, registry.backend(WRITER), {}).make()
+    write = implementation(Stage.WRITE, registry.reference(Stage.WRITE), {}).make()
     best = write.jpeg(rgb, 100, chroma="4:4:4")
     yield Probe("quality_100.jpg", "fine quantization: rounding of the inverse DCT", best)
     yield Probe("progressive.jpg", "several scans", write.jpeg(rgb, 90, progressive=True))

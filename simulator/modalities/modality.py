@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from pydantic import BaseModel
 
-from simulator.contract import Array
+from simulator.contract import U8, Array
 from simulator.contract.recipe import Recipe
 from simulator.contract.stage import named
 from simulator.entry_points import Table
@@ -79,6 +79,9 @@ class Modality(ABC):
         suffixes: of the files that are samples, in lower case with the dot.
         pictures: what a report of two stacks shows of samples: ``module:function``, each of which
             plans one kind, see :class:`simulator.experiments.pictures.pictures.Pictures`.
+        canvas: ``module:function`` of what answers are drawn on: given a session, a stack and
+            samples, it returns (H, W, 3) uint8 of each, or None where the stack shows none; empty:
+            no answer is drawn.
         length: the name of the size that the latency of one sample may depend on, where it is not
             that of an image; empty: there is none.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
@@ -91,6 +94,7 @@ class Modality(ABC):
     unit: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     pictures: ClassVar[tuple[str, ...]] = ()
+    canvas: ClassVar[str] = ""
     length: ClassVar[str] = ""
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
@@ -197,6 +201,15 @@ class Modality(ABC):
     def scale(self, profile: Profile, card: Any) -> Array:
         """Return the factor from a difference of two inputs to the unit shown in reports."""
         return np.ones(1)
+
+    def shown_input(self, profile: Profile, card: Any) -> Callable[[Array], U8] | None:
+        """Return what makes (H, W, 3) uint8 of a network's input; None: no picture shows it.
+
+        Args:
+            profile: whose way from pixels to the input is undone; inputs of others are shown alike.
+            card: the content of the model card.
+        """
+        return None
 
     def levels_of(self, card: Any) -> str:
         """Return the unit of differences for one model; by default :attr:`levels`."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from simulator.conditions.condition import AppliedCondition
-from simulator.contract import Array, Stage
+from simulator.contract import U8, Array, Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, one_line
 from simulator.experiments.pictures.decoded import writer
-from simulator.experiments.pictures.pixels import eight_bits, levels, thumbnail
 from simulator.experiments.session import Session
-from simulator.modalities.image.front_end import statistics
+from simulator.modalities.image.shown import thumbnail
 from simulator.pipeline import recorded
 from simulator.pipeline.executor import SampleResult
 from simulator.pipeline.plan import Plan
@@ -32,14 +31,12 @@ class Grid:
         sample: the name of the sample that is shown.
         chains: to the network's input, by condition (its row's name, ``clean`` without one) and
             stack.
-        mean_std: (3,) on 0-255 each, of the first stack; all tensors are shown with them.
-        input: the ``input`` section of the model card.
+        shown: makes a picture of an input, as the first stack's are shown; plain data.
     """
 
     sample: str
     chains: Mapping[tuple[str, str], Chain]
-    mean_std: tuple[Array, Array]
-    input: Any
+    shown: Callable[[Array], U8]
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains by their names in the plan."""
@@ -60,18 +57,14 @@ class Grid:
     def write(
         self, seen: Mapping[tuple[str, str], Array | str], run: RunWriter
     ) -> ConditionPictures:
-        """Write a picture of each tensor; return the ``pictures`` of the summary.
-
-        The tensors of all stacks are shown with the mean and std of the first one.
-        """
+        """Write a picture of each tensor; return the ``pictures`` of the summary."""
         draw = writer()
         cells: dict[str, dict[str, str]] = {}
         for number, ((row, side), tensor) in enumerate(seen.items(), 1):
             if draw is None or isinstance(tensor, str):
                 continue
-            pixels, *_ = eight_bits(levels(tensor, self.input, self.mean_std))
             path = f"{LOOKS}/{number:03}.png"
-            run.write_file(path, draw.png(thumbnail(pixels, LONGEST)[0]))
+            run.write_file(path, draw.png(thumbnail(self.shown(tensor), LONGEST)[0]))
             cells.setdefault(row, {})[side] = path
         return ConditionPictures(sample=self.sample, cells=cells)
 
@@ -125,10 +118,12 @@ def grid(
         conditions: one for each row, by the row's name.
 
     Returns:
-        None where samples are not images, or no stack has an input that could be shown.
+        None where the modality shows no inputs, or no stack has one that could be shown.
     """
+    card = session.card
     shown = [one for one in stacks if not recorded.recording(*_chosen(one), Stage.RUNTIME)]
-    if session.card.modality.name != "image" or not shown:
+    made = card.modality.shown_input(shown[0].profile, card.spec) if shown else None
+    if made is None:
         return None
     chains: dict[tuple[str, str], Chain] = {}
     for stack in shown:
@@ -138,9 +133,7 @@ def grid(
             disturbed = under.disturbed(stack.chain.until(Boundary.INPUT))
             if disturbed != chains[CLEAN, stack.side]:
                 chains[name, stack.side] = disturbed
-    spec = session.card.spec.input
-    mean_std = statistics(shown[0].profile, spec)
-    return Grid(session.dataset.items[0].name, chains, mean_std, spec)
+    return Grid(session.dataset.items[0].name, chains, made)
 
 
 def _chosen(stack: Stack) -> tuple[Any, Any]:

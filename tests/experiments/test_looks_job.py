@@ -17,7 +17,7 @@ from simulator import compare
 from simulator.errors import SampleError
 from simulator.experiments.pictures import feature_maps, gallery
 from simulator.experiments.pictures.looks import stem_of
-from simulator.experiments.pictures.pixels import thumbnail
+from simulator.modalities.image.shown import thumbnail
 
 NEAREST = "deploy.resize={backend: opencv, interpolation: nearest, antialias: false, domain: rgb}"
 BGR = "deploy.color.order=bgr"
@@ -70,7 +70,7 @@ def flat(folder, names, size=(40, 48)):
 def test_pictures_are_what_the_libraries_give(run, data):
     found = run(NEAREST)
 
-    looks = found.summary["gallery"]
+    looks = found.summary["pictures"]
     assert len(looks) == 4
     for look in looks:
         image = decoded(data, look)
@@ -99,7 +99,7 @@ def test_order_layout_mean_and_std_are_undone(run, data, tmp_path, layout):
 
     found = run(NEAREST, model=tiny.card(tmp_path / "bgr", model, input=spec))
 
-    look = found.summary["gallery"][0]
+    look = found.summary["pictures"][0]
     assert (shown(found, look["train"]) == bicubic(decoded(data, look))).all()
     assert (shown(found, look["deploy"]) == nearest(decoded(data, look))).all()
 
@@ -108,7 +108,7 @@ def test_numbers_are_those_of_the_axes(run):
     """Of one image they are the same."""
     found = run(BGR, NEAREST, limit=1)
 
-    (look,) = found.summary["gallery"]
+    (look,) = found.summary["pictures"]
     assert set(look["axes"]) == {"color", "resize"}
     for axis in found.summary["axes"]:
         one = look["axes"][axis["axis"]]
@@ -120,7 +120,7 @@ def test_numbers_are_those_of_the_axes(run):
 def test_swapped_channels_are_seen_as_the_network_takes_them(run, data):
     found = run(BGR)
 
-    look = found.summary["gallery"][0]
+    look = found.summary["pictures"][0]
     assert (shown(found, look["deploy"]) == bicubic(decoded(data, look))[..., ::-1]).all()
 
 
@@ -128,7 +128,7 @@ def test_what_is_outside_of_8_bits_is_clipped_and_said(run, data):
     """Half the std is twice the distance from the mean of 127, for a network trained on 64."""
     found = run("deploy.normalize.std=[32.0, 32.0, 32.0]")
 
-    look = found.summary["gallery"][0]
+    look = found.summary["pictures"][0]
     levels = (bicubic(decoded(data, look)).astype(float) - 127) * 2 + 127
     outside = int(((levels < 0) | (levels > 255)).sum())
     assert outside > 300
@@ -147,7 +147,7 @@ def test_worst_flips_come_first_and_then_the_first_images(run, tmp_path):
 
     flips = [flip["sample"] for flip in summary["worst_flips"]]
     assert sorted(flips) == ["blue/blue0.jpg", "red/red0.jpg"]
-    assert [(look["sample"], look["why"]) for look in summary["gallery"]] == [
+    assert [(look["sample"], look["why"]) for look in summary["pictures"]] == [
         (flips[0], "worst flip"),
         (flips[1], "worst flip"),
         ("green/green0.jpg", "one of the first images"),
@@ -157,10 +157,10 @@ def test_worst_flips_come_first_and_then_the_first_images(run, tmp_path):
 def test_equal_stacks_show_equal_pictures_once(run):
     found = run()
 
-    assert [look["sample"] for look in found.summary["gallery"]] == [
+    assert [look["sample"] for look in found.summary["pictures"]] == [
         "blue/blue0.jpg", "blue/blue1.jpg", "green/green0.jpg", "green/green1.jpg",
     ]  # fmt: skip
-    for look in found.summary["gallery"]:
+    for look in found.summary["pictures"]:
         assert look["why"] == "one of the first images" and look["train"] == look["deploy"]
         assert look["difference"] == {"values_changed": 0, "mean": 0, "max": 0}
     files = [p for p in (found.folder / "looks").rglob("*") if p.is_file()]
@@ -171,7 +171,7 @@ def test_overwriting_removes_what_was_there(run):
     run()
     found = run(limit=1, overwrite=True)
 
-    assert len(found.summary["gallery"]) == len(list((found.folder / "looks").iterdir())) == 1
+    assert len(found.summary["pictures"]) == len(list((found.folder / "looks").iterdir())) == 1
 
 
 def test_large_pictures_shrink_and_large_tensors_are_cut_to_their_middle(run, tmp_path):
@@ -181,7 +181,7 @@ def test_large_pictures_shrink_and_large_tensors_are_cut_to_their_middle(run, tm
 
     found = run(NEAREST, model=card, data=data)
 
-    (look,) = found.summary["gallery"]
+    (look,) = found.summary["pictures"]
     image = decoded(data, look)
     small = shown(found, look["picture"])
     assert look["scale"] == 4 and small.shape == (175, 275, 3)  # 700 / 4 and 1100 / 4
@@ -203,7 +203,7 @@ def test_names_of_files_are_no_paths(run, tmp_path):
 
     found = run(NEAREST, data=data)
 
-    looks = found.summary["gallery"]
+    looks = found.summary["pictures"]
     assert sorted(look["sample"] for look in looks) == sorted(names)
     for look in looks:
         for path in (look["picture"], look["train"], look["deploy"]):
@@ -216,7 +216,7 @@ def test_of_recorded_answers_only_the_other_side_is_shown(run, card, data, tmp_p
     np.savez(tmp_path / "dump.npz", **test_recording.logits(data))
     manifest = test_recording.write(tmp_path, card)
 
-    look = run(test_recording.RECORDED.format(manifest)).summary["gallery"][0]
+    look = run(test_recording.RECORDED.format(manifest)).summary["pictures"][0]
 
     assert look["train"] and look["picture"]
     assert (look["deploy"], look["difference"], look["axes"]) == (None, None, {})
@@ -230,7 +230,7 @@ def test_of_two_recordings_nothing_is_left_to_show(run, card, data, tmp_path):
 
     found = run(*(side.format(manifest) for side in sides))
 
-    look = found.summary["gallery"][0]
+    look = found.summary["pictures"][0]
     assert (look["picture"], look["train"], look["deploy"]) == (None, None, None)
     assert look["missing"] == [
         "the input of train is not shown: its outputs were recorded",
@@ -251,7 +251,7 @@ def test_recorded_tensors_are_shown_and_their_axes_are_not(run, card, data, tmp_
 
     found = run(side, NEAREST)
 
-    for look in found.summary["gallery"]:
+    for look in found.summary["pictures"]:
         deploy = shown(found, look["deploy"])
         broken = look["sample"] == "blue/blue0.jpg"
         assert deploy[0, 0, 0] == (0 if broken else 159)
@@ -278,7 +278,7 @@ def test_a_look_that_fails_is_no_reason_to_lose_a_run(run, data, monkeypatch, tm
 
     summary = run(CEIL, model=card).summary
 
-    first, second, *_ = summary["gallery"]
+    first, second, *_ = summary["pictures"]
     assert first["train"] and not first["notes"]
     assert (second["train"], second["notes"]) == (None, ["the rest is not shown: is gone by now"])
     assert first["missing"] == ["pooling: no feature maps: a bug"]
@@ -296,7 +296,7 @@ def test_the_row_that_only_rounding_up_makes_is_marked(run, data, tmp_path):
     """32 becomes 16 with ceil and 15 without; the windows that both have are the same."""
     found = run(CEIL, model=tiny.card(tmp_path / "pooled", tiny.pooled()))
 
-    look = found.summary["gallery"][0]
+    look = found.summary["pictures"][0]
     first, last = look["maps"]
     x = tensor(data, look)
     up = np.array(
@@ -326,7 +326,7 @@ def test_maps_of_equal_size_are_subtracted(run, data, tmp_path):
 
     found = run(*sides, model=tiny.card(tmp_path / "padded", model))
 
-    look = found.summary["gallery"][0]
+    look = found.summary["pictures"][0]
     padded, ones = (
         np.pad(values, ((0, 0), (1, 1), (1, 1)))
         for values in (tensor(data, look), np.ones((1, 32, 32)))
@@ -361,7 +361,7 @@ def test_an_upsampled_map(run, data, tmp_path):
 
     found = run("deploy.graph.upsample.mode=linear", model=card)
 
-    look = found.summary["gallery"][0]
+    look = found.summary["pictures"][0]
     (one,) = look["maps"]  # the first is the last
     cells = tensor(data, look).reshape(3, 2, 16, 2, 16).mean(axis=(2, 4))
     weights = np.array([[1, 0], [0.75, 0.25], [0.25, 0.75], [0, 1]])

@@ -45,7 +45,7 @@ def run(tmp_path_factory):
 
 
 def test_each_sound_is_kept_with_both_spectrograms(run):
-    looks = json.loads((run.folder / "summary.json").read_text())["sounds"]
+    looks = json.loads((run.folder / "summary.json").read_text())["pictures"]
 
     assert {one["sample"] for one in looks} == {"long.wav", "one.wav", "other.wav"}
     for one in looks:
@@ -61,7 +61,7 @@ def test_each_sound_is_kept_with_both_spectrograms(run):
 
 def test_rows_have_their_frequencies_and_columns_their_time(run):
     """The hop is 64 samples of 8000 a second."""
-    looks = json.loads((run.folder / "summary.json").read_text())["sounds"]
+    looks = json.loads((run.folder / "summary.json").read_text())["pictures"]
 
     for one in looks:
         assert one["train"]["hertz"] == pytest.approx(SLANEY, abs=1e-4)

@@ -176,11 +176,11 @@ def test_samples_that_are_skipped_are_stood_in_for(card, many, cache, tmp_path, 
 
     own, other = told_of(found), told_of(expected)
     assert own["skipped"] == len(broken)
-    for part in ("controls", "axes", "worst_flips", "gallery"):
+    for part in ("controls", "axes", "worst_flips", "pictures"):
         assert own[part] == other[part]
     assert own["controls"]["self"]["samples"] == 4
     assert {axis["effect"]["samples"] for axis in own["axes"]} == {8}
-    assert len(own["gallery"]) == IMAGES
+    assert len(own["pictures"]) == IMAGES
     assert pictures(found) == pictures(expected)
 
 
@@ -246,7 +246,7 @@ def test_nothing_is_run_after_an_undisturbed_run(card, many, cache, tmp_path, co
     ceil = "train.graph.pooling.ceil_mode=ceil"
     found = told_of(run(model, many, tmp_path / "run", *OVERRIDES, ceil).folder)
 
-    assert len(found["worst_flips"]) == WORST and found["gallery"][0]["maps"]
+    assert len(found["worst_flips"]) == WORST and found["pictures"][0]["maps"]
     assert (counting.read, counting.opened) == (45, 1)
 
 
@@ -316,8 +316,8 @@ def test_changes_whose_badness_nobody_knows_keep_their_order(card, many, cache, 
              if row["prediction"] != colors[row["image"].partition("/")[0]]]  # fmt: skip
     assert len(flips) == 30
     assert [flip["sample"] for flip in found["worst_flips"]] == flips[:WORST]
-    assert [look["sample"] for look in found["gallery"]] == flips[:IMAGES]
-    assert all(look["picture"] and look["train"] for look in found["gallery"])
+    assert [look["sample"] for look in found["pictures"]] == flips[:IMAGES]
+    assert all(look["picture"] and look["train"] for look in found["pictures"])
 
 
 entries = st.lists(st.floats(allow_nan=False), max_size=30)

@@ -13,7 +13,8 @@ from PIL import Image
 
 from simulator.report.reading import Run
 from simulator.report.sections import gallery
-from simulator.results.pair import Look, PairSummary
+from simulator.results.pair import PairSummary
+from simulator.results.pictures import Look
 
 HOSTILE = '"><img src=x onerror=alert(1)>\u202e{{7*7}}</h3>'
 
@@ -35,8 +36,9 @@ def effect(share=0.25, mean=1.5, largest=7.0):
 def entry(**changed):
     """An image of which everything was kept, and one axis differs."""
     return {
-        "sample": "a/b.jpg", "why": "worst flip", "picture": "looks/p.png", "scale": 3,
-        "size": [8, 10], "window": None, "train": "looks/t.png", "deploy": "looks/d.png",
+        "kind": "image", "sample": "a/b.jpg", "why": "worst flip", "picture": "looks/p.png",
+        "scale": 3, "size": [8, 10], "window": None,
+        "train": "looks/t.png", "deploy": "looks/d.png",
         "difference": effect(), "axes": {"resize": {"picture": "looks/r.png", **effect()}},
         "maps": [], "notes": [], "missing": [], **changed,
     }  # fmt: skip
@@ -54,7 +56,7 @@ def feature(**changed):
 def run_of(folder, entries):
     """A run of which only the pictures count."""
     looks = [Look.model_validate(entry) for entry in entries]
-    return Run(folder, None, PairSummary.model_construct(gallery=looks, worst_flips=[]), None)
+    return Run(folder, None, PairSummary.model_construct(pictures=looks, worst_flips=[]), None)
 
 
 @pytest.fixture

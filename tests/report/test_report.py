@@ -515,7 +515,7 @@ def test_a_page_is_under_its_size_whatever_is_too_large_for_it(tmp_path):
                     axes={}) for at in range(6)]  # fmt: skip
     folder = pair(
         tmp_path / "run", [0] * n, [1] * n, [0] * n, rng.random(n).tolist(),
-        digests=[rng.bytes(32).hex() for _ in range(2 * n)], summary={"gallery": looked},
+        digests=[rng.bytes(32).hex() for _ in range(2 * n)], summary={"pictures": looked},
     )  # fmt: skip
     (folder / "looks").mkdir()
     for one in looked:

@@ -84,7 +84,7 @@ def test_a_summary_reads_as_its_json(pair):
     assert pair.summary["flips"]["count"] == written["flips"]["count"] == 4
     assert pair.summary["controls"]["self"] == written["controls"]["self"]
     assert list(pair.summary) == list(written)
-    assert "gallery" in pair.summary and pair.summary.get("nothing") is None
+    assert "pictures" in pair.summary and pair.summary.get("nothing") is None
     with pytest.raises(KeyError):
         pair.summary["nothing"]
 

@@ -122,7 +122,7 @@ def test_nobody_calls_them_images(vectors):
     """Words for samples are the modality's, and what only pictures have is left out."""
     printed, _, summary, _, page = vectors
 
-    assert not summary["gallery"]
+    assert not summary["pictures"]
     assert "4 vectors" in printed
     assert "image" not in printed
     assert "4 vectors in" in page

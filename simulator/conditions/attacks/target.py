@@ -180,7 +180,7 @@ class Opened:
         self._model: Differentiable = choice.make(target.path)
         self._runtime: Runtime | None = None
         if target.onnx is not None:
-            run = implementation(Stage.RUNTIME, registry.backend("onnxruntime"), _RUN)
+            run = implementation(Stage.RUNTIME, registry.reference(Stage.RUNTIME), _RUN)
             self._runtime = run.make(target.onnx)
 
     def gradient(self, rgb: F32, truth: int) -> Gradient:

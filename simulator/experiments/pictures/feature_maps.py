@@ -15,8 +15,8 @@ import onnx
 from simulator.contract import U8, Array, Stage
 from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
 from simulator.errors import ModelError
-from simulator.experiments.pictures.pixels import WINDOW
 from simulator.experiments.session import Session
+from simulator.modalities.image.shown import WINDOW
 from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.model.passes.graph import edit

@@ -19,9 +19,9 @@ from simulator.experiments.pictures import feature_maps
 from simulator.experiments.pictures.decoded import decoding
 from simulator.experiments.pictures.looks import Look, Looks, stem_of
 from simulator.experiments.pictures.pictures import ShownPair
-from simulator.experiments.pictures.pixels import eight_bits, levels, thumbnail, window
 from simulator.experiments.session import Session
 from simulator.modalities.image.front_end import deviations, statistics
+from simulator.modalities.image.shown import eight_bits, levels, thumbnail, window
 from simulator.pipeline import recorded
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
@@ -74,7 +74,7 @@ class Gallery(Looks[ImageSeen]):
     pairs: tuple[feature_maps.Pair, ...]
     missing: tuple[str, ...]
     prefix: str
-    key = "gallery"
+    kind = "image"
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains by their names in the plan."""

@@ -25,12 +25,12 @@ class Looks(Pictures, Generic[Seen]):
     """A gallery, of images or of sounds.
 
     Attributes:
-        key: of its entries in the summary.
+        kind: of its entries in the summary.
     """
 
     name = "look"
     first = worst = IMAGES
-    key: ClassVar[str]
+    kind: ClassVar[str]
 
     @abstractmethod
     def empty(self, *notes: str) -> Seen:
@@ -68,7 +68,8 @@ class Looks(Pictures, Generic[Seen]):
             (name, why, seen[name] if name in seen else self.empty())
             for name, why in list(whys.items())[:IMAGES]
         ]
-        finished.summary[self.key] = self.write(looks, files, session.workers, finished.run)
+        entries = self.write(looks, files, session.workers, finished.run)
+        finished.summary["pictures"] += [{"kind": self.kind, **entry} for entry in entries]
 
 
 def stem_of(name: str, unit: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from simulator.contract import U8
 from simulator.contract.recipe import Chain
 from simulator.contract.stage import named
 from simulator.data.folder import Item
@@ -93,6 +94,13 @@ class Pictures(ABC):
     @abstractmethod
     def draw(self, finished: Finished) -> None:
         """Write the files, and add them to the summary."""
+
+
+def canvas(session: Session, stack: Stack, items: Iterable[Item]) -> Iterator[U8] | None:
+    """Return what answers of a stack are drawn on, one by one; None where none is drawn."""
+    made = session.card.modality.canvas
+    found: Iterator[U8] | None = named(made)(session, stack, items) if made else None
+    return found
 
 
 def pictures_of(pair: ShownPair) -> tuple[Pictures, ...]:

@@ -70,7 +70,7 @@ class Sounds(Looks[SoundSeen]):
     chains: Mapping[str, Chain] | None
     arms: tuple[int, int]
     prefix: str
-    key = "sounds"
+    kind = "sound"
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains by their names in the plan."""
@@ -108,7 +108,7 @@ class Sounds(Looks[SoundSeen]):
     def write(
         self, shown: Sequence[Look[SoundSeen]], files: ImageWriter, workers: int, run: RunWriter
     ) -> list[dict[str, Any]]:
-        """Write pictures and sounds to the run; return ``sounds`` of the summary."""
+        """Write pictures and sounds to the run; return their entries in the summary."""
         found = []
         for number, (name, why, seen) in enumerate(shown, 1):
             entry = {"sample": name, "why": why, "notes": list(seen.notes)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from simulator.contract import Array, Encoded
+from simulator.contract import U8, Array, Encoded
 from simulator.contract.encoded import SUFFIXES, read_image
 from simulator.contract.recipe import Recipe
 from simulator.modalities.image import front_end
@@ -16,6 +17,7 @@ from simulator.modalities.image.card import ImageCard, geometry_of, tensor_shape
 from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
 from simulator.modalities.image.sections import ImageSpec, image_spec
+from simulator.modalities.image.shown import of_input
 from simulator.modalities.image.steps import target
 from simulator.modalities.modality import Feed, Modality
 from simulator.places import Where
@@ -77,6 +79,7 @@ class ImageModality(Modality):
         "simulator.experiments.pictures.flips:flips",
         "simulator.experiments.pictures.gallery:gallery",
     )
+    canvas = "simulator.experiments.pictures.decoded:pictures"
     levels = "levels"
     Spec = ImageSpec
     Card = ImageCard
@@ -119,6 +122,11 @@ class ImageModality(Modality):
     def scale(self, profile: Profile, card: Any) -> Array:
         """Return how many levels of 0-255 a difference of 1 in the tensor is, per channel."""
         return front_end.deviations(profile, card)
+
+    def shown_input(self, profile: Profile, card: Any) -> Callable[[Array], U8]:
+        """Return what undoes a profile's normalization."""
+        mean_std = front_end.statistics(profile, card.input)
+        return partial(of_input, card=card.input, mean_std=mean_std)
 
     def memory(self, source: Encoded) -> int:
         """Return the bytes of one more decoded image, which libraries need while they work."""

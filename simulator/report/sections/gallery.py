@@ -12,7 +12,8 @@ from simulator.report.rendering import LOOKS, PICTURES, render
 from simulator.report.sections.embedded import Shown, png
 from simulator.report.sections.section import Section, part
 from simulator.report.words import answers, count, figure, share
-from simulator.results.pair import AxisPicture, Difference, FeatureMap, Look, PairSummary
+from simulator.results.pair import PairSummary
+from simulator.results.pictures import AxisPicture, Difference, FeatureMap, Look
 
 SAME = "The pixels are the same"
 STEPS = 8
@@ -146,7 +147,7 @@ def _same(entries: Sequence[Look], kept: Sequence[View]) -> bool:
 @lru_cache(maxsize=1)
 def _kept(run: Run[PairSummary]) -> tuple[Sequence[Look], Sequence[View]]:
     """What a run has kept, and what the page has room for: first whole, then without the axes."""
-    entries: Sequence[Look] = run.summary.get("gallery", ())
+    entries = [one for one in run.summary.get("pictures", ()) if isinstance(one, Look)]
     flips = any(flip.preview for flip in run.summary.get("worst_flips", ()))
     room, kept = LOOKS - (PICTURES if flips else 0), list[View]()
     for entry in entries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from simulator.report.reading import Run
@@ -11,7 +11,8 @@ from simulator.report.sections.embedded import png, wav
 from simulator.report.sections.section import Section, part
 from simulator.report.sections.spectrogram import Spectrogram, frequencies, times
 from simulator.report.words import SIDES, answers, figure
-from simulator.results.pair import PairSummary, SoundLook, SoundSide
+from simulator.results.pair import PairSummary
+from simulator.results.pictures import SoundLook, SoundSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class View:
 @part(order=26)
 def sounds(run: Run[PairSummary]) -> Section | None:
     """Return what both networks heard or said; None where a run has kept no sound."""
-    entries: Sequence[SoundLook] = run.summary.get("sounds", ())
+    entries = [one for one in run.summary.get("pictures", ()) if isinstance(one, SoundLook)]
     if not entries:
         return None
     room, kept = LOOKS, list[View]()

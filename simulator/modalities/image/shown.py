@@ -68,6 +68,11 @@ def eight_bits(levels: NDArray[np.float64]) -> tuple[U8, int, int]:
     return np.clip(whole, 0, 255).astype(np.uint8), clipped, int(np.count_nonzero(lost))
 
 
+def of_input(tensor: Array, card: Any, mean_std: tuple[Array, Array]) -> U8:
+    """Return (H, W, 3) levels of a network's input, clipped; see :func:`levels`."""
+    return eight_bits(levels(tensor, card, mean_std))[0]
+
+
 def window(pixels: U8) -> U8:
     """Return the middle of a picture, at most :data:`WINDOW` rows and columns."""
     rows, columns = (

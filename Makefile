@@ -28,9 +28,10 @@ demo: .venv/demo
 	@printf '\nThe same model, deployed with DeepStream as it is by default:\n\n'
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/deepstream_nv12_fp32
 
-# Tests read their files as UTF-8, whatever the locale; of two processes, the first to end takes
-# half of what the other has left.
-PYTEST := PYTHONUTF8=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# Tests read their files as UTF-8, whatever the locale. They often wait for a process that they have
+# started, so there are three processes for two cores; the first to end takes half of what another
+# has left.
+PYTEST := PYTHONUTF8=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 
 test: install
 	$(PYTEST)

@@ -78,3 +78,12 @@ def test_every_link_inside_the_repository_leads_somewhere():
     ]
 
     assert broken == []
+
+
+def test_what_proves_what_is_there():
+    """Every file and folder of tests that the table in CONTRIBUTING.md names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text().partition("| what holds |")[2]
+    named = re.findall(r"`([\w/*]+(?:\.py|/))`", text)
+
+    assert len(named) > 40
+    assert [name for name in named if not [*(ROOT / "tests").glob(name)]] == []

@@ -1,169 +1,97 @@
 """The public interface for backends: a backend imports from here, and from nowhere else."""
 
-from simulator.contract.adapt import Adapter
-from simulator.contract.adversary import Adversary, Victim
-from simulator.contract.audio import MelFilters, Recording, Resampler, Sound, SoundReader, Stft
-from simulator.contract.backend import (
-    Above,
-    Admits,
-    AtLeast,
-    Backend,
-    Environment,
-    Evidence,
-    File,
-    Implementation,
-    KeepList,
-    Offer,
-    Options,
-    Pairs,
-    Stage,
-    Subset,
-    Text,
-)
-from simulator.contract.bits import EXPONENTS, WIDTHS, Kind, disturb
-from simulator.contract.chroma import Rows, fixed_point_rgb, full_chroma, full_chroma_float
-from simulator.contract.encoded import MAX_PIXELS, Encoded, inspect
-from simulator.contract.example import ExampleImages, ExampleModel
-from simulator.contract.frame import (
-    U8,
-    Array,
-    Frame,
-    Matrix,
-    PixelFormat,
-    Range,
-    rgb_frame,
-    yuv_frame,
-)
-from simulator.contract.gradients import LOGITS, PROBABILITIES, Differentiable, Gradient, Pull
-from simulator.contract.injection import (
-    BitFault,
-    Faulty,
-    Injector,
-    Site,
-    Suffix,
-    Target,
-    Trace,
-)
-from simulator.contract.keep import kept
-from simulator.contract.library import Library
-from simulator.contract.loads import Load, LoadGenerator, Scenario, Served, Submit
-from simulator.contract.model import Cast, Effective, Exporter, Port, Quantizer, Runtime
-from simulator.contract.pictures import (
-    Color,
-    ImageWriter,
-    Key,
-    Mask,
-    MaskReader,
-    Painter,
-    Panel,
-    Rectangle,
-)
-from simulator.contract.pixels import Asked, Converter, Decoder, Encoder, Resizer, even, subsample
-from simulator.contract.stage import StageSpec, checks
-from simulator.contract.tune import TrainingObjective, Tuner
-from simulator.errors import (
-    DataError,
-    MissingLibrary,
-    ModelError,
-    RunError,
-    SampleError,
-    Unsupported,
-)
-
-__all__ = [
-    "EXPONENTS",
-    "LOGITS",
-    "MAX_PIXELS",
-    "PROBABILITIES",
-    "U8",
-    "WIDTHS",
-    "Above",
-    "Adapter",
-    "Admits",
-    "Adversary",
-    "Array",
-    "Asked",
-    "AtLeast",
-    "Backend",
-    "BitFault",
-    "Cast",
-    "Color",
-    "Converter",
-    "DataError",
-    "Decoder",
-    "Differentiable",
-    "Effective",
-    "Encoded",
-    "Encoder",
-    "Environment",
-    "Evidence",
-    "ExampleImages",
-    "ExampleModel",
-    "Exporter",
-    "Faulty",
-    "File",
-    "Frame",
-    "Gradient",
-    "ImageWriter",
-    "Implementation",
-    "Injector",
-    "KeepList",
-    "Key",
-    "Kind",
-    "Library",
-    "Load",
-    "LoadGenerator",
-    "Mask",
-    "MaskReader",
-    "Matrix",
-    "MelFilters",
-    "MissingLibrary",
-    "ModelError",
-    "Offer",
-    "Options",
-    "Painter",
-    "Pairs",
-    "Panel",
-    "PixelFormat",
-    "Port",
-    "Pull",
-    "Quantizer",
-    "Range",
-    "Recording",
-    "Rectangle",
-    "Resampler",
-    "Resizer",
-    "Rows",
-    "RunError",
-    "Runtime",
-    "SampleError",
-    "Scenario",
-    "Served",
-    "Site",
-    "Sound",
-    "SoundReader",
-    "Stage",
-    "StageSpec",
-    "Stft",
-    "Submit",
-    "Subset",
-    "Suffix",
-    "Target",
-    "Text",
-    "Trace",
-    "TrainingObjective",
-    "Tuner",
-    "Unsupported",
-    "Victim",
-    "checks",
-    "disturb",
-    "even",
-    "fixed_point_rgb",
-    "full_chroma",
-    "full_chroma_float",
-    "inspect",
-    "kept",
-    "rgb_frame",
-    "subsample",
-    "yuv_frame",
-]
+from simulator.contract.adapt import Adapter as Adapter
+from simulator.contract.adversary import Adversary as Adversary
+from simulator.contract.adversary import Victim as Victim
+from simulator.contract.audio import MelFilters as MelFilters
+from simulator.contract.audio import Recording as Recording
+from simulator.contract.audio import Resampler as Resampler
+from simulator.contract.audio import Sound as Sound
+from simulator.contract.audio import SoundReader as SoundReader
+from simulator.contract.audio import Stft as Stft
+from simulator.contract.backend import Above as Above
+from simulator.contract.backend import Admits as Admits
+from simulator.contract.backend import AtLeast as AtLeast
+from simulator.contract.backend import Backend as Backend
+from simulator.contract.backend import Environment as Environment
+from simulator.contract.backend import Evidence as Evidence
+from simulator.contract.backend import File as File
+from simulator.contract.backend import Implementation as Implementation
+from simulator.contract.backend import KeepList as KeepList
+from simulator.contract.backend import Offer as Offer
+from simulator.contract.backend import Options as Options
+from simulator.contract.backend import Pairs as Pairs
+from simulator.contract.backend import Stage as Stage
+from simulator.contract.backend import Subset as Subset
+from simulator.contract.backend import Text as Text
+from simulator.contract.bits import EXPONENTS as EXPONENTS
+from simulator.contract.bits import WIDTHS as WIDTHS
+from simulator.contract.bits import Kind as Kind
+from simulator.contract.bits import disturb as disturb
+from simulator.contract.chroma import Rows as Rows
+from simulator.contract.chroma import fixed_point_rgb as fixed_point_rgb
+from simulator.contract.chroma import full_chroma as full_chroma
+from simulator.contract.chroma import full_chroma_float as full_chroma_float
+from simulator.contract.encoded import MAX_PIXELS as MAX_PIXELS
+from simulator.contract.encoded import Encoded as Encoded
+from simulator.contract.encoded import inspect as inspect
+from simulator.contract.example import ExampleImages as ExampleImages
+from simulator.contract.example import ExampleModel as ExampleModel
+from simulator.contract.frame import U8 as U8
+from simulator.contract.frame import Array as Array
+from simulator.contract.frame import Frame as Frame
+from simulator.contract.frame import Matrix as Matrix
+from simulator.contract.frame import PixelFormat as PixelFormat
+from simulator.contract.frame import Range as Range
+from simulator.contract.frame import rgb_frame as rgb_frame
+from simulator.contract.frame import yuv_frame as yuv_frame
+from simulator.contract.gradients import LOGITS as LOGITS
+from simulator.contract.gradients import PROBABILITIES as PROBABILITIES
+from simulator.contract.gradients import Differentiable as Differentiable
+from simulator.contract.gradients import Gradient as Gradient
+from simulator.contract.gradients import Pull as Pull
+from simulator.contract.injection import BitFault as BitFault
+from simulator.contract.injection import Faulty as Faulty
+from simulator.contract.injection import Injector as Injector
+from simulator.contract.injection import Site as Site
+from simulator.contract.injection import Suffix as Suffix
+from simulator.contract.injection import Target as Target
+from simulator.contract.injection import Trace as Trace
+from simulator.contract.keep import kept as kept
+from simulator.contract.library import Library as Library
+from simulator.contract.loads import Load as Load
+from simulator.contract.loads import LoadGenerator as LoadGenerator
+from simulator.contract.loads import Scenario as Scenario
+from simulator.contract.loads import Served as Served
+from simulator.contract.loads import Submit as Submit
+from simulator.contract.model import Cast as Cast
+from simulator.contract.model import Effective as Effective
+from simulator.contract.model import Exporter as Exporter
+from simulator.contract.model import Port as Port
+from simulator.contract.model import Quantizer as Quantizer
+from simulator.contract.model import Runtime as Runtime
+from simulator.contract.pictures import Color as Color
+from simulator.contract.pictures import ImageWriter as ImageWriter
+from simulator.contract.pictures import Key as Key
+from simulator.contract.pictures import Mask as Mask
+from simulator.contract.pictures import MaskReader as MaskReader
+from simulator.contract.pictures import Painter as Painter
+from simulator.contract.pictures import Panel as Panel
+from simulator.contract.pictures import Rectangle as Rectangle
+from simulator.contract.pixels import Asked as Asked
+from simulator.contract.pixels import Converter as Converter
+from simulator.contract.pixels import Decoder as Decoder
+from simulator.contract.pixels import Encoder as Encoder
+from simulator.contract.pixels import Resizer as Resizer
+from simulator.contract.pixels import even as even
+from simulator.contract.pixels import subsample as subsample
+from simulator.contract.stage import StageSpec as StageSpec
+from simulator.contract.stage import checks as checks
+from simulator.contract.tune import TrainingObjective as TrainingObjective
+from simulator.contract.tune import Tuner as Tuner
+from simulator.errors import DataError as DataError
+from simulator.errors import MissingLibrary as MissingLibrary
+from simulator.errors import ModelError as ModelError
+from simulator.errors import RunError as RunError
+from simulator.errors import SampleError as SampleError
+from simulator.errors import Unsupported as Unsupported

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +13,25 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Above0 = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Means = Annotated[list[Finite], Field(min_length=3, max_length=3)]
 Deviations = Annotated[list[Above0], Field(min_length=3, max_length=3)]
+
+
+def refuse_misplaced(
+    section: BaseModel, kind: str, needed: Collection[str], others: Collection[str] = ()
+) -> None:
+    """Refuse a section that lacks a field of its kind, or has one of another kind; ValueError.
+
+    Args:
+        section: with a field ``kind``.
+        kind: its value.
+        needed: the fields that its kind must have.
+        others: fields that it may have besides.
+    """
+    fields = (name for name in type(section).model_fields if name != "kind")
+    written = {name for name in fields if getattr(section, name) is not None}
+    if missing := set(needed) - written:
+        raise ValueError(f"kind {kind} needs {', '.join(sorted(missing))}")
+    if unused := written - set(needed) - set(others):
+        raise ValueError(f"kind {kind} has no {', '.join(sorted(unused))}")
 
 
 class Section(BaseModel):

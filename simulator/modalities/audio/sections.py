@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
-from simulator.profile.section import Above0, Finite, OpenSection, Section
+from simulator.profile.section import Above0, Finite, OpenSection, Section, refuse_misplaced
 
 Model = Literal["model"]
 Hertz = Annotated[float, Field(ge=0, le=384_000)]
@@ -110,14 +110,7 @@ class Normalize(Section):
     def _fields_of_kind(self) -> Normalize:
         fields = {"fixed": {"mean", "std"}, "clip": {"epsilon", "divide"}}
         fields["bands"] = fields["clip"]
-        wanted = fields.get(self.kind, set())
-        written = {
-            name for name in self.model_fields_set - {"kind"} if getattr(self, name) is not None
-        }
-        if missing := wanted - written:
-            raise ValueError(f"kind {self.kind} needs {', '.join(sorted(missing))}")
-        if unused := written - wanted:
-            raise ValueError(f"kind {self.kind} has no {', '.join(sorted(unused))}")
+        refuse_misplaced(self, self.kind, fields.get(self.kind, ()))
         return self
 
 

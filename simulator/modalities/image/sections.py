@@ -12,7 +12,14 @@ from simulator.contract import Offer, Stage
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
-from simulator.profile.section import Deviations, Means, OpenSection, Positive, Section
+from simulator.profile.section import (
+    Deviations,
+    Means,
+    OpenSection,
+    Positive,
+    Section,
+    refuse_misplaced,
+)
 
 Arithmetic = Literal["unit_divide", "divide", "multiply", "multiply_add", "fused_multiply_add"]
 
@@ -127,18 +134,14 @@ class Geometry(Section):
     @model_validator(mode="after")
     def _fields_of_kind(self) -> Geometry:
         wanted = {
-            "model": {"rounding"},
-            "short_side_crop": {"rounding", "short_side"},
-            "squash_crop": {"rounding", "short_side"},
-            "squash": set(),
-            "letterbox": {"rounding", "position", "value"},
+            "model": ("rounding",),
+            "short_side_crop": ("rounding", "short_side"),
+            "squash_crop": ("rounding", "short_side"),
+            "squash": (),
+            "letterbox": ("rounding", "position", "value"),
         }[self.kind]
-        written = self.model_fields_set - {"kind"}
-        if missing := wanted - written:
-            raise ValueError(f"kind {self.kind} needs {', '.join(sorted(missing))}")
-        optional = set() if self.kind == "model" else {"crop_before_resize"}
-        if unused := written - wanted - optional:
-            raise ValueError(f"kind {self.kind} has no {', '.join(sorted(unused))}")
+        optional = () if self.kind == "model" else ("crop_before_resize",)
+        refuse_misplaced(self, self.kind, wanted, optional)
         return self
 
 

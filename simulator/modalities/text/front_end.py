@@ -18,7 +18,7 @@ from simulator.files import hash_file
 from simulator.modalities.text.card import TextCard, TextInput
 from simulator.modalities.text.opened import encoder
 from simulator.modalities.text.pairs import Limits, fed, truncated
-from simulator.modalities.text.sections import text_spec
+from simulator.modalities.text.sections import Feeds, text_spec
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
 
@@ -82,21 +82,13 @@ class Feed(Recipe):
 
     Attributes:
         network: the section ``input`` of the card.
-        batch: ``single`` or ``choices``.
-        padding_side: ``left`` or ``right``.
-        pad_to: the length of every row; None for that of the longest in the batch.
-        mask: ``honoured`` or ``ignored``.
-        position_ids: ``from_mask`` or ``arange``.
+        asked: the section ``feeds`` of the profile, see :meth:`.sections.Feeds.neutral`.
         longest: ids that the network is fed at most.
         truncation_side: see :func:`simulator.modalities.text.pairs.truncated`.
     """
 
     network: TextInput
-    batch: str
-    padding_side: str
-    pad_to: int | None
-    mask: str
-    position_ids: str
+    asked: Feeds
     longest: int
     truncation_side: str
     stage = "feeds"
@@ -104,10 +96,10 @@ class Feed(Recipe):
 
     def identity(self) -> Any:
         """Return all attributes; of the network what inputs are made of."""
-        network = self.network
+        network, asked = self.network, self.asked
         made = [network.pad, network.names.model_dump(), dict(network.constants)]
-        padding = [self.padding_side, self.pad_to, self.mask, self.position_ids]
-        return ["feeds", self.batch, *padding, self.longest, self.truncation_side, made]
+        padding = [asked.padding_side, asked.pad_to, asked.mask, asked.position_ids]
+        return ["feeds", asked.batch, *padding, self.longest, self.truncation_side, made]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
@@ -120,20 +112,19 @@ class Feed(Recipe):
             SampleError: a request is over-long.
         """
         rows = [fed(one) for one in self.cut(tokens)]
-        if self.batch == "choices":
+        if self.asked.batch == "choices":
             return self._batch(rows)
         return tuple(self._batch([row]) for row in rows)
 
     def rows(self, tokens: Sequence[Tokens]) -> tuple[Row, ...]:
         """Return where the outputs for each request are; lengths are not known here."""
-        cut = self.cut(tokens)
-        longest = self.pad_to or max(len(fed(one)) for one in cut)
+        cut, together = self.cut(tokens), self.asked.batch == "choices"
+        longest = self.asked.pad_to or max(len(fed(one)) for one in cut)
         found = []
         for at, one in enumerate(cut):
-            width = longest if self.batch == "choices" or self.pad_to else len(fed(one))
-            first = width - len(fed(one)) if self.padding_side == "left" else 0
-            where = (0, at) if self.batch == "choices" else (at, 0)
-            found.append(Row(*where, first, one))
+            width = longest if together or self.asked.pad_to else len(fed(one))
+            first = width - len(fed(one)) if self.asked.padding_side == "left" else 0
+            found.append(Row(*((0, at) if together else (at, 0)), first, one))
         return tuple(found)
 
     def cut(self, tokens: Sequence[Tokens]) -> list[Tokens]:
@@ -144,23 +135,25 @@ class Feed(Recipe):
         """Return about the bytes of the logits that are made of the inputs."""
         length = max(len(one.context) + len(one.continuation) for one in source.requests)
         tokens = min(self.longest, length // CHARACTERS + 1)
-        rows = len(source.requests) if self.batch == "choices" else 1
+        rows = len(source.requests) if self.asked.batch == "choices" else 1
         return 4 * rows * tokens * self.network.vocabulary
 
     def words(self) -> str:
         """Return the batch, and how it is padded."""
-        return f"batch {self.batch}, padding {self.padding_side}, mask {self.mask}"
+        asked = self.asked
+        return f"batch {asked.batch}, padding {asked.padding_side}, mask {asked.mask}"
 
     def _batch(self, rows: Sequence[Sequence[int]]) -> dict[str, Array]:
-        width = self.pad_to or max(map(len, rows))
+        asked = self.asked
+        width = asked.pad_to or max(map(len, rows))
         ids = np.full((len(rows), width), self.network.pad or 0, np.int64)
         real = np.zeros_like(ids)
         for at, row in enumerate(rows):
-            start = width - len(row) if self.padding_side == "left" else 0
+            start = width - len(row) if asked.padding_side == "left" else 0
             ids[at, start : start + len(row)] = row
             real[at, start : start + len(row)] = 1
-        mask = real if self.mask == "honoured" else np.ones_like(real)
-        counted = mask if self.position_ids == "from_mask" else np.ones_like(real)
+        mask = real if asked.mask == "honoured" else np.ones_like(real)
+        counted = mask if asked.position_ids == "from_mask" else np.ones_like(real)
         found = {
             "ids": ids,
             "mask": mask,
@@ -230,7 +223,4 @@ def feeding(profile: Profile, card: TextCard) -> Feed:
     own = network.max_length if asked.max_length == "model" else asked.max_length
     longest = min(network.max_length, own, asked.pad_to or own)
     side = spec.tokenize.truncation_side if spec.tokenize else "refuse"
-    return Feed(
-        network, chosen.batch, chosen.padding_side, chosen.pad_to, chosen.mask,
-        chosen.position_ids, longest, side,
-    )  # fmt: skip
+    return Feed(network, chosen, longest, side)

@@ -14,6 +14,7 @@ from simulator.contract.text import Tokens
 from simulator.errors import SampleError
 from simulator.modalities.text.card import Names, TextInput
 from simulator.modalities.text.front_end import Feed
+from simulator.modalities.text.sections import Feeds
 from simulator.testing.text_specimen import llama
 
 ALL = Names(ids="i", mask="m", positions="p", types="t", lengths="n")
@@ -32,11 +33,13 @@ def network(names=ALL, **more):
 
 
 def feed(network=None, **changed):
+    cut = {"longest": 64, "truncation_side": "left"}
+    cut |= {key: changed.pop(key) for key in cut if key in changed}
     values = {
-        "batch": "choices", "padding_side": "right", "pad_to": None, "mask": "honoured",
-        "position_ids": "from_mask", "longest": 64, "truncation_side": "left",
+        "batch": "choices", "padding_side": "right", "mask": "honoured",
+        "position_ids": "from_mask", "max_length": "model",
     }  # fmt: skip
-    return Feed(network or globals()["network"](), **(values | changed))
+    return Feed(network or globals()["network"](), Feeds(**(values | changed)), **cut)
 
 
 def made(requests):

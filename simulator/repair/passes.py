@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from simulator.data.folder import Item
+from simulator.errors import ModelError
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import TRAIN
 from simulator.experiments.failures import Tried
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.search.evaluate import Evaluation
 from simulator.experiments.search.policy import Policy
-from simulator.experiments.search.space import built
 from simulator.experiments.search.steps import Steps
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
@@ -71,13 +71,15 @@ class Passes:
             own: whether INT8 that is calibrated through ``deploy`` is so through each stack's own
                 pixels, or else through those of the deployment as it is.
         """
+        self.session.show.say("preparing the stacks")
         pair = {"train": self.train, "deploy": self.deploy}
-        variants = [
-            Variant(one.name, one.chosen, pair | {"deploy": one.chosen} if own else pair)
-            for one in candidates
-        ]
-        stacks, unfit = built(self.session, Variant(TRAIN, self.train, pair), variants)
-        self.left_out |= unfit
+        stacks = [self.session.stack(Variant(TRAIN, self.train, pair))]
+        for one in candidates:
+            through = pair | {"deploy": one.chosen} if own else pair
+            try:
+                stacks.append(self.session.stack(Variant(one.name, one.chosen, through)))
+            except ModelError as error:
+                self.left_out[one.name] = str(error)
         if own:
             some = [stack for stack in stacks if stack.side in SIDES]
             self.notices += [notice for stack in some for notice in stack.labelled_notices]

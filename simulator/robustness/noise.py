@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from simulator.analysis import robustness as analysis
-from simulator.errors import ModelError, ProfileError, UserError, one_line
+from simulator.errors import ProfileError, UserError, one_line
 from simulator.experiments.common import pair_for, stacks_of
-from simulator.experiments.search.space import Pick, inapplicable
+from simulator.experiments.search.space import Pick, applying
 from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
@@ -23,7 +23,7 @@ from simulator.robustness.records import CLEAN
 from simulator.statistics.bootstrap import RATE
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Options:
     """The options of one stack.
 
@@ -33,9 +33,9 @@ class Options:
         left_out: the options that cannot be run, and why.
     """
 
-    stacks: dict[str, Stack] = field(default_factory=dict)
-    same: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
+    stacks: Mapping[str, Stack]
+    same: list[str]
+    left_out: dict[str, str]
 
 
 class SystemNoise:
@@ -84,25 +84,18 @@ class SystemNoise:
         }
 
     def _fitted(self, session: Session, side: str, base: ResolvedProfile, pair: Pair) -> Options:
-        found = Options(left_out=dict(self._refused[side]))
         by = self.chosen[side]
-        without_effect = inapplicable(session, base, by) if by else {}
-        for key, chosen in by.items():
-            name = name_of(key)
-            if key in without_effect:
-                found.left_out[name] = without_effect[key]
-                continue
-            try:
-                found.stacks[name] = session.stack(Variant(arm(side, name), chosen, pair))
-            except ModelError as error:
-                found.left_out[name] = one_line(error)
-                continue
-            if not axes.differing(base, chosen):
-                found.same.append(name)
-        if not found.stacks:
-            why = "; ".join(dict.fromkeys(found.left_out.values()))
+
+        def variant(pick: Pick) -> Variant:
+            return Variant(arm(side, name_of(pick)), by[pick], pair)
+
+        stacks, unfit = applying(session, base, by, variant) if by else ({}, {})
+        left_out = self._refused[side] | {name_of(pick): why for pick, why in unfit.items()}
+        if not stacks:
+            why = "; ".join(dict.fromkeys(left_out.values()))
             raise UserError(f"{side}: no option of {self.suite.spec.name} can be run: {why}")
-        return found
+        same = [name_of(pick) for pick in stacks if not axes.differing(base, by[pick])]
+        return Options({name_of(pick): stack for pick, stack in stacks.items()}, same, left_out)
 
 
 def name_of(key: Pick) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from simulator.analysis import gate
 from simulator.command.experiment import Experiment
+from simulator.command.options import Asking
 from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
@@ -174,7 +175,7 @@ class _Robustness:
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
-    def race(self, folder: Path, request: Request, question: str) -> Result[RobustnessSummary]:
+    def race(self, folder: Path, request: Request, question: Asking) -> Result[RobustnessSummary]:
         """Run every stack under every condition while it matters for a question."""
         session, sides, conditions = self.session, list(self.sides), self.suite.conditions()
         task = session.card.task

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from simulator.analysis.gate import Rule, read
+from simulator.command.options import Asking
 from simulator.errors import UserError, unknown
 from simulator.experiments.search.gate import SequentialGate
 from simulator.experiments.search.policy import Compared, Options, Policy, Question
@@ -35,7 +36,7 @@ from simulator.statistics.anytime import Evidence, Range
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
-QUESTIONS: tuple[Question, ...] = ("gate", "worst-flips", "worst-drop")
+QUESTIONS: tuple[Asking, ...] = get_args(Asking)
 """Those that may be asked of the options of a suite, which have no cost."""
 
 
@@ -262,17 +263,19 @@ def rules_of(fail_on: Sequence[str], question: str | None, allow_failed: str | N
     return read(fail_on, allow_failed)
 
 
-def policy_of(question: str | None, options: Options, rules: Sequence[Rule], task: Task) -> Policy:
+def policy_of(
+    question: Asking | None, options: Options, rules: Sequence[Rule], task: Task
+) -> Policy:
     """Return the policy for a question; without one all options run on all samples.
 
     Args:
-        question: one of :data:`QUESTIONS`, or None.
+        question: that is asked of the options, or None.
         options: see :class:`Policy`; at least one where a question is asked.
         rules: of the gate.
         task: of the model.
 
     Raises:
-        UserError: there is no such question, or the rules or the task do not fit it.
+        UserError: the rules or the task do not fit the question.
     """
     if question is None:
         return Policy(options)
@@ -280,7 +283,4 @@ def policy_of(question: str | None, options: Options, rules: Sequence[Rule], tas
         return PassingOptions(options, rules, task)
     if rules:
         raise UserError(f"--until-decided {question} has no rules; leave out --fail-on")
-    for known in QUESTIONS[1:]:
-        if question == known:
-            return WorstOption(known, options, task)
-    raise UserError(f"--until-decided: {unknown('question', question, QUESTIONS)}")
+    return WorstOption(question, options, task)

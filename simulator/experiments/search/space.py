@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from simulator.errors import ModelError, UserError
+from simulator.errors import ModelError, UserError, one_line
 from simulator.experiments.common import COMBINED, chosen
 from simulator.experiments.session import Session, Variant
 from simulator.model.artifact import start
@@ -78,29 +78,34 @@ class Space:
         return replace(self, axes={axis: some for axis, some in axes.items() if some})
 
 
-def built(
-    session: Session, reference: Variant, options: Iterable[Variant]
-) -> tuple[list[Stack], dict[str, str]]:
-    """Build stacks for a model.
+def applying(
+    session: Session,
+    base: ResolvedProfile,
+    options: Mapping[Pick, ResolvedProfile],
+    variant: Callable[[Pick], Variant],
+) -> tuple[dict[Pick, Stack], dict[Pick, str]]:
+    """Build the options that change something in a model and can be run with it.
 
     Args:
         session: the model.
-        reference: what the options are held against.
-        options: the other stacks.
+        base: what they are held against.
+        options: their profiles.
+        variant: returns one as the session builds it.
 
     Returns:
-        The reference and the options that fit the model, and by name why the others do not.
+        Their stacks, and why the others are left out.
 
     Raises:
-        ModelError: the reference does not fit the model.
+        UserError: no option is left.
     """
+    left_out, stacks = inapplicable(session, base, options), {}
     session.show.say("preparing the stacks")
-    stacks, left_out = [session.stack(reference)], {}
-    for option in options:
+    for pick in options:
         try:
-            stacks.append(session.stack(option))
+            if pick not in left_out:
+                stacks[pick] = session.stack(variant(pick))
         except ModelError as error:
-            left_out[option.name] = str(error)
+            left_out[pick] = one_line(error)
     return stacks, left_out
 
 

@@ -24,7 +24,7 @@ from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, safe_name
 from simulator.experiments.search.evaluate import Evaluation, arms_of
 from simulator.experiments.search.questions import QUESTIONS, policy_of, rules_of
-from simulator.experiments.search.space import Pick, Space, built, inapplicable
+from simulator.experiments.search.space import Pick, Space, applying
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.several import checked
 from simulator.experiments.sweep.experiment import SweepOptions
@@ -123,23 +123,21 @@ class _Sweep:
 
     def run(self, folder: Path) -> Result[SweepSummary]:
         question = self.job.asked.until_decided
-        left_out = inapplicable(self.session, self.base, self.options) | dict(self.refused)
-        picks = [pick for pick in self.options if pick not in left_out]
         whole = (COMBINED, COMBINED)
-        of_one = whole in picks and question in QUESTIONS[1:]
-        by_name = {"/".join(pick): pick for pick in picks if pick != whole or not of_one}
-        stacks, unfit = built(
-            self.session,
-            self._variant(TRAIN, self.base),
-            [self._variant(name, self.options[pick]) for name, pick in by_name.items()],
+        options = dict(self.options)
+        of_one = question in QUESTIONS[1:] and options.pop(whole, None) is not None
+        built, left_out = (
+            applying(self.session, self.base, options, self._variant) if options else ({}, {})
         )
-        left_out |= {by_name[name]: why for name, why in unfit.items()}
+        if question is not None and not built:
+            raise UserError(f"no option of {self.suite.spec.name} applies to this model")
+        left_out |= self.refused
         if of_one:
             left_out[whole] = "a combination of options; the question is of one"
-        options = dict.fromkeys((stack.side for stack in stacks[1:]), TRAIN)
-        if question is not None and not options:
-            raise UserError(f"no option of {self.suite.spec.name} applies to this model")
-        policy = policy_of(question, options, self.rules, self.session.card.task)
+        base = Variant(TRAIN, self.base, {"train": self.base, "deploy": self.base})
+        stacks = [self.session.stack(base), *built.values()]
+        names = dict.fromkeys((stack.side for stack in built.values()), TRAIN)
+        policy = policy_of(question, names, self.rules, self.session.card.task)
         found = Evaluation(self.session, arms_of(self.session, stacks), policy)
         start = manifest(stacks, self.session, []) | {"request": self.request}
         with self.job.writer(folder, start, self.session) as run:
@@ -151,7 +149,7 @@ class _Sweep:
                 *self.session.notes,
             ]
             with spending(Work.STATISTICS):
-                figures = table(found, [by_name[name] for name in options], self.session.card.task)
+                figures = table(found, [*built], self.session.card.task)
                 notices += doubt(self.session, found.reference)
             samples = len(self.session.dataset.items)
             told = policy.fields(samples, self.job.asked.undecided, notices)
@@ -176,8 +174,9 @@ class _Sweep:
             run.finish(summary, took | self.session.ran())
         return Result(summary, folder)
 
-    def _variant(self, name: str, option: ResolvedProfile) -> Variant:
-        return Variant(name, option, {"train": self.base, "deploy": option})
+    def _variant(self, pick: Pick) -> Variant:
+        option = self.options[pick]
+        return Variant("/".join(pick), option, {"train": self.base, "deploy": option})
 
 
 def table(found: Evaluation, keys: Sequence[Pick], task: Task) -> dict[str, Any]:

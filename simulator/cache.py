@@ -31,7 +31,7 @@ def folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "pipeline-simulator"
 
 
-def entry(name: str, make: Callable[[Path], None], root: Path | None = None) -> Path:
+def entry(name: str, make: Callable[[Path], None]) -> Path:
     """Return a cached folder; make it first if it does not exist, and again if it was damaged.
 
     An unfinished entry is never visible: it is made under another name and then renamed. The
@@ -40,13 +40,11 @@ def entry(name: str, make: Callable[[Path], None], root: Path | None = None) -> 
     Args:
         name: the entry: a relative path made of its kind and its digest.
         make: writes the entry's files into the folder that it receives.
-        root: a folder to use instead of the user's cache.
 
     Raises:
         RunError: the cache is not writable.
     """
-    root = root or folder()
-    place = root / name
+    place = folder() / name
     if place.is_dir():
         problem = _problem(place)
         if not problem:
@@ -57,7 +55,7 @@ def entry(name: str, make: Callable[[Path], None], root: Path | None = None) -> 
         draft = Path(tempfile.mkdtemp(prefix=".making-", dir=place.parent))
     except OSError as error:
         raise RunError(
-            f"the cache {root} cannot be written: {error.strerror}; set {VARIABLE}"
+            f"the cache {folder()} cannot be written: {error.strerror}; set {VARIABLE}"
         ) from error
     try:
         _fill(draft, place, make)

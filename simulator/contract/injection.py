@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 from pathlib import Path
-from typing import Self
 
+from simulator.closing import Closing
 from simulator.contract.backend import Options
 from simulator.contract.bits import WIDTHS, Kind
 from simulator.contract.frame import Array
@@ -90,7 +90,7 @@ Trace = Mapping[str, Array]
 """What an inference without faults computed, as far as faulty ones need it."""
 
 
-class Suffix(ABC):
+class Suffix(Closing, ABC):
     """The part of a network from one or several sites on; one thread uses it at a time."""
 
     @abstractmethod
@@ -106,18 +106,6 @@ class Suffix(ABC):
             trace: of a sample.
             faults: at these sites; those of one site are applied one after the other.
         """
-
-    @abstractmethod
-    def close(self) -> None:
-        """Free what it holds; closing twice is allowed."""
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
 
 
 class Injector(ABC):

@@ -20,13 +20,7 @@ REPORT = "report.json"
 """The file with the pass's report, in the folder of the changed model file."""
 
 
-def finish(
-    card: Card,
-    made: Artifact,
-    choices: Choices,
-    after: Sequence[Request] = (),
-    scratch: Path | None = None,
-) -> Artifact:
+def finish(card: Card, made: Artifact, choices: Choices, after: Sequence[Request] = ()) -> Artifact:
     """Apply the passes of the phase ``after``, then let the runtime compile the result.
 
     Args:
@@ -34,23 +28,18 @@ def finish(
         made: the result of :func:`prepare`.
         choices: the profile's implementations.
         after: the passes, in order; their reports are in the artifact's ``reports``.
-        scratch: an existing folder, used instead of the cache for files made because of *after*;
-            the caller deletes it. Without *after* nothing is written there.
 
     Raises:
         UserError: there is no such pass.
         ModelError: a pass cannot act on this file, or has no such option.
     """
     runtime = choices[Stage.RUNTIME]
-    place = scratch if after else None
     for request in after:
-        made = _altered(card, made, runtime, request, place)
-    return _compiled(card, made, runtime, place)
+        made = _altered(card, made, runtime, request)
+    return _compiled(card, made, runtime)
 
 
-def _altered(
-    card: Card, given: Artifact, runtime: Choice, request: Request, scratch: Path | None
-) -> Artifact:
+def _altered(card: Card, given: Artifact, runtime: Choice, request: Request) -> Artifact:
     """Let a pass change the file that the runtime opens."""
     one = PASSES[request.name]
     if not isinstance(one, AfterPass):
@@ -76,12 +65,12 @@ def _altered(
         (draft / REPORT).write_text(report.model_dump_json())
 
     with about(card, f"{one.name} cannot change"):
-        folder = entry("artifacts", card, key, make, scratch)
+        folder = entry("artifacts", card, key, make)
     report = one.Report.model_validate_json((folder / REPORT).read_text())
     return replace(given, path=folder / name, key=key, reports=(*given.reports, report))
 
 
-def _compiled(card: Card, given: Artifact, choice: Choice, scratch: Path | None) -> Artifact:
+def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
     runtime: type[Runtime] = choice.offer.make
     options = runtime.compiled_by
     if options is None:
@@ -97,6 +86,5 @@ def _compiled(card: Card, given: Artifact, choice: Choice, scratch: Path | None)
             card,
             key,
             lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
-            scratch,
         )
     return replace(given, path=folder, key=key, format="compiled")

@@ -56,7 +56,6 @@ def build(
     choices: Choices,
     feeds: Feeds | None,
     after: Sequence[Request] = (),
-    scratch: Path | None = None,
     fittings: Mapping[str, Fitting] | None = None,
 ) -> Artifact:
     """Make the file that a profile's runtime opens, or find it in the cache.
@@ -72,14 +71,13 @@ def build(
         choices: the profile's implementations.
         feeds: calibration inputs; required for INT8.
         after: see :func:`finish`.
-        scratch: see :func:`finish`.
         fittings: by graph axis, what its rewrite is fitted to; required where it is.
 
     Raises:
         ModelError: a rewrite does not fit the model, or the card has no file for the runtime.
     """
     made = prepare(card, source, profile, choices, feeds, fittings)
-    return finish(card, made, choices, after, scratch)
+    return finish(card, made, choices, after)
 
 
 def prepare(

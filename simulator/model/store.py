@@ -62,9 +62,7 @@ def about(card: Card, what: str) -> Iterator[None]:
         yield
 
 
-def entry(
-    kind: str, card: Card, key: str, make: Callable[[Path], None], scratch: Path | None = None
-) -> Path:
+def entry(kind: str, card: Card, key: str, make: Callable[[Path], None]) -> Path:
     """Return the folder of an artifact; make it first if it does not exist.
 
     Args:
@@ -72,9 +70,8 @@ def entry(
         card: the model card.
         key: the digest of everything that the artifact depends on.
         make: writes its files into the folder that it receives.
-        scratch: a folder to use instead of the cache.
     """
-    return cache.entry(f"{kind}/{_words(card)}-{key[:24]}", make, scratch)
+    return cache.entry(f"{kind}/{_words(card)}-{key[:24]}", make)
 
 
 def cached(card: Card, key: str, name: str, make: Callable[[Path], None]) -> Path:

@@ -9,7 +9,7 @@ from onnx import helper
 
 from simulator import compare
 from simulator.errors import UserError
-from simulator.model.passes.pooling import output_sizes
+from simulator.model.passes.graph.edit import shapes_of
 from simulator.notices import Kind
 
 
@@ -89,7 +89,7 @@ def pooled(**options):
 def test_pooling_is_compared_between_the_two_stacks(run, tmp_path):
     """Train ceil against deploy keep is a difference, though deploy rewrites nothing."""
     card = tiny.card(tmp_path / "pooled", pooled())
-    assert output_sizes(pooled())["p"] == [1, 3, 15, 15]
+    assert shapes_of(pooled())["p"] == [1, 3, 15, 15]
 
     (axis,) = run("train.graph.pooling.ceil_mode=ceil", model=card)["axes"]
 

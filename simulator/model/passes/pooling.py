@@ -58,12 +58,6 @@ def apply(model: onnx.ModelProto, asked: Pooling) -> Change:
     return Change(AXIS, NODES, before, after, SILENT, cut)
 
 
-def output_sizes(model: onnx.ModelProto) -> dict[str, list[int]]:
-    """Return the output shape of every pooling node, by the name of the output."""
-    shapes = edit.shapes_of(model)
-    return {n.output[0]: shapes.get(n.output[0], []) for n in edit.nodes_of(model, *POOLS)}
-
-
 @dataclass(frozen=True, slots=True)
 class _Window:
     """A pooling node with the size of its input; each list has one entry per spatial axis."""

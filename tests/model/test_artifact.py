@@ -1,18 +1,16 @@
-"""Artifacts: made once, found again, never half."""
+"""Artifacts: made once, found again, never half; those that are fitted to samples likewise."""
 
+import artifacts
 import numpy as np
 import onnx
 import pytest
 import tiny
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from simulator import cache as store
+from simulator.contract.passes import Fitting
 from simulator.errors import ModelError, RunError
-from simulator.model.artifact import Feeds, build
-from simulator.model.card import Card
-from simulator.model.onnxfile import check
-from simulator.profile.implementations import choose
-from simulator.profile.load import load
+from simulator.model.artifact import Feeds
 
 RNG = np.random.default_rng(0)
 
@@ -39,9 +37,8 @@ def feeds(identity=0):
     return Feeds(identity, tensors)
 
 
-def built(path, *overrides, base="pillow_fp32", calibration=None):
-    card, profile = Card(path), load(base, overrides)
-    return build(card, check(card), profile, choose(profile), calibration)
+def built(path, *overrides, calibration=None, **more):
+    return artifacts.built(path, *overrides, feeds=calibration, **more)[0]
 
 
 def entries(cache):
@@ -190,3 +187,56 @@ def test_where_the_cache_is(monkeypatch, variables, place):
         monkeypatch.setenv(name, value)
 
     assert str(store.folder()) == place
+
+
+MATRIX = "graph.compensation={form: matrix, calibration: {samples: 3, source: data}}"
+
+
+def fitting(identity, read):
+    """The training stack's inputs are twice the deployment's, minus 1."""
+
+    def samples():
+        read.append(identity)
+        rng = np.random.default_rng(0)
+        for _ in range(3):
+            x = rng.normal(size=(1, 3, 32, 32)).astype(np.float32)
+            yield {"x": 2 * x - 1}, {"x": x}
+
+    return {"compensation": Fitting(identity, samples, None)}
+
+
+def fitted(path, fittings=None):
+    return built(path, MATRIX, fittings=fittings)
+
+
+@pytest.fixture
+def colors(tmp_path, cache):
+    return tiny.card(tmp_path / "model")
+
+
+def test_samples_are_read_once_and_the_remarks_stay(colors):
+    read = []
+    one, two = (fitted(colors, fitting("one", read)) for _ in range(2))
+
+    assert (one, read) == (two, ["one"])
+    assert "it removes 100 % of the squared difference" in one.notes[0]
+
+
+def test_other_samples_are_another_artifact(colors):
+    one, two = (fitted(colors, fitting(identity, [])) for identity in ("one", "two"))
+
+    assert one.key != two.key
+
+
+def test_the_constants_are_in_the_file(colors):
+    graph = onnx.load(fitted(colors, fitting("one", [])).path).graph
+    conv = next(node for node in graph.node if node.op_type == "Conv")
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+
+    np.testing.assert_allclose(held[conv.input[1]][:, :, 0, 0], 2 * np.eye(3), atol=1e-6)
+    np.testing.assert_allclose(held[conv.input[2]], [-1, -1, -1], atol=1e-6)
+
+
+def test_without_samples_it_is_refused(colors):
+    with pytest.raises(ModelError, match=r"graph\.compensation needs calibration inputs"):
+        fitted(colors)

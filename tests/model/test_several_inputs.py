@@ -5,13 +5,13 @@ import numpy as np
 import onnx
 import pytest
 import tiny
+from artifacts import built
 from onnx import TensorProto, helper
 from refusals import refused_model
 
 from simulator.contract import Stage
 from simulator.errors import ModelError
 from simulator.modalities.modality import Feed
-from simulator.model.artifact import build
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.profile.implementations import choose
@@ -21,12 +21,6 @@ from simulator.profile.load import load
 @pytest.fixture(autouse=True)
 def tokens(monkeypatch):
     kinds.install(monkeypatch, kinds.Tokens(), kinds.Plain())
-
-
-def built(path, *overrides):
-    card, profile = Card(path), load("pillow_fp32", overrides)
-    choices = choose(profile)
-    return build(card, check(card), profile, choices, None), choices
 
 
 def shapes(path):

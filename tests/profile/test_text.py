@@ -4,6 +4,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.profile.suite import overrides
 from simulator.profile.text import Line, flow, render
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -48,3 +49,11 @@ def test_a_document_by_hand():
         "# graph:\n"
         "#   layout: keep\n"
     )
+
+
+def test_small_and_large_numbers_of_suites_stay_numbers():
+    option = {"a": 1e-10, "b": {"c": [1e20, 2.5e-7, 3]}, "d": "1e-10", "e": None, "f": True}
+
+    written = dict(one.split("=", 1) for one in overrides(option))
+
+    assert {key: yaml.safe_load(value) for key, value in written.items()} == option

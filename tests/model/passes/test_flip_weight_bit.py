@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import tiny
+from artifacts import built
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
@@ -15,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from simulator.contract import Stage
 from simulator.contract.passes import PASSES, Request
 from simulator.errors import ModelError, UserError
-from simulator.model.artifact import Artifact, Feeds, build, finish, prepare
+from simulator.model.artifact import Artifact, Feeds, finish, prepare
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.model.passes.flip_weight_bit import Flip, Options, apply
@@ -287,15 +288,13 @@ def request(bit=0, trial=0, **more):
 
 
 def made(path, *after, base="pillow_fp32"):
-    card, profile = Card(path), load(base)
-    choices = choose(profile)
     rng = np.random.default_rng(0)
 
     def tensors():
         for _ in range(4):
             yield {"x": rng.random((1, 3, 32, 32), np.float32)}
 
-    return build(card, check(card), profile, choices, Feeds(0, tensors), after), choices
+    return built(path, base=base, feeds=Feeds(0, tensors), after=after)
 
 
 @pytest.fixture

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
 
 from simulator.errors import ProfileError
 from simulator.files import LARGE, open_file
-from simulator.profile.compose import Loader, compose
+
+try:
+    from yaml._yaml import CParser
+except ImportError:  # PyYAML was built without libyaml
+    Loader = yaml.SafeLoader
+else:
+
+    class Loader(Composer, CParser, SafeConstructor, Resolver):  # type: ignore[no-redef]
+        """Parses with libyaml, in a sixth of the time.
+
+        Nodes are composed in Python: libyaml would do that by recursion in C, which a document of
+        ten thousand brackets ends with the whole process.
+        """
+
+        def __init__(self, text: str) -> None:
+            CParser.__init__(self, text)
+            Composer.__init__(self)
+            SafeConstructor.__init__(self)
+            Resolver.__init__(self)
+
 
 Key = tuple[str | int, ...]
 Values = dict[str, object]
@@ -112,6 +135,21 @@ def read_value(text: str) -> Any:
     if walker.problems:
         raise ValueError(walker.problems[0].partition(": ")[2])
     return found
+
+
+def compose(text: str) -> tuple[Loader | yaml.SafeLoader, yaml.Node | None]:
+    """Return the only document of a text, None where it is empty, and what constructs its values.
+
+    Raises:
+        YAMLError: it is not valid YAML.
+        RecursionError: it is nested too deeply.
+    """
+    if "\t" not in text:  # where tabs may be, the two parsers do not agree
+        with suppress(yaml.YAMLError, ValueError):  # the other one says better what is wrong
+            fast = Loader(text)
+            return fast, fast.get_single_node()
+    plain = yaml.SafeLoader(text)
+    return plain, plain.get_single_node()
 
 
 def _syntax(path: Path, error: yaml.MarkedYAMLError) -> str:

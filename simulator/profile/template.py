@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from simulator.contract import Stage, StageSpec
+from simulator import registry
+from simulator.contract import Admits, KeepList, Options, Stage, StageSpec
 from simulator.contract.stage import STAGES
 from simulator.errors import UserError
-from simulator.profile import allowed as admitted
 from simulator.profile.axes import TODO, is_open, is_recorded
 from simulator.profile.document import Key
+from simulator.profile.fit import listed
 from simulator.profile.hints import Hint
-from simulator.profile.implementations import Choices, choose
+from simulator.profile.implementations import Choice, Choices, choose
 from simulator.profile.load import find, load, name_of, names
 from simulator.profile.modality import IMAGE, at, filled, sections
 from simulator.profile.modeline import modeline, schema_name
@@ -50,6 +51,7 @@ _PAGES = {
     "decode": "decoders", "resize": "resizers", "graph": "graph", "precision": "profiles",
     "runtime": "runtimes", "color": "profiles", "postprocess": "profiles",
 }  # fmt: skip
+_TYPES = {float: "a number", int: "a whole number", str: "words", bool: "true, false"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -134,7 +136,7 @@ def _section(
 ) -> Iterator[Line]:
     """Yield the lines of one section: values that are written, implied, and possible."""
     choice, spec = behind(profile, choices, key), _spec(profile, key)
-    offered = admitted.fields_of(choice) if choice else {}
+    offered = _offered(choice) if choice else {}
     own = ("backend", *spec.own) if spec else ()
     depth = len(key)
     written = fields(section)
@@ -160,7 +162,7 @@ def _absent(profile: Profile, name: str) -> Iterator[Line]:
     spec = _spec(profile, (name,))
     if spec is not None:
         yield from (Line(0, ""), *_words(f"{spec.about}."))
-        yield Line(0, name, "null", f"[{admitted.by_stage(spec.name)}]", 0)
+        yield Line(0, name, "null", f"[{_of_stage(spec.name)}]", 0)
 
 
 def _note(profile: Profile, choices: Choices, key: Key, section: BaseModel) -> str:
@@ -171,17 +173,60 @@ def _note(profile: Profile, choices: Choices, key: Key, section: BaseModel) -> s
     choice = behind(profile, choices, tuple(above))
     about = info.description if info else ""
     if name == "backend" and around:
-        admits = admitted.by_stage(around.name)
+        admits = _of_stage(around.name)
     elif inside and info:
-        admits, about = admitted.by_stage(inside.name), _about(Hint(info.annotation).bare)
+        admits, about = _of_stage(inside.name), _about(Hint(info.annotation).bare)
     elif key in STAGES[Stage.RUNTIME].shared:
-        admits = admitted.by_backend(choices[Stage.RUNTIME], str(name))
+        admits = _of_backend(choices[Stage.RUNTIME], str(name))
     elif choice and around and name not in around.own:
-        admits = admitted.by_backend(choice, str(name))
+        admits = _of_backend(choice, str(name))
         about = choice.backend.fields.get(str(name)) or about
     else:
-        admits = admitted.by_schema(info.annotation if info else Any)
+        admits = _of_schema(info.annotation if info else Any)
     return f"[{admits}] {about or ''}".rstrip()
+
+
+def _of_stage(stage: str) -> str:
+    """Return the names of the backends that implement a stage."""
+    return ", ".join(backend.name for backend in registry.backends() if backend.of(stage))
+
+
+def _of_backend(choice: Choice, name: str) -> str:
+    """Return the values of a field that any of a backend's offers for a stage supports."""
+    every = choice.backend.admitted(choice.stage).get(name, [])
+    words = dict.fromkeys(word for admits in every for word in listed(admits))
+    return f"{choice.backend.name}: {', '.join(words)}"
+
+
+def _of_schema(annotation: Any) -> str:
+    """Return the values that the schema allows for a field that does not belong to a backend."""
+    words = []
+    for option in Hint(annotation).options:
+        if option.words:
+            words += listed(option.words)
+        elif option.origin is list:
+            least, most = option.lengths
+            number = f"{least} " if least == most else ""
+            item = Hint(option.args[0]).bare
+            words.append(f"a list of {number}{'numbers' if item is float else 'words'}")
+        else:
+            words.append(_TYPES.get(option.bare) or f"{{{', '.join(option.keys)}}}")
+    return ", ".join(words)
+
+
+def _offered(choice: Choice) -> Options:
+    """Return the fields that a backend's section can have, each with the value that is implied.
+
+    The value is None if the field must be written, or belongs only to other offers.
+    """
+    every = choice.backend.admitted(choice.stage).items()
+    shared = STAGES[choice.stage].shared_fields
+    return {name: _implied(choice, name, admits[0]) for name, admits in every if name not in shared}
+
+
+def _implied(choice: Choice, name: str, admits: Admits) -> object:
+    known = choice.options.get(name) if name in choice.facts else None
+    return None if isinstance(known, Mapping) or isinstance(admits, KeepList) else known
 
 
 def _spec(profile: Profile, key: Key) -> StageSpec | None:

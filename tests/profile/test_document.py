@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simulator.errors import ProfileError
-from simulator.profile import compose
-from simulator.profile.document import Document, read, read_value
+from simulator.profile.document import Document, Loader, read, read_value
 
 BUILTIN = sorted((Path(__file__).parents[2] / "profiles").glob("*.yaml"))
 
@@ -247,11 +246,11 @@ def test_libyaml_and_the_parser_in_python_read_a_document_alike(path):
     """The first is six times as fast; the second explains what is wrong."""
     text = path.read_text()
     found = []
-    for loader in (compose.Loader, yaml.SafeLoader):
+    for loader in (Loader, yaml.SafeLoader):
         root = loader(text).get_single_node()
         found.append([(node.value, child.start_mark.line) for node, child in root.value])
 
-    assert compose.Loader is not yaml.SafeLoader
+    assert Loader is not yaml.SafeLoader
     assert found[0] == found[1]
 
 

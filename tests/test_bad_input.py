@@ -320,24 +320,6 @@ def test_a_model_that_gives_nan_skips_every_sample(simulate, tmp_path):
     assert "NaN" in one_line(simulate(model=tiny.card(tmp_path / "nan", proto)))
 
 
-@pytest.mark.parametrize("place", ["file", "file/below"])
-def test_a_run_folder_that_cannot_be_written(simulate, tmp_path, place):
-    (tmp_path / "file").write_text("")
-
-    message = one_line(simulate(out=place))
-
-    assert "cannot be written" in message and "choose another --out" in message
-
-
-def test_a_run_is_not_overwritten_unless_told(simulate, tmp_path):
-    assert simulate()[0] == 0
-    before = (tmp_path / "run" / "manifest.json").read_bytes()
-
-    assert "is not empty; choose another --out, or add --overwrite" in one_line(simulate())
-    assert (tmp_path / "run" / "manifest.json").read_bytes() == before
-    assert simulate("--overwrite")[0] == 0
-
-
 def test_without_out_the_run_folder_says_when_and_what(simulate, tmp_path):
     assert simulate(out=None)[0] == 0
     assert simulate(out=None)[0] == 0

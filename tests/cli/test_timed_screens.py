@@ -1,6 +1,5 @@
 """What ``simulate latency`` and ``simulate tail`` print: whole words, every figure."""
 
-import inspect
 import io
 import re
 
@@ -212,27 +211,6 @@ def help_of(capsys, command):
         cli.main([command, "--help"])
     assert left.value.code == 0
     return capsys.readouterr().out
-
-
-@BOTH
-def test_help_has_every_option_with_a_word_on_it(capsys, command):
-    text = help_of(capsys, command)
-    options = text.partition("\noptions:\n")[2]
-    blocks = re.findall(r"^  (--[\w-]+)([^\n]*(?:\n {4,}\S[^\n]*)*)", options, re.MULTILINE)
-
-    job = {"latency": latency, "tail": tail}[command]
-    given = {*inspect.signature(job).parameters} - {"progress", "resume", "report"}
-    flags = {"profiles": "profile", "overrides": "set", "deadlines_ms": "deadline-ms"}
-    wanted = {f"--{flags.get(name, name).replace('_', '-')}" for name in given}
-    assert {flag for flag, _ in blocks} == wanted | {
-        "--example",
-        "--explain-plan",
-        "--explain-time",
-        "--json",
-        "--timeout",
-    }
-    for flag, said in blocks:
-        assert re.search(r"[a-z]{3,} [a-z]+", said), f"{flag} is not explained"
 
 
 @BOTH

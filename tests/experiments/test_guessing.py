@@ -10,6 +10,7 @@ import yaml
 from scipy.stats import beta, binomtest
 
 from simulator import cli
+from simulator.command.experiment import EXPERIMENTS
 from simulator.experiments.guessing import guessing
 from simulator.notices import Kind
 from simulator.tasks.detection.task import Detection
@@ -106,6 +107,7 @@ def doubtful(inputs, tmp_path, monkeypatch, capsys):
 
 
 PAIR = ("--train", "pillow_fp32", "--deploy", "opencv_fp32")
+REPAIR = ("--gate", "flip_rate < 90%", "--options", "options.yaml")
 
 
 def test_a_gate_is_not_judged_and_fails(doubtful):
@@ -141,8 +143,8 @@ def test_without_a_gate_it_is_a_strict_notice(doubtful):
         ("sweep", ("--suite", "suite.yaml", "--until-decided", "--fail-on", "flip_rate > 9%"),
          True),
         ("worst", ("--suite", "suite.yaml"), False),
-        ("repair", (*PAIR, "--gate", "flip_rate < 90%"), True),
-        ("repair", (*PAIR, "--gate", "flip_rate < 90%", "--until-decided"), True),
+        ("repair", (*PAIR, *REPAIR), True),
+        ("repair", (*PAIR, *REPAIR, "--until-decided"), True),
         ("robustness", ("--profile", "pillow_fp32", "--suite", "conditions.yaml"), False),
         ("faults", (*PAIR, "--campaign", "campaign.yaml", "--fail-on", "deploy.SDC > 99%"), True),
         ("tail", (*PAIR, "--rounds", "1", "--fail-on", "deploy.latency.p50 > 9 s"), True),
@@ -165,6 +167,7 @@ def test_no_job_judges_by_such_a_stack(doubtful, tmp_path, command, arguments, f
     }  # fmt: skip
     for name, content in documents.items():
         (tmp_path / name).write_text(yaml.safe_dump(content))
+    EXPERIMENTS.of("repair").specimen(tmp_path)  # writes options.yaml
 
     code, found, _ = doubtful(command, *arguments)
 

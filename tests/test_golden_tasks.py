@@ -73,6 +73,7 @@ def swept(tmp_path, model, data, options):
         models=[CARDS / f"{model}.yaml"],
         data=CARDS / f"{data}.yaml",
         out=tmp_path / "run",
+        report=False,
     )
     found = pq.read_table(result.folder / "records.parquet").to_pylist()
     return result.summary["columns"]["row"]["options"], result.summary, found
@@ -147,6 +148,8 @@ def test_coco(model, figures, tmp_path):
         data=CARDS / "coco_boxes.yaml",
         overrides=[*sides, f"deploy.{UPSAMPLE}"],
         out=tmp_path / "run",
+        quick=True,
+        report=False,
     ).summary
     assert (summary["samples"], summary["skipped"]) == (177, 0)
     for side, wanted in figures.items():

@@ -269,6 +269,8 @@ def test_same_boxes(net, mine, settings, networks, tmp_path):
         data=tmp_path / "data.yaml",
         overrides=[f"train.{every}", f"deploy.{every}", *(f"deploy.{one}" for one in settings)],
         out=tmp_path / "run",
+        quick=True,
+        report=False,
     ).summary
     assert (summary["samples"], summary["skipped"]) == (20, 0)
 

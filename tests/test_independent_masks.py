@@ -123,7 +123,7 @@ def test_same_masks(mine, setting, answered, tmp_path):
         data=tmp_path / "data.yaml",
         overrides=[*(f"{side}.resize=pil-bilinear" for side in ("train", "deploy")),
                    f"deploy.{setting}"],
-        out=tmp_path / "run",
+        out=tmp_path / "run", quick=True, report=False,
     ).summary  # fmt: skip
     assert (summary["samples"], summary["skipped"]) == (20, 0)
 

@@ -4,7 +4,7 @@ import json
 import signal
 
 import pyarrow.parquet as pq
-from ending import ended
+from warm import ended
 
 from simulator import cli
 

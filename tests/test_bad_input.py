@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import tiny
-from ending import ended
+from damaged_png import joined
 from onnx import helper
 from PIL import Image
+from warm import ended
 
 from simulator.cli import main
 from simulator.contract.installing import install
@@ -73,14 +74,8 @@ def exif(image):
 def bomb():
     """A PNG of 65,535 x 65,535 pixels in a hundred bytes."""
 
-    def chunk(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(
-            ">I", zlib.crc32(kind + body)
-        )  # fmt: skip
-
     header = struct.pack(">IIBBBBB", 65_535, 65_535, 8, 2, 0, 0, 0)
-    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + body
+    return joined([(b"IHDR", header), (b"IDAT", zlib.compress(b"\0")), (b"IEND", b"")])
 
 
 RED = tiny.picture(tiny.COLORS["red"])

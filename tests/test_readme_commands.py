@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 import tiny
 import yaml
-from ending import ended
 from onnx import helper
 from PIL import Image
-from warm import command
+from warm import command, ended
 
 from simulator import cli, registry
 

@@ -53,6 +53,19 @@ def command(*arguments, ends=()):
     return subprocess.CompletedProcess(given, int(said), *printed)
 
 
+def ended(how, folder, pattern, count, *arguments):
+    """Run a command that gets a signal in its midst: at the same place on any machine.
+
+    Args:
+        how: the signal, at the first step after so many files are there.
+        folder: where the files appear.
+        pattern: what they are called.
+        count: how many of them there must be.
+        arguments: of ``simulate``.
+    """
+    return command(*arguments, ends=(int(how), folder, pattern, count))
+
+
 @cache
 def _server():
     """It ends when this process does, and with it the pipe that it reads."""

@@ -85,6 +85,21 @@ def says(status, times=None, **headers):
     return answer
 
 
+def gives(body, **headers):
+    """An answer of some bytes; a function makes them of the request's path."""
+
+    def answer(handler):
+        content = body(handler.path) if callable(body) else body
+        handler.send_response(200)
+        for name, value in {"Content-Length": len(content), **headers}.items():
+            handler.send_header(name.replace("_", "-"), str(value))
+        handler.end_headers()
+        handler.wfile.write(content)
+        return True
+
+    return answer
+
+
 def breaks_off(times):
     """An answer of 10 of 1,000 bytes, *times* times."""
     left = [times]

@@ -8,7 +8,7 @@ import pytest
 import tiny
 import yaml
 from audits import document
-from ending import ended
+from warm import ended
 
 from simulator import cli
 from simulator.results.read import read_manifest

@@ -5,7 +5,7 @@ import shlex
 import signal
 
 import pytest
-from ending import ended
+from warm import ended
 
 from simulator import cli
 from simulator.command.experiment import EXPERIMENTS

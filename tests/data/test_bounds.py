@@ -6,7 +6,7 @@ import time
 
 import pytest
 from datacards import card_of, refused
-from web_server import serving
+from web_server import gives, serving
 
 from simulator import places
 from simulator.data import remote
@@ -65,17 +65,6 @@ def test_a_question_of_many_choices(tmp_path):
         found.load(None, Files((".json",), "question"))
 
 
-def packed(handler):
-    """3 MB that unpack to 3 GB."""
-    body = gzip.compress(bytes(2**24)) * 190
-    handler.send_response(200)
-    handler.send_header("Content-Encoding", "gzip")
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-    return True
-
-
 def endless(handler):
     handler.send_response(200)
     handler.send_header("Content-Type", "text/html")
@@ -88,20 +77,11 @@ def endless(handler):
         return True
 
 
-def deeper(handler):
-    """A folder in each folder."""
-    body = f'<a href="{handler.path.rstrip("/")}/a/">a</a>'.encode()
-    handler.send_response(200)
-    handler.send_header("Content-Type", "text/html")
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-    return True
-
-
 def test_an_answer_is_not_unpacked(tmp_path):
+    """3 MB that unpack to 3 GB."""
     with serving(tmp_path) as web:
-        web.answers["bomb.jpg"] = packed
+        packed = gzip.compress(bytes(2**24)) * 190
+        web.answers["bomb.jpg"] = gives(packed, Content_Encoding="gzip")
         found = places.read(Url(f"{web.url}/bomb.jpg"), 2**30)
     assert len(found) < 2**23
     assert found[:2] == b"\x1f\x8b"
@@ -122,8 +102,11 @@ def test_a_listing_without_an_end(tmp_path):
 
 
 def test_folders_without_an_end(tmp_path, monkeypatch):
+    """There is a folder in each folder."""
     monkeypatch.setattr(remote, "FOLDERS", 50)
     with serving(tmp_path) as web:
-        web.answers["/"] = deeper
+        web.answers["/"] = gives(
+            lambda path: f'<a href="{path.rstrip("/")}/a/">a</a>'.encode(), Content_Type="text/html"
+        )
         with pytest.raises(DataError, match="more than 50 folders"):
             remote.listed(f"{web.url}/all/")

@@ -38,25 +38,11 @@ def test_boxes_areas_and_crowds_are_those_of_the_file(folder):
     assert b.path.read_bytes()
 
 
-def test_classes_are_the_models_by_name_whatever_the_ids(folder):
-    """Ids with holes, in another order and another case than the labels."""
-    card = coco(
-        folder,
-        TWO,
-        [box(1, 7, 90, 1, 1, 2, 2), box(2, 7, 3, 1, 1, 2, 2)],
-        [(90, "Cat"), (3, "DOG")],
-    )
+def test_classes_are_the_models_by_name_and_without_labels_by_ascending_id(folder):
+    """Ids with holes, in another order and another case than the labels; 3 and 90 are 0 and 1."""
+    boxes = [box(1, 7, 90, 1, 1, 2, 2), box(2, 7, 3, 1, 1, 2, 2)]
+    card = coco(folder, TWO, boxes, [(90, "Cat"), (3, "DOG")])
     assert load(card, "dog", "bird", "cat").items[0].truth.classes.tolist() == [2, 0]
-
-
-def test_without_labels_the_classes_are_the_categories_by_ascending_id(folder):
-    """Ids 3 and 90 become 0 and 1."""
-    card = coco(
-        folder,
-        TWO,
-        [box(1, 7, 90, 1, 1, 2, 2), box(2, 7, 3, 1, 1, 2, 2)],
-        [(90, "cat"), (3, "dog")],
-    )
     assert load(card).items[0].truth.classes.tolist() == [1, 0]
 
 

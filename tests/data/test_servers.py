@@ -14,7 +14,7 @@ import pytest
 import tiny
 import yaml
 from datacards import content, refused, tar
-from web_server import breaks_off, rclone, says, serving, sleeps
+from web_server import breaks_off, gives, rclone, says, serving, sleeps
 
 from simulator import places
 from simulator.cli import main
@@ -150,17 +150,8 @@ def test_small_files_of_a_server_that_is_gone_are_asked_for_no_more(tmp_path, mo
 
 def lists(*links):
     """The page of a folder, with links as a server writes them."""
-    page = "".join(f'<a href="{link}">x</a>' for link in links).encode()
-
-    def answer(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Type", "text/html")
-        handler.send_header("Content-Length", str(len(page)))
-        handler.end_headers()
-        handler.wfile.write(page)
-        return True
-
-    return answer
+    page = "".join(f'<a href="{link}">x</a>' for link in links)
+    return gives(page.encode(), Content_Type="text/html")
 
 
 def test_names_that_begin_as_caddys_do(web):

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 import tiny
 import yaml
-from ending import ended
 from made_results import start, step
 from stopping import StopsAt
+from warm import ended
 
 from simulator import cli, sweep
 from simulator.errors import RunError

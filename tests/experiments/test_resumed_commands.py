@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import tiny
-from ending import ended
+from warm import ended
 
 from simulator import cli
 from simulator.command.experiment import EXPERIMENTS

@@ -9,9 +9,9 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from ending import ended
 from stopping import StopsAt
 from timed_runs import IMAGES, JOBS, ROUNDS, Meanwhile, kept, shape, timed, written
+from warm import ended
 
 from backends.ort.runtime import OrtRuntime
 from simulator import cli

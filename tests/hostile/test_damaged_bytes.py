@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import tiny
-from ending import ended
+from warm import ended
 
 from simulator import cache as store
 from simulator import cli

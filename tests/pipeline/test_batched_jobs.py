@@ -11,7 +11,7 @@ import tiny
 import tiny_tasks
 import warm
 import yaml
-from ending import ended
+from warm import ended
 
 import simulator
 from backends.ort.runtime import OrtRuntime

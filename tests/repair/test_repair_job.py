@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import tiny
 import yaml
-from ending import ended
 from made_repair import BGR, BOX, DOCUMENT, RGB, written
 from PIL import Image
+from warm import ended
 
 from simulator import cli, compare, repair
 from simulator.errors import UserError

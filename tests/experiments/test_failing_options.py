@@ -71,6 +71,19 @@ def test_an_option_that_fails_passes_no_gate(card, tmp_path):
     assert failed[-1] == "decoder/turbo: failed.deploy > 0%"
 
 
+@pytest.mark.parametrize("question", [None, "worst-flips"])
+def test_a_training_stack_that_fails_alone_skips_no_sample(card, images, tmp_path, question):
+    """Of fifteen it cannot do nine, which the option can: early or not, none was skipped."""
+    pillow = dict.fromkeys(DECODE) | {"backend": "pillow", "exif": "ignore"}
+    columns = {"decoder": {"pillow": {"decode": pillow}}}
+    (result,) = simulator.sweep(
+        written(tmp_path / "suite.yaml", SUITE | {"columns": columns}), models=[card], data=images,
+        overrides=[TURBO.replace("deploy", "train")], out=tmp_path / "run", until_decided=question,
+    )  # fmt: skip
+    assert counts(result.summary) == {"train": 9, "decoder/pillow": 0}
+    assert (result.summary.samples, result.summary.skipped) == (6, 0)
+
+
 def test_a_worst_case_tells_who_fails(card, images, tmp_path):
     suite = written(tmp_path / "suite.yaml", SUITE)
     found = simulator.worst(suite, model=card, data=images, out=tmp_path / "run").summary

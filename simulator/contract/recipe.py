@@ -89,11 +89,11 @@ class Recipe(ABC):
     def identity(self) -> Any:
         """Return a JSON value of everything that its result depends on, besides its input.
 
-        By default these are all its fields; of a field with an identity of its own, that.
+        By default these are all its fields: a section as it is written, and of a field with an
+        identity of its own, that.
         """
         values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
-        own = [one.identity() if hasattr(one, "identity") else one for one in values]
-        return [self.operation or self.stage, *own]
+        return [self.operation or self.stage, *map(_identity, values)]
 
     @abstractmethod
     def open(self, runtimes: Runtimes) -> Apply:
@@ -159,6 +159,12 @@ class Chain:
     def stages(self) -> tuple[str, ...]:
         """Return the stages whose time is recorded, in order, each once."""
         return tuple(dict.fromkeys(recipe.stage for recipe in self.recipes if recipe.timed))
+
+
+def _identity(value: Any) -> Any:
+    if hasattr(value, "identity"):
+        return value.identity()
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 
 def generator(*words: Any) -> np.random.Generator:

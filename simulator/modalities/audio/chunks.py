@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,11 +33,8 @@ class Chunks(Recipe):
 
     chunk: Chunk
     stage = "normalize"
+    operation = "chunks"
     gives: ClassVar[Boundary] = Boundary.INPUT
-
-    def identity(self) -> Any:
-        """Return what the card says."""
-        return ["chunks", self.chunk.model_dump(mode="json")]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function from (1, N) to a tuple of mappings, at least one."""

@@ -10,11 +10,10 @@ import numpy as np
 
 from simulator.contract import Array, Recording, Stage
 from simulator.contract.recipe import Recipe
-from simulator.modalities.audio import chunks
+from simulator.modalities.audio import chunks, sections
 from simulator.modalities.audio.card import AudioCard, input_shape
 from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
-from simulator.modalities.audio.sections import AudioSpec
 from simulator.modalities.audio.steps import PER_BEL, Log, Mel, Normalize, Read, Resample, Stft
 from simulator.modalities.modality import Axes, Feed, Modality
 from simulator.places import Where
@@ -44,7 +43,7 @@ class AudioModality(Modality):
     pictures = ("simulator.experiments.pictures.sounds:heard",)
     length = "milliseconds"
     levels = "dB"
-    Spec = AudioSpec
+    Spec = sections.AudioSpec
     Card = AudioCard
     tried_with = "simulator.testing.audio_specimen:write"
 
@@ -69,7 +68,7 @@ class AudioModality(Modality):
         if spec.features == "log_mel":
             steps += _spectrogram(profile, choices, card)
         how = settle("normalize", profile, choices, card).values
-        steps.append(Normalize(layout=spec.layout, **how))
+        steps.append(Normalize(sections.Normalize(**how), spec.layout))
         return [*steps, chunks.Chunks(spec.chunk)] if spec.chunk else steps
 
     def placing(self, profile: Profile, card: Any) -> Whole:
@@ -132,14 +131,13 @@ def _spectrogram(profile: Profile, choices: Choices, card: AudioCard) -> list[Re
     step = 1 if choices[Stage.READ].options["scale"] == "int16" else 1 / 32768
     values = transform.values
     before = float(values["pre_emphasis"]), float(values["dither"]) * step
-    numbers, top = log.values, log.values["top_db"]
     return [
         Stft(transform.choice, *sizes, *before),
         Mel(
             mel.choice, spec.rate, spec.n_fft, spec.n_mels, float(mel.values["fmin"]), float(last),
             spec.frames,
         ),
-        Log(numbers["kind"], numbers["floor"], numbers["value"], None if top == "none" else top),
+        Log(sections.Log(**log.values)),
     ]  # fmt: skip
 
 

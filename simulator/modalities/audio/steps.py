@@ -12,6 +12,7 @@ from simulator.contract import Array, MelFilters, Recording, Resampler, Sound, S
 from simulator.contract import Stft as Transform
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes, generator
 from simulator.errors import SampleError
+from simulator.modalities.audio import sections
 from simulator.profile.implementations import Choice
 
 PER_BEL = {"ln": math.log(10), "log10": 1.0, "db": 10.0}
@@ -151,17 +152,10 @@ class Log(Recipe):
     """Takes the logarithm of a spectrogram, in float32.
 
     Attributes:
-        kind: ``ln``, ``log10`` or ``db``, ten times log10.
-        floor: ``add`` adds *value* before, ``max`` raises smaller powers to it.
-        value: above 0.
-        top_db: values more than this many decibels below the largest are raised to that; None
-            leaves them.
+        asked: the section ``log``, without the word ``model``.
     """
 
-    kind: str
-    floor: str
-    value: float
-    top_db: float | None
+    asked: sections.Log
     stage = "log"
 
     def open(self, runtimes: Runtimes) -> Apply:
@@ -170,20 +164,22 @@ class Log(Recipe):
 
     def of(self, power: Array) -> Array:
         """Return the logarithm of (bands, frames) float32, at least 0."""
-        least = np.float32(self.value)
-        safe = power + least if self.floor == "add" else np.maximum(power, least)
-        found: Array = np.log(safe) if self.kind == "ln" else np.log10(safe)
-        if self.kind == "db":
+        asked = self.asked
+        least = np.float32(asked.value)
+        safe = power + least if asked.floor == "add" else np.maximum(power, least)
+        found: Array = np.log(safe) if asked.kind == "ln" else np.log10(safe)
+        if asked.kind == "db":
             found *= np.float32(10)
-        if self.top_db is not None:
-            span = np.float32(self.top_db / 10 * PER_BEL[self.kind])
+        if isinstance(asked.top_db, float):
+            span = np.float32(asked.top_db / 10 * PER_BEL[asked.kind])
             found = np.maximum(found, found.max() - span)
         return found
 
     def words(self) -> str:
-        """Return all attributes."""
-        top = "" if self.top_db is None else f", {self.top_db:g} dB"
-        return f"{self.kind}, {self.floor} {self.value:g}{top}"
+        """Return all fields of the section."""
+        asked = self.asked
+        top = f", {asked.top_db:g} dB" if isinstance(asked.top_db, float) else ""
+        return f"{asked.kind}, {asked.floor} {asked.value:g}{top}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,20 +187,11 @@ class Normalize(Recipe):
     """Makes the network's input: values minus a mean, divided by a deviation, in float32.
 
     Attributes:
-        kind: ``none``; ``fixed``, with *mean* and *std*; ``clip``, those of the sample; ``bands``,
-            those of each of its bands.
-        mean: see *kind*.
-        std: see *kind*.
-        epsilon: added to the variance before the root.
-        divide: whether ``clip`` and ``bands`` divide by the deviation at all.
+        asked: the section ``normalize``, without the word ``model``.
         layout: the order of the input's axes, as the model card says.
     """
 
-    kind: str
-    mean: float | None
-    std: float | None
-    epsilon: float | None
-    divide: bool | None
+    asked: sections.Normalize
     layout: str
     stage = "normalize"
     operation = "normalize_sound"
@@ -221,23 +208,24 @@ class Normalize(Recipe):
 
     def of(self, array: Array) -> Array:
         """Return (..., N) float32 values, normalized."""
-        if self.kind == "none":
+        asked = self.asked
+        if asked.kind == "none":
             return array
-        if self.kind == "fixed":
-            assert self.mean is not None and self.std is not None
-            return (array - np.float32(self.mean)) / np.float32(self.std)
-        axis = -1 if self.kind == "bands" else None
+        if asked.kind == "fixed":
+            assert asked.mean is not None and asked.std is not None
+            return (array - np.float32(asked.mean)) / np.float32(asked.std)
+        axis = -1 if asked.kind == "bands" else None
         mean = array.mean(axis, keepdims=True, dtype=np.float64).astype(np.float32)
         centred: Array = array - mean
-        if not self.divide:
+        if not asked.divide:
             return centred
         variance = np.square(centred, dtype=np.float64).mean(axis, keepdims=True)
-        found: Array = (centred / np.sqrt(variance + self.epsilon)).astype(np.float32)
+        found: Array = (centred / np.sqrt(variance + asked.epsilon)).astype(np.float32)
         return found
 
     def words(self) -> str:
         """Return the kind and the layout."""
-        return f"{self.kind} {self.layout}"
+        return f"{self.asked.kind} {self.layout}"
 
 
 def fitted(array: Array, length: int | None) -> Array:

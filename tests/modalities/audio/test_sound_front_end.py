@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from sounds import DIGITS, TRAINED, WAVEFORM, card, way
 
 from simulator.errors import ModelError, ProfileError
+from simulator.modalities.audio import sections
 from simulator.modalities.audio.modality import AUDIO
 from simulator.modalities.audio.steps import Log, Normalize, fitted, laid_out
 from simulator.profile.implementations import choose
@@ -19,8 +20,8 @@ from simulator.testing.audio_specimen import sine, wav
 TONE = wav(sine(440, 8000, 1000), 8000)
 NULL = ("stft=null", "mel=null", "log=null")
 CASES = {
-    "ln, added": (["ln", "add", 1.0, None], [[0.0, np.log(2)], [np.log(11), np.log(101)]]),
-    "log10, at least": (["log10", "max", 1e-2, None], [[-2.0, 0.0], [1.0, 2.0]]),
+    "ln, added": (["ln", "add", 1.0, "none"], [[0.0, np.log(2)], [np.log(11), np.log(101)]]),
+    "log10, at least": (["log10", "max", 1e-2, "none"], [[-2.0, 0.0], [1.0, 2.0]]),
     "db, 20 below the top": (["db", "max", 1e-2, 20.0], [[0.0, 0.0], [10.0, 20.0]]),
     "log10, 20 dB below the top": (["log10", "max", 1e-2, 20.0], [[0.0, 0.0], [1.0, 2.0]]),
 }
@@ -28,9 +29,10 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_logarithm_by_hand(case):
-    arguments, want = CASES[case]
+    (kind, floor, value, top_db), want = CASES[case]
+    asked = sections.Log(kind=kind, floor=floor, value=value, top_db=top_db)
 
-    found = Log(*arguments).of(np.array([[0, 1], [10, 100]], np.float32))
+    found = Log(asked).of(np.array([[0, 1], [10, 100]], np.float32))
 
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, want, atol=1e-5)
@@ -39,14 +41,17 @@ def test_a_logarithm_by_hand(case):
 def test_normalizations_by_hand():
     array = np.array([[1, 3], [5, 7]], np.float32)
 
-    fixed = Normalize("fixed", 3.0, 2.0, None, None, "NMT").of(array)
-    clip = Normalize("clip", None, None, 0.0, True, "NMT").of(array)
-    bands = Normalize("bands", None, None, 0.0, False, "NMT").of(array)
+    def normalized(**asked):
+        return Normalize(sections.Normalize(**asked), "NMT").of(array)
+
+    fixed = normalized(kind="fixed", mean=3.0, std=2.0)
+    clip = normalized(kind="clip", epsilon=0.0, divide=True)
+    bands = normalized(kind="bands", epsilon=0.0, divide=False)
 
     assert fixed.tolist() == [[-1, 0], [1, 2]]
     np.testing.assert_allclose(clip, np.array([[-3, -1], [1, 3]]) / np.sqrt(5), rtol=1e-6)
     assert bands.tolist() == [[-1, 1], [-1, 1]]
-    assert Normalize("none", None, None, None, None, "NMT").of(array) is array
+    assert normalized(kind="none") is array
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from simulator.tasks.generation.task import Generation, Written
 from simulator.tasks.multiple_choice.task import Chosen, MultipleChoice
 from simulator.tasks.next_word.task import NextWord, Word
 from simulator.tasks.score import compare, mean_score
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 
 NETWORK = Network(None, SimpleNamespace(vocabulary=4, max_length=8))
 ANSWERS = {

@@ -16,7 +16,8 @@ from simulator.modalities.card import CardSpec, card_schema
 from simulator.modalities.modality import MODALITIES, Feed, Modality
 from simulator.profile import messages
 from simulator.profile.document import Document, Values, read
-from simulator.tasks.task import TASKS, Network, Task
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS, Task
 
 DEFAULT = "image"
 """The modality of a card whose ``input`` has no ``kind``."""

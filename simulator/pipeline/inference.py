@@ -19,7 +19,8 @@ from simulator.model.card import Card
 from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice
 from simulator.profile.profile import Profile
-from simulator.tasks.task import FollowUpInference, Settings, Task
+from simulator.tasks.settings import FollowUpInference, Settings
+from simulator.tasks.task import Task
 
 Outputs = Mapping[str, Array]
 

@@ -12,8 +12,9 @@ from simulator.tasks.embedding.task import Ordered
 from simulator.tasks.generation.task import Written
 from simulator.tasks.multiple_choice.task import Chosen
 from simulator.tasks.next_word.task import Word
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import Task
 
 VOCABULARY = 7
 _NETWORK = Network(None, SimpleNamespace(vocabulary=VOCABULARY))

@@ -23,7 +23,8 @@ from simulator.command.options import Progress
 from simulator.errors import RunError, UserError
 from simulator.model.card import Card
 from simulator.results.times import MAP
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from simulator.data.folder import IMAGES, load_folder
 from simulator.data.labels import Labels
 from simulator.errors import DataError, SampleError
 from simulator.tasks.classification.task import Classification
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 
 RED_GREEN = Labels(("red", "green"))
 TASK = Classification(None, Network(RED_GREEN))

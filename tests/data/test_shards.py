@@ -27,7 +27,7 @@ from simulator.errors import DataError
 from simulator.places import read
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.task import Detection
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 
 LABELS = Labels(("red", "green", "blue"))
 TASK = Classification(None, Network(LABELS))

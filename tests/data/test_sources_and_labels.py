@@ -17,7 +17,7 @@ from simulator.errors import DataError
 from simulator.places import read
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection.task import Detection
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from simulator.data.labels import Labels
 from simulator.data.matlab import table
 from simulator.errors import DataError
 from simulator.tasks.classification.task import Classification
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 
 RED_GREEN = Labels(("red", "green"))
 COLORS = Classification(None, Network(RED_GREEN))

@@ -19,7 +19,8 @@ from simulator.experiments.failures import Tried, tallied
 from simulator.experiments.search.questions import PassingPair
 from simulator.experiments.search.stopping import LEAST
 from simulator.pipeline.executor import Outcome, SampleResult
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 
 DIM = "deploy.normalize.mean=[0.0, 0.0, 0.0]"
 

@@ -15,7 +15,8 @@ from simulator.experiments.guessing import guessing
 from simulator.notices import Kind
 from simulator.tasks.detection.task import Detection
 from simulator.tasks.segmentation.confusion import guessed
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 
 CLASSES = {"y": (1, 10)}
 BGR = ["train.color.order=bgr", "deploy.color.order=bgr"]

@@ -13,7 +13,8 @@ import race_table
 from simulator.analysis.gate import parse
 from simulator.experiments.search.questions import CheapestPassing, PassingOptions, WorstOption
 from simulator.experiments.search.stopping import rounds
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 
 CLASSIFICATION = TASKS["classification"](None, Network())
 OPTIONS = dict.fromkeys("abcd", "train")

@@ -22,7 +22,8 @@ from simulator.results.pair import PairSummary
 from simulator.results.read import read_summary
 from simulator.results.shared import STOPPED
 from simulator.statistics.anytime import Evidence, Range
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 
 SAMPLES = 42
 PAIR = ("pillow_fp32", "opencv_fp32")

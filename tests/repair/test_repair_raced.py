@@ -18,7 +18,8 @@ from simulator.errors import UserError
 from simulator.experiments.search.questions import CheapestPassing
 from simulator.experiments.search.stopping import rounds
 from simulator.notices import Kind
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 
 RULE = "flip_rate < 10%"
 

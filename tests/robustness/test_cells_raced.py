@@ -13,7 +13,8 @@ from simulator import cli, robustness
 from simulator.errors import UserError
 from simulator.experiments.search.questions import WorstOption
 from simulator.robustness import tables
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 
 SUITE = {
     "schema": 1, "name": "mine", "summary": "a link and a memory",

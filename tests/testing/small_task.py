@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from simulator.errors import ModelError
 from simulator.tasks.finite import check_finite
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import CHANGES, Network, Task
+from simulator.tasks.task import CHANGES, Task
 
 
 class Parity(Task):

@@ -28,7 +28,7 @@ from simulator.tasks.generation.task import Generation
 from simulator.tasks.multiple_choice.task import MultipleChoice
 from simulator.tasks.next_word.task import NextWord
 from simulator.tasks.segmentation.task import Segmentation
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 from simulator.tasks.transcription.task import Transcription
 from simulator.tasks.voice_activity.task import VoiceActivity
 from simulator.testing.audio_specimen import sine, wav

@@ -10,7 +10,8 @@ from task_subjects import SUBJECTS
 from simulator.errors import UserError
 from simulator.profile.postprocess import Postprocess
 from simulator.statistics.bootstrap import Resamples
-from simulator.tasks.task import TASKS, Network
+from simulator.tasks.settings import Network
+from simulator.tasks.task import TASKS
 from simulator.testing.task_outputs import profiles
 from simulator.testing.tasks import SUITE, prove_task
 from suites import passes, trips

@@ -8,8 +8,9 @@ import numpy as np
 
 from simulator.data.labels import Labels
 from simulator.tasks.classification.answer import Answer
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import Task
 
 LABELS = Labels(("cat", "dog", "cow", "hen", "pig", "bat", "fox"))
 

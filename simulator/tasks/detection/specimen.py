@@ -13,8 +13,9 @@ from simulator.data.labels import Labels
 from simulator.data.truth import Boxes
 from simulator.modalities.image.geometry import Placement
 from simulator.tasks.detection.boxes import Detections
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import Task
 
 LETTERBOX = Placement(39, 65, 19, 32, 6, 0, 32, 32, centered=True)
 """39 x 65 pixels in 32 x 32: 13 rows of padding, so half of the padding is not a whole pixel."""

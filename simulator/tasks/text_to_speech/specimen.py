@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import Task
 from simulator.tasks.text_to_speech.task import Speech
 
 RATE = 8000

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import Task
 from simulator.tasks.transcription.task import Transcript
 
 END = 27

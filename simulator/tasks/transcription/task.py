@@ -15,7 +15,8 @@ from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Ratio
 from simulator.tasks.finite import output_of
 from simulator.tasks.score import Record, Score, Values, mean_score, numbers
-from simulator.tasks.task import CHANGES, Network, Shapes, Task
+from simulator.tasks.settings import Network
+from simulator.tasks.task import CHANGES, Shapes, Task
 from simulator.tasks.transcription.vocabulary import vocabulary
 from simulator.tasks.view import Told, View, cut
 

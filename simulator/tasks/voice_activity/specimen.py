@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import Network, Task
+from simulator.tasks.task import Task
 from simulator.tasks.voice_activity.task import sure
 
 

@@ -17,7 +17,8 @@ from simulator.profile.section import Section
 from simulator.tasks.figures import Figures, Flips
 from simulator.tasks.finite import check_finite, output_of
 from simulator.tasks.score import Record, Values
-from simulator.tasks.task import CHANGES, Network, Shapes, Task
+from simulator.tasks.settings import Network
+from simulator.tasks.task import CHANGES, Shapes, Task
 from simulator.tasks.view import Told, View
 
 Outputs = Mapping[str, Array]

@@ -9,7 +9,7 @@ from simulator.data.labels import Labels
 from simulator.tasks.classification.answer import Answer, postprocess
 from simulator.tasks.classification.task import Classification, Output
 from simulator.tasks.impact import Decoded, Due, decoded
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 
 TASK = Classification(Output(kind="probabilities"), Network(Labels(tuple("abcdefg"))))
 GOLDEN = [0.4, 0.2, 0.1, 0.1, 0.1, 0.06, 0.04]

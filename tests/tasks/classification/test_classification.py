@@ -10,7 +10,7 @@ from simulator.data.labels import Labels
 from simulator.errors import ModelError, SampleError
 from simulator.tasks.classification.answer import postprocess
 from simulator.tasks.classification.task import Classification, Output
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 
 TASK = Classification(Output(kind="logits"), Network(Labels(("red", "green", "blue"))))
 

@@ -6,7 +6,7 @@ from shared_data import shared
 
 from simulator.reference.log_mel import log_mel
 from simulator.reference.sound import mel_filters
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 from simulator.tasks.text_to_speech.distance import distance, warped
 from simulator.tasks.text_to_speech.task import Speech, TextToSpeech
 

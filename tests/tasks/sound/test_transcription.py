@@ -7,7 +7,7 @@ import pytest
 
 from simulator.errors import ModelError
 from simulator.statistics.bootstrap import Resamples
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 from simulator.tasks.transcription.task import Transcription, edits
 from simulator.tasks.transcription.vocabulary import Vocabulary
 

@@ -16,7 +16,7 @@ from simulator.tasks.generation.greedy import Greedy
 from simulator.tasks.generation.task import Generation, Written, parting
 from simulator.tasks.multiple_choice.task import Chosen, MultipleChoice, MultipleChoiceImpact
 from simulator.tasks.next_word.task import NextWord, Word, perplexity
-from simulator.tasks.task import Network
+from simulator.tasks.settings import Network
 from simulator.tasks.text import scored
 
 NETWORK = Network(None, SimpleNamespace(vocabulary=4, max_length=8))

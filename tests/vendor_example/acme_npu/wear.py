@@ -12,8 +12,9 @@ from pydantic import Field
 
 from simulator.errors import ModelError, NotFinite
 from simulator.profile.section import Finite, Section
+from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
-from simulator.tasks.task import CHANGES, Network, Task
+from simulator.tasks.task import CHANGES, Task
 
 
 class Output(Section):

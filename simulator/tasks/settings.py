@@ -1,0 +1,77 @@
+"""What stands between a network's outputs and a task's answers: the model card, and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from simulator.data.labels import Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """What a task has to know of the model around its outputs.
+
+    Attributes:
+        labels: the classes; None where the card has no label file.
+        input: the card's ``input`` section, as its modality defines it.
+        folder: of the card; files that its ``output`` section names are relative to it.
+    """
+
+    labels: Labels | None = None
+    input: Any = None
+    folder: Path = Path()
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are, for tasks whose cards must name them."""
+        assert self.labels is not None
+        return len(self.labels)
+
+    def label(self, index: int) -> str:
+        """Return a class's name, or its index where the card names no label file."""
+        return self.labels.name(index) if self.labels else str(index)
+
+
+class Settings(Protocol):
+    """How outputs become answers: what the card says, and what the profile says instead."""
+
+    def identity(self) -> Any:
+        """Return what tells these settings from others; JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class CardSettings:
+    """The settings of a task for which a profile's ``postprocess`` has no field.
+
+    Attributes:
+        output: the card's ``output`` section.
+    """
+
+    output: BaseModel
+
+    def identity(self) -> Any:
+        """Return the content of the section."""
+        return self.output.model_dump(mode="json")
+
+
+class FollowUpInference(Protocol):
+    """Inferences of one sample, each made of what came before; plain data."""
+
+    def identity(self) -> Any:
+        """Return what its inferences depend on besides the sample and the network; JSON."""
+
+    def steps(self, feeds: Any, placement: Any) -> Generator[Any, Any, Any]:
+        """Yield what each inference takes, be sent its outputs, and return those to keep.
+
+        Args:
+            feeds: what the front end made of the sample.
+            placement: see :meth:`Task.decode`.
+
+        Returns:
+            A tuple of mappings, as :meth:`Task.decode` takes it.
+        """

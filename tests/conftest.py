@@ -42,7 +42,7 @@ def pytest_report_header():
 
 LONGEST = {
     "test_readme.py", "test_fuzz_corpus.py", "test_ray_workers.py", "test_backends.py",
-    "test_golden_tasks.py",
+    "test_golden_tasks.py", "test_ray_boxes.py",
 }  # fmt: skip
 """What has tests of half a minute and more."""
 

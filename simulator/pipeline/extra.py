@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator.contract.recipe import Apply, Boundary, Chain, Recipe, Runtimes
 from simulator.contract.stage import StageSpec, timed_steps
-from simulator.errors import SampleError, SimulatorError, one_line
+from simulator.errors import SampleError, foreign
 from simulator.profile.implementations import Choice
 
 
@@ -42,12 +42,8 @@ class Extra(Recipe):
         call, name = getattr(self.choice.make(), self.call), self.choice.backend.name
 
         def apply(value: Any, _: Any) -> Any:
-            try:
+            with foreign(SampleError, name):
                 return call(value)
-            except SimulatorError:
-                raise
-            except Exception as error:  # another package may raise anything
-                raise SampleError(f"{name}: {one_line(error)}") from error
 
         return apply
 

@@ -94,10 +94,11 @@ def test_what_accuracy_checker_has_converted(imports):
     launcher = ("{framework: dlsdk, caffe_model: n.prototxt, caffe_weights: n.caffemodel, "
                 "mo_params: {mean_values: 'data(104,117,123)', data_type: FP16}, "
                 "mo_flags: [reverse_input_channels], adapter: classification}")  # fmt: skip
-    profile = imports.profile(checker(["type: resize, size: 8"], launcher=launcher), "a.yml")
-
-    assert profile.spec.color.order == "bgr"
-    assert normalization(profile) == ([104.0, 117.0, 123.0], [1.0] * 3, "multiply")
+    wanted = {
+        "color.order": "bgr", "normalize.mean": [104.0, 117.0, 123.0],
+        "normalize.std": [1.0] * 3, "normalize.arithmetic": "multiply",
+    }  # fmt: skip
+    imports.gives(wanted, checker(["type: resize, size: 8"], launcher=launcher), "a.yml")
 
 
 def test_an_ir_of_which_nothing_is_said(imports, capsys):
@@ -107,10 +108,9 @@ def test_an_ir_of_which_nothing_is_said(imports, capsys):
 
     assert main(["profiles", "import", str(file), "--out", str(made)]) == 0
 
-    profile = imports.profile(file.read_text(), "a.yml")
-    assert profile.spec.color.order == "model"
-    assert (profile.spec.normalize.mean, profile.spec.normalize.std) == ("model", "model")
-    assert {profile.spec.evidence[name].kind for name in ("color", "normalize")} == {"assumed"}
+    wanted = dict.fromkeys(("color.order", "normalize.mean", "normalize.std"), "model")
+    wanted |= dict.fromkeys(("evidence.color.kind", "evidence.normalize.kind"), "assumed")
+    imports.gives(wanted, file.read_text(), "a.yml")
     told = capsys.readouterr().err
     assert "note: normalize is assumed: mean, scale and channel order inside of the IR" in told
     assert "no model.yml beside it; taken to give the network what its model card says" in told

@@ -26,6 +26,8 @@ from PIL import Image
 from simulator.cli import main
 from simulator.importers import IMPORTERS, convert, entries
 
+IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+PILLOW_BICUBIC = {"backend": "pillow", "interpolation": "bicubic", "domain": "rgb"}
 CONVERTED = ("deepstream", "rknn", "tflite")
 """Formats whose check converts a network, up to a minute each; what they extend is checked."""
 
@@ -79,14 +81,8 @@ def test_timm_values(imports):
 
     assert profile.name == "resnet50"
     assert geometry(profile) == ("short_side_crop", "torchvision", 256)
-    assert written(profile, "resize") == {
-        "backend": "pillow", "interpolation": "bicubic", "domain": "rgb",
-    }  # fmt: skip
-    assert normalization(profile) == (
-        [123.675, 116.28, 103.53],
-        [58.395, 57.12, 57.375],
-        "unit_divide",
-    )
+    assert written(profile, "resize") == PILLOW_BICUBIC
+    assert normalization(profile) == (*IMAGENET, "unit_divide")
 
 
 @pytest.mark.parametrize(
@@ -141,13 +137,13 @@ def test_timm_tensor(imports):
 
 def test_hugging_face_values(imports):
     """(x / 255 - m) / s = (x - 255 m) / (255 s): 0.48145466 * 255 = 122.7709383."""
-    profile = imports.profile(CLIP, "preprocessor_config.json")
-
-    assert geometry(profile) == ("short_side_crop", "floor", 224)
-    assert profile.spec.resize.interpolation == "bicubic"
-    assert profile.spec.normalize.mean == [122.7709383, 116.7460125, 104.09373615]
-    assert profile.spec.normalize.std == [68.5005327, 66.6321579, 70.32316305]
-    assert profile.spec.evidence["resize"].kind == "assumed"
+    wanted = {
+        "geometry.kind": "short_side_crop", "geometry.rounding": "floor",
+        "geometry.short_side": 224, "resize.interpolation": "bicubic",
+        "normalize.mean": [122.7709383, 116.7460125, 104.09373615],
+        "normalize.std": [68.5005327, 66.6321579, 70.32316305], "evidence.resize.kind": "assumed",
+    }  # fmt: skip
+    imports.gives(wanted, CLIP, "preprocessor_config.json")
 
 
 @pytest.mark.parametrize(
@@ -297,7 +293,7 @@ def test_accuracy_checker_values(imports):
     assert profile.name == "resnet_50_pytorch"
     assert written(profile, "decode") == {"backend": "pillow", "exif": "ignore"}
     assert geometry(profile) == ("short_side_crop", "torchvision", 256)
-    assert normalization(profile) == ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375], "divide")
+    assert normalization(profile) == (*IMAGENET, "divide")
     assert profile.spec.runtime.backend == "onnxruntime"
 
 
@@ -377,12 +373,12 @@ models:
         postprocessing:
           - type: resize_prediction_boxes
 """
-    profile = imports.profile(document, "a.yml")
-
-    assert written(profile, "decode") == {"backend": "opencv", "exif": "apply"}
-    assert profile.spec.color.order == "bgr"
-    assert normalization(profile) == ([104.0, 117.0, 123.0], [1.0] * 3, "divide")
-    assert "shape" in imports.text(document, "a.yml")
+    wanted = {
+        "decode.backend": "opencv", "decode.exif": "apply", "color.order": "bgr",
+        "normalize.mean": [104.0, 117.0, 123.0], "normalize.std": [1.0] * 3,
+        "normalize.arithmetic": "divide",
+    }  # fmt: skip
+    imports.gives(wanted, document, "a.yml", "shape")
 
 
 def test_accuracy_checker_table_of_stds_holds_the_means(imports):
@@ -463,9 +459,7 @@ def test_the_base_fills_in_and_leaves_nothing_of_its_own(imports):
     assert yaml.safe_load(made)["extends"] == str(base)
     assert profile.name == "mine"
     assert written(profile, "color") == {"format": "rgb", "order": "rgb"}
-    assert written(profile, "resize") == {
-        "backend": "pillow", "interpolation": "bicubic", "domain": "rgb",
-    }  # fmt: skip
+    assert written(profile, "resize") == PILLOW_BICUBIC
 
 
 def test_the_page_shows_what_is_made(imports):

@@ -87,10 +87,6 @@ class Scaled(Recipe):
     stage = "scale"
     gives: ClassVar[Boundary] = Boundary.INPUT
 
-    def identity(self) -> Any:
-        """Return the arithmetic and its numbers."""
-        return ["scale", self.arithmetic, self.full_scale, self.length]
-
     def open(self, runtimes: Runtimes) -> Apply:
         """Return our own arithmetic."""
 

@@ -7,10 +7,12 @@ import wave
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+import onnx
+from onnx import helper
 
 from simulator.contract import Array
 from simulator.modalities.specimen import Specimen
+from simulator.testing import models
 
 CARD = """\
 schema: 1
@@ -40,15 +42,9 @@ def write(folder: Path) -> Specimen:
         helper.make_node("ReduceMean", ["x"], ["means"], axes=[2], keepdims=0),
         helper.make_node("MatMul", ["means", "weights"], ["y"]),
     ]
-    weights = numpy_helper.from_array(np.eye(3, dtype=np.float32), "weights")
-    shapes: tuple[tuple[str, list[int | str]], ...] = (("x", [1, 3, "t"]), ("y", [1, 3]))
-    x, y = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name, shape in shapes
-    )
-    graph = helper.make_graph(nodes, "pitch", x, y, [weights])
-    opset = helper.make_opsetid("", 17)
-    model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    weights = {"weights": np.eye(3, dtype=np.float32)}
+    model = models.model("pitch", nodes, {"x": [1, 3, "t"]}, {"y": [1, 3]}, weights)
+    onnx.save(model, folder / "model.onnx")
     (folder / "card.yaml").write_text(CARD)
     return Specimen((one, other), folder / "card.yaml", "librosa_fp32")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+import onnx
+from onnx import helper
 
-from simulator.testing import files, image_specimen
+from simulator.testing import files, image_specimen, models
 
 COLORS = {"blue": (40, 30, 220), "red": (220, 30, 40)}
 EACH = 8
@@ -31,16 +32,11 @@ def write(folder: Path) -> dict[str, str]:
         helper.make_node("Gemm", ["f", "w3"], ["y"], name="last"),
     ]
     shapes = {"w1": (6, 3, 4, 4), "w2": (6, 6, 1, 1), "w3": (6, 2)}
-    weights = [
-        numpy_helper.from_array(draw.normal(0, 0.3, shape).astype(np.float32), name)
-        for name, shape in shapes.items()
-    ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 32, 32])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])
-    graph = helper.make_graph(nodes, "colored", [x], [y], weights)
-    opset = helper.make_opsetid("", 17)
-    model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    weights = {
+        name: draw.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()
+    }
+    model = models.model("colored", nodes, {"x": ["n", 3, 32, 32]}, {"y": ["n", 2]}, weights)
+    onnx.save(model, folder / "model.onnx")
     (folder / "labels.txt").write_text("".join(f"{name}\n" for name in COLORS), "utf-8")
     (folder / "card.yaml").write_text(f"{image_specimen.CARD}labels: labels.txt\n", "utf-8")
     return {"model": str(folder / "card.yaml"), "data": str(folder / "data")}

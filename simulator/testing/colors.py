@@ -55,7 +55,7 @@ def it_assumes_what_it_says(subject: Subject) -> None:
 def rgb_is_not_converted(subject: Subject) -> None:
     """A frame that is RGB already is refused."""
     converter = subject.make()
-    refused("an RGB frame", lambda: converter.convert(rgb_frame(files.picture(8, 8))))
+    refused("an RGB frame", converter.convert, rgb_frame(files.picture(8, 8)))
 
 
 def converts_any_size(subject: Subject) -> None:

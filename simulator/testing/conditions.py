@@ -196,7 +196,7 @@ def its_text_is_read_back(subject: Subject) -> None:
 
 def wrong_parameters_are_refused(subject: Subject) -> None:
     """What is none of its parameters is refused, in one line."""
-    refused(f"{subject.kind.name}:{NONSENSE}", lambda: subject.kind.parse(NONSENSE))
+    refused(f"{subject.kind.name}:{NONSENSE}", subject.kind.parse, NONSENSE)
 
 
 def its_identity_says_its_parameters(subject: Subject) -> None:
@@ -298,19 +298,7 @@ def _trials(subject: Subject) -> range:
     return range(2 if subject.kind.has_chance else 1)
 
 
-SUITE = Suite(
-    it_says_what_it_is,
-    its_text_is_read_back,
-    wrong_parameters_are_refused,
-    its_identity_says_its_parameters,
-    it_travels,
-    equal_draws_are_equal,
-    trials_differ_where_there_is_chance,
-    what_it_gets_is_left_alone,
-    the_kind_is_kept,
-    the_network_can_go_on,
-    something_happens,
-)
+SUITE: Suite[Subject] = Suite.of(__name__)
 
 
 def prove_condition(what: str | type[Condition]) -> list[Verdict]:

@@ -78,11 +78,7 @@ def truths_are_stamped(subject: DataSubject) -> None:
         subject.task.opened(item.truth)
 
 
-SUITE = Suite(
-    loading_is_repeatable,
-    names_are_relative,
-    truths_are_stamped,
-)
+SUITE: Suite[DataSubject] = Suite.of(__name__)
 
 
 def prove_data_format(card: Path, task: Task, files: Files = IMAGES) -> list[Verdict]:

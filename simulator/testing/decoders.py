@@ -12,7 +12,7 @@ from simulator.reference.color import upsample, yuv_to_rgb
 from simulator.testing import files
 from simulator.testing.files import F64, Jpeg
 from simulator.testing.subject import Failed, Subject, expect, refused, words
-from simulator.testing.values import one_line
+from simulator.testing.values import NOISE, one_line
 from simulator.testing.work import working
 
 FLAT = 2.0
@@ -92,7 +92,7 @@ def png_keeps_its_samples(subject: Subject) -> str | None:
         try:
             got = _rgb(decoder, data)
         except SampleError:
-            reason = refused(f"a {name} PNG", lambda data=data: _rgb(decoder, data))  # type: ignore[misc]
+            reason = refused(f"a {name} PNG", _rgb, decoder, data)
             expect("png" in reason.lower(), f"a {name} PNG is refused without saying so: {reason}")
             lacks.append(name)
             continue
@@ -161,8 +161,7 @@ def bad_files_are_refused(subject: Subject) -> None:
     """Data that is not an image is refused in one line, even if its header was accepted."""
     decoder = subject.make()
     for image in _noise():
-        what = image.name
-        refused(what, lambda image=image: decoder.rgb(image))  # type: ignore[misc]
+        refused(image.name, decoder.rgb, image)
 
 
 def a_bad_file_leaves_no_trace(subject: Subject) -> None:
@@ -183,8 +182,7 @@ def a_bad_file_leaves_no_trace(subject: Subject) -> None:
 
 
 def _noise() -> list[Encoded]:
-    noise = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
-    found = {"noise": noise, "noise in a JPEG": b"\xff\xd8\xff" + noise}
+    found = {"noise": NOISE, "noise in a JPEG": b"\xff\xd8\xff" + NOISE}
     return [Encoded(name, data, "jpeg", 16, 16, 3, 8, 1) for name, data in found.items()]
 
 

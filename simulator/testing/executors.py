@@ -108,12 +108,7 @@ def _made(done: SampleResult) -> list[Any]:
     return [(dict(one.record), one.digest, list(one.ns)) for one in done.outcomes]
 
 
-SUITE = Suite(
-    answers_are_the_local_ones,
-    samples_come_in_order,
-    a_broken_sample_costs_itself,
-    every_sample_is_watched,
-)
+SUITE: Suite[Subject] = Suite.of(__name__)
 
 
 def prove_executor(what: str | type[Executor]) -> list[Verdict]:

@@ -331,16 +331,7 @@ COMMANDS = Suite(
     a_run_is_not_overwritten,
 )
 """The checks of a command that leaves no run."""
-SUITE = Suite(
-    every_option_is_explained,
-    the_command_line_says_the_request,
-    an_interrupted_run_goes_on,
-    its_summary_is_read_back,
-    the_verdict_is_shown,
-    every_figure_is_shown,
-    what_is_unknown_is_refused_first,
-    a_run_is_not_overwritten,
-)
+SUITE: Suite[ExperimentSubject] = Suite.of(__name__)
 
 
 def prove_experiment(what: str | type[Command[Any]]) -> list[Verdict]:

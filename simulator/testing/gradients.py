@@ -105,13 +105,8 @@ def the_way_back_stays(subject: Subject) -> None:
 def bad_models_are_refused(subject: Subject) -> None:
     """Noise, half a model and a missing file do not open, and the reason is one line."""
     good = subject.workshop.file("conv", subject.options["format"])
-    noise = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
-    whole = good.read_bytes()
-    for what, data in (("noise", noise), ("half a model", whole[: len(whole) // 2]), ("", None)):
-        file = subject.workshop.scratch(f"bad{good.suffix}")
-        if data is not None:
-            file.write_bytes(data)
-        refused(what or "a missing file", lambda file=file: _open(subject, file))  # type: ignore[misc]
+    for what, file in subject.workshop.bad_models(good):
+        refused(what, _open, subject, file)
 
 
 def _opened(subject: Subject, model: str) -> Any:

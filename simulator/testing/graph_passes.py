@@ -178,13 +178,7 @@ def _words(annotation: Any) -> Iterator[Any]:
             yield from _words(inner)
 
 
-SUITE = Suite(
-    keep_changes_nothing,
-    it_changes_a_model,
-    it_tells_what_it_did,
-    the_model_stays_valid,
-    the_same_twice,
-)
+SUITE: Suite[Subject] = Suite.of(__name__)
 
 
 def prove_graph_pass(what: str | GraphPass) -> list[Verdict]:

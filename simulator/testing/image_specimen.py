@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+import onnx
+from onnx import helper
 
 from simulator.modalities.specimen import Specimen
-from simulator.testing import files
+from simulator.testing import files, models
 
 CARD = """\
 schema: 1
@@ -33,14 +34,8 @@ def write(folder: Path) -> Specimen:
         helper.make_node("Flatten", ["pooled"], ["flat"]),
         helper.make_node("Gemm", ["flat", "w"], ["y"]),
     ]
-    x, y = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
-        for name, shape in (("x", [1, 3, 32, 32]), ("y", [1, 3]))
-    )
-    weights = numpy_helper.from_array(np.eye(3, dtype=np.float32), "w")
-    graph = helper.make_graph(nodes, "colors", x, y, [weights])
-    opset = helper.make_opsetid("", 17)
-    model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    weights = {"w": np.eye(3, dtype=np.float32)}
+    model = models.model("colors", nodes, {"x": [1, 3, 32, 32]}, {"y": [1, 3]}, weights)
+    onnx.save(model, folder / "model.onnx")
     (folder / "card.yaml").write_text(CARD)
     return Specimen((jpeg, png), folder / "card.yaml", "pillow_bilinear_fp32")

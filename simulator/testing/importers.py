@@ -158,14 +158,7 @@ def damage_is_refused(subject: ImporterSubject) -> None:
                 expect(plain, f"one printable line with the path expected, got {line!r}")
 
 
-SUITE = Suite(
-    its_own_files_are_recognised,
-    every_stack_becomes_a_profile,
-    every_value_has_an_origin,
-    the_same_twice,
-    no_key_is_lost,
-    damage_is_refused,
-)
+SUITE: Suite[ImporterSubject] = Suite.of(__name__)
 
 
 def prove_importer(file: str | Path, importer: Importer | None = None) -> list[Verdict]:

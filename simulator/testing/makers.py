@@ -41,8 +41,7 @@ def the_same_twice(subject: Subject) -> None:
 def noise_is_refused(subject: Subject) -> None:
     """A source that is not a model is refused with a reason of one line."""
     good = source(subject, proved_on(subject))
-    bad = subject.workshop.scratch(f"noise{good.suffix}")
-    bad.write_bytes(np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes())
+    bad = subject.workshop.noise(good.suffix)
 
     def attempt() -> None:
         with refusing(subject.backend.name):

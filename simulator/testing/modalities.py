@@ -72,7 +72,7 @@ def its_schemas_are_closed(subject: Subject) -> None:
         subject.way.profile.spec.model_fields_set.__contains__, _own_sections(own)
     ):
         override = f"{section}.{NO_SUCH}=1"
-        refused(override, lambda: choose(load(subject.way.specimen.profile, [override])))  # noqa: B023
+        refused(override, lambda own: choose(load(subject.way.specimen.profile, own)), [override])
 
 
 def its_sections_are_in_the_stage_table(subject: Subject) -> None:
@@ -226,7 +226,7 @@ def _refused_with(path: Path, section: str, read: Callable[[Path], Any]) -> None
     values[section][NO_SUCH] = 1
     changed = path.with_name("changed.yaml")
     changed.write_text(yaml.safe_dump(values))
-    refused(f"{section}.{NO_SUCH}", lambda: read(changed))
+    refused(f"{section}.{NO_SUCH}", read, changed)
 
 
 def _sample_error(modality: Modality, path: Path, what: str) -> None:
@@ -241,22 +241,7 @@ def _sample_error(modality: Modality, path: Path, what: str) -> None:
     raise Failed(f"{what} file: a SampleError expected, and it was read")
 
 
-SUITE = Suite(
-    it_says_what_it_is,
-    its_schemas_are_closed,
-    its_sections_are_in_the_stage_table,
-    its_specimen_fits,
-    bad_files_are_refused,
-    reading_is_repeatable,
-    samples_have_sizes,
-    feeds_are_what_comes,
-    steps_are_known,
-    recipes_are_data,
-    travelled_steps_do_the_same,
-    the_front_end_repeats,
-    sources_are_left_alone,
-    placings_are_data,
-)
+SUITE: Suite[Subject] = Suite.of(__name__)
 
 
 def prove_modality(what: str | Modality) -> list[Verdict]:

@@ -109,13 +109,7 @@ def a_card_can_name_it(subject: FormatSubject) -> None:
     expect(told, f"about it in words with an article expected, got {one.about!r}")
 
 
-SUITE = Suite(
-    its_own_files_are_recognised,
-    its_files_are_all,
-    what_it_reads_are_ports,
-    damage_is_refused,
-    a_card_can_name_it,
-)
+SUITE: Suite[FormatSubject] = Suite.of(__name__)
 
 
 def prove_model_format(model: str | Path, format: ModelFormat | None = None) -> list[Verdict]:

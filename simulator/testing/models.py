@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -147,23 +147,42 @@ _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
 }
 
 
+def model(
+    name: str,
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Sequence[int | str]],
+    outputs: Mapping[str, Sequence[int | str] | None],
+    weights: Mapping[str, Array],
+) -> onnx.ModelProto:
+    """Return a model of opset 17 with float32 ports.
+
+    Args:
+        name: of its graph.
+        nodes: of its graph.
+        inputs: the shape of each.
+        outputs: likewise; None where it follows from the nodes.
+        weights: by name.
+    """
+    x, y = (
+        [helper.make_tensor_value_info(port, TensorProto.FLOAT, shape) for port, shape in side]
+        for side in (inputs.items(), outputs.items())
+    )
+    held = [numpy_helper.from_array(np.asarray(array), key) for key, array in weights.items()]
+    graph = helper.make_graph(nodes, name, x, y, held)
+    opsets = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
 @cache
 def build(name: str) -> onnx.ModelProto:
     """Return a model: input ``x``, output ``y``, both float32, opset 17."""
     (nodes, constants), shape = _OTHERS[name] if name in _OTHERS else (FAMILIES[name], SHAPE)
-    graph = helper.make_graph(
-        [
-            helper.make_node(op, inputs.split(" "), [output], name=f"{op}_{output}", **attributes)
-            for op, inputs, output, attributes in nodes
-        ],
-        name,
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.asarray(a), key) for key, a in constants.items()],
-    )
-    opsets = [helper.make_opsetid("", OPSET)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    made = [
+        helper.make_node(op, inputs.split(" "), [output], name=f"{op}_{output}", **attributes)
+        for op, inputs, output, attributes in nodes
+    ]
+    found = model(name, made, {"x": shape}, {"y": None}, constants)
+    inferred = onnx.shape_inference.infer_shapes(found, strict_mode=True)
     onnx.checker.check_model(inferred)
     return inferred
 

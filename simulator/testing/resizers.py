@@ -136,4 +136,4 @@ def what_is_no_plane_is_refused(subject: Subject) -> None:
         "no columns": (plane, 8, 0),
     }
     for what, arguments in cases.items():
-        refused(what, lambda arguments=arguments: resizer.resize(*arguments))  # type: ignore[misc]
+        refused(what, resizer.resize, *arguments)

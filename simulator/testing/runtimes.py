@@ -164,7 +164,7 @@ def what_does_not_fit_is_refused(subject: Subject) -> None:
             "an input more": {name: x, "no such input": x},
         }
         for what, feeds in cases.items():
-            refused(what, lambda feeds=feeds: runtime.run(feeds))  # type: ignore[misc]
+            refused(what, runtime.run, feeds)
 
 
 def closes_twice_and_then_refuses(subject: Subject) -> None:
@@ -174,20 +174,15 @@ def closes_twice_and_then_refuses(subject: Subject) -> None:
         run(runtime, x)
         runtime.close()
         runtime.close()
-        reason = refused("running after close", lambda: run(runtime, x))
+        reason = refused("running after close", run, runtime, x)
         expect("close" in reason, f"running after close: refused for another reason: {reason}")
 
 
 def bad_models_are_refused(subject: Subject) -> None:
     """Noise, half a model and a missing file do not open, and the reason is one line."""
     good = subject.workshop.file("conv", subject.offer.make.takes)
-    noise = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
-    whole = good.read_bytes()
-    for what, data in (("noise", noise), ("half a model", whole[: len(whole) // 2]), ("", None)):
-        file = subject.workshop.scratch(f"bad{good.suffix}")
-        if data is not None:
-            file.write_bytes(data)
-        refused(what or "a missing file", lambda file=file: _open(subject, file).close())  # type: ignore[misc]
+    for what, file in subject.workshop.bad_models(good):
+        refused(what, lambda file: _open(subject, file).close(), file)
 
 
 def precisions(subject: Subject) -> Iterator[Subject]:

@@ -93,7 +93,7 @@ def channels_are_as_claimed(subject: Subject) -> None:
     recording = inspect("stereo", wav(np.stack([left, right], 1), RATE))
     for variant in working(subject):
         if variant.options["channels"] == "refuse":
-            refused("two channels", lambda: variant.make().read(recording))  # noqa: B023
+            refused("two channels", variant.make().read, recording)
             continue
         mean = variant.options["channels"] == "mean"
         want = (left + right) / 2 if mean else left
@@ -126,7 +126,7 @@ def bad_sounds_are_refused(subject: Subject) -> None:
     }
     for what, data in cases.items():
         bad = Recording(data, "wav", RATE, 1, 1000)
-        refused(what, lambda bad=bad: subject.make().read(bad))  # type: ignore[misc]
+        refused(what, subject.make().read, bad)
 
 
 def what_is_not_finite_is_refused(subject: Subject) -> None:
@@ -239,7 +239,7 @@ def what_is_no_waveform_is_refused(subject: Subject) -> None:
         "a hop of 0": (samples, N_FFT, N_FFT, 0),
     }
     for what, arguments in cases.items():
-        refused(what, lambda arguments=arguments: transform.spectrum(*arguments))  # type: ignore[misc]
+        refused(what, transform.spectrum, *arguments)
 
 
 def filters_agree_with_float64(subject: Subject) -> None:
@@ -269,7 +269,7 @@ def filters_keep_to_their_band(subject: Subject) -> None:
 def an_empty_band_is_refused(subject: Subject) -> None:
     """A band that ends where it begins, or beyond half the rate, is refused in one line."""
     for band in ((2000.0, 2000.0), (3000.0, 1000.0), (0.0, 5000.0)):
-        refused(f"{band}", lambda band=band: subject.make().matrix(RATE, 256, 20, *band))  # type: ignore[misc]
+        refused(f"{band}", subject.make().matrix, RATE, 256, 20, *band)
 
 
 def _resampled(subject: Subject, make: object) -> Iterator[tuple[Subject, int, int, Array]]:

@@ -91,15 +91,16 @@ def expect(holds: object, otherwise: str) -> None:
         raise Failed(otherwise)
 
 
-def refused(what: str, call: Callable[[], object]) -> str:
+def refused(what: str, call: Callable[..., object], *arguments: Any) -> str:
     """Expect an error message of one line, and return it.
 
     Args:
         what: what is wrong with the call, for the message.
         call: must raise a SimulatorError or ValueError.
+        arguments: of the call.
     """
     try:
-        call()
+        call(*arguments)
     except (SimulatorError, ValueError) as error:
         reason = str(error).strip()
         expect(reason, f"{what}: refused without a message ({type(error).__name__})")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from inspect import isfunction, signature
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -49,6 +51,21 @@ class Suite(Generic[S]):
 
     def __init__(self, *checks: Callable[[S], str | None]) -> None:
         self.checks = checks
+
+    @classmethod
+    def of(cls, *modules: str) -> Suite[S]:
+        """Return the suite of some modules: their public functions of a ``subject`` alone."""
+        return cls(
+            *(
+                check
+                for name in modules
+                for check in vars(sys.modules[name]).values()
+                if isfunction(check)
+                and check.__module__ == name
+                and not check.__name__.startswith("_")
+                and [*signature(check).parameters] == ["subject"]
+            )
+        )
 
     @property
     def names(self) -> list[str]:

@@ -128,7 +128,7 @@ def bad_vocabularies_are_refused(subject: Subject) -> None:
         file = subject.workshop.scratch(vocabularies.NAMES[takes])
         if data is not None:
             file.write_bytes(data)
-        refused(f"a {what} vocabulary", lambda: subject.make(file))  # noqa: B023
+        refused(f"a {what} vocabulary", subject.make, file)
 
 
 def made(subject: Subject) -> Any:

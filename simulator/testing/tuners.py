@@ -92,8 +92,7 @@ def the_source_is_left_alone(subject: Subject) -> None:
 
 def noise_is_refused(subject: Subject) -> None:
     """A source that is not a model is refused with a reason of one line."""
-    bad = subject.workshop.scratch("noise.onnx")
-    bad.write_bytes(np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes())
+    bad = subject.workshop.noise(".onnx")
 
     def attempt() -> None:
         with refusing(subject.backend.name):

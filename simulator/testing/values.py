@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from simulator.contract import Above, Admits, AtLeast, File, KeepList, Pairs, Subset, Text
+
+NOISE = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
+"""What is no file of any kind."""
 
 
 class CannotMake(Exception):

@@ -14,7 +14,7 @@ from simulator.contract import Array, Backend, File, Offer, Options, Runtime, St
 from simulator.contract.model_format import suffix_of
 from simulator.errors import MissingLibrary, ModelError, SimulatorError
 from simulator.testing import models
-from simulator.testing.values import CannotMake, one_line, values
+from simulator.testing.values import NOISE, CannotMake, one_line, values
 
 _Helper = tuple[Backend, Offer]
 
@@ -92,6 +92,20 @@ class Workshop:
     def scratch(self, name: str) -> Path:
         """Return a new path for a file."""
         return self._folder / f"{len(list(self._folder.iterdir()))}-{name}"
+
+    def noise(self, suffix: str) -> Path:
+        """Return a file that is no model."""
+        file = self.scratch(f"noise{suffix}")
+        file.write_bytes(NOISE)
+        return file
+
+    def bad_models(self, good: Path) -> Iterator[tuple[str, Path]]:
+        """Yield files that no runtime can open, with what they are: the last one is not there."""
+        yield "noise", self.noise(good.suffix)
+        half, whole = self.scratch(f"half{good.suffix}"), good.read_bytes()
+        half.write_bytes(whole[: len(whole) // 2])
+        yield "half a model", half
+        yield "a missing file", self.scratch(f"missing{good.suffix}")
 
     def first(self, offer: Offer) -> Options:
         """Return the first value of each field; of a file the small one that it brings."""

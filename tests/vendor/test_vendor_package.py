@@ -1,7 +1,8 @@
 """What a package adds is used like ours: the example vendor's, from the command line.
 
 It is installed by its metadata. Nothing of it is named in our code. That other processes find it
-too is shown by the guides, which are carried out in ``test_vendor_docs.py``.
+too is shown by the guides, which are carried out in ``test_vendor_docs.py``; that all of it passes
+the conformance suite, in ``test_contributing.py``.
 """
 
 import io
@@ -246,14 +247,6 @@ def test_a_condition_is_the_same_for_every_stack_in_any_order_with_any_workers(s
     assert len(digests(again, "train")) == 4
 
 
-def test_equal_stacks_stay_equal_under_it(site):
-    same = ("--train", "pillow_fp32", "--deploy", "pillow_fp32", "--under", "acme_haze:5")
-    site.run(*same, *site.images, "--trial", 7, "--out", "same")
-    rows = read(site.folder / "same")[0]
-
-    assert digests(rows, "train") == digests(rows, "deploy")
-
-
 @pytest.mark.parametrize(
     ("under", "trial", "words"),
     [
@@ -368,10 +361,6 @@ def test_their_job_goes_on_after_an_interruption(site):
 
     site.run(*AGREE, *site.vectors, "--out", "whole")
     assert read(site.folder / "stopped")[0] == read(site.folder / "whole")[0]
-
-
-def test_their_job_is_proved(site):
-    assert "8 passed, 0 failed" in site.run("prove", "experiment", "acme_agree").stdout
 
 
 def test_the_guide_shows_the_job_as_it_is():

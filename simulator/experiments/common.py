@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
 from typing import get_args
@@ -250,7 +251,8 @@ def manifest(
                 "effective": as_dict(stack.effective),
                 "order": _order(stack, session),
                 "axes": {
-                    axis: described(stack.profile, stack.choices, axis, card) for axis in every
+                    axis: asdict(described(stack.profile, stack.choices, axis, card))
+                    for axis in every
                 },
             }
             for stack in stacks

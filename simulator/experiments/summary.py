@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -153,15 +154,10 @@ def latency(
 def _axis(axis: str, stacks: Sequence[Stack], card: Card, effect: Any) -> dict[str, Any]:
     entry: dict[str, Any] = {"axis": axis, "effect": effect}
     said = [described(stack.profile, stack.choices, axis, card) for stack in stacks]
-    equal = axes.equal([own["values"] for own in said])
+    equal = axes.equal([own.values for own in said])
+    sides = zip(stacks, said, strict=True)
     entry["equal"] = len(equal)
-    for stack, own in zip(stacks, said, strict=True):
-        differs = {
-            part: {key: value for key, value in own[part].items() if key not in equal}
-            for part in ("values", "card")
-        }
-        entry[stack.side] = own | differs
-    return entry
+    return entry | {stack.side: asdict(own.without(equal)) for stack, own in sides}
 
 
 def severity(task: Task, train: Record, deploy: Record) -> float:

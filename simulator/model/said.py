@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from simulator.model.card import Card
 from simulator.profile import axes
@@ -15,14 +16,36 @@ LEFT = "model"
 """The value of a profile for: as the card says."""
 
 
-def described(profile: Profile, choices: Choices, axis: str, card: Card) -> dict[str, Any]:
-    """Return what a stack says on an axis, how that is known, and what it leaves to the card.
+@dataclass(frozen=True, slots=True)
+class AxisSettings:
+    """What a stack says on an axis, how that is known, and what it leaves to the card.
 
-    Returns:
-        ``values``, flat; ``evidence``, ``source``, and whether the profile itself has ``claimed``
-        it; and ``card``: the card's values by the same dotted keys; where ``kind`` is left to it,
-        also what only the card says.
+    Attributes:
+        values: of the profile, by dotted key.
+        evidence: the kind of evidence.
+        source: where that is known from.
+        claimed: whether the profile itself claims it.
+        card: the card's values by the same keys; where ``kind`` is left to it, also what only the
+            card says.
     """
+
+    values: Values
+    evidence: str
+    source: str
+    claimed: bool
+    card: Values
+
+    def without(self, keys: Collection[str]) -> AxisSettings:
+        """Return the same without the values of some keys."""
+        own, left = (
+            {key: value for key, value in part.items() if key not in keys}
+            for part in (self.values, self.card)
+        )
+        return replace(self, values=own, card=left)
+
+
+def described(profile: Profile, choices: Choices, axis: str, card: Card) -> AxisSettings:
+    """Return what a stack and its model's card say on an axis."""
     values = axes.flat(axes.value(profile, choices, axis))
     kind, source = axes.evidence(profile, choices, axis)
     found: Values = {}
@@ -32,13 +55,7 @@ def described(profile: Profile, choices: Choices, axis: str, card: Card) -> dict
         wanted = [name for name in section if name not in values] if key == "kind" else []
         found |= {key: {}} if _within(section, key) else {}  # of several values, nothing by itself
         found |= {name: section[name] for name in (*_within(section, key), *wanted)}
-    return {
-        "values": values,
-        "evidence": str(kind),
-        "source": source,
-        "claimed": axes.is_claimed(profile, axis),
-        "card": found,
-    }
+    return AxisSettings(values, str(kind), source, axes.is_claimed(profile, axis), found)
 
 
 def _sections(card: Card, place: Key) -> list[Values]:

@@ -83,7 +83,7 @@ def differences(
     return found
 
 
-def flat(found: object, prefix: str = "") -> dict[str, Any]:
+def flat(found: object, prefix: str = "") -> Values:
     """Flatten the value of an axis to dotted keys and their values."""
     if not isinstance(found, Mapping):
         return {prefix or "value": found}

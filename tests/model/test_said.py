@@ -18,7 +18,7 @@ CARDS = Path(__file__).parents[1] / "cards"
 
 def words(profile, axis, card):
     own = described(profile, choose(profile), axis, card)
-    return said(own["values"], own["card"])
+    return said(own.values, own.card)
 
 
 @pytest.fixture

@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from simulator.data.folder import Truths
 from simulator.errors import RunError, UserError, one_line
 from simulator.experiments.summary import SIDES
-from simulator.results.json_text import finite
+from simulator.results.json_text import JsonObject, finite
 from simulator.statistics.bootstrap import RATE, Resamples, interval
+from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
 MOST_ANSWERS = 2**30
@@ -34,10 +35,10 @@ class SideAnswers:
     """
 
     digests: dict[str, str | None]
-    records: dict[str, dict[str, Any]]
+    records: dict[str, Record]
 
 
-def read_answers(content: bytes, manifest: Mapping[str, Any], where: str) -> dict[str, SideAnswers]:
+def read_answers(content: bytes, manifest: JsonObject, where: str) -> dict[str, SideAnswers]:
     """Read ``records.parquet``, whoever has written it.
 
     Raises:
@@ -80,7 +81,7 @@ class Counted:
         spread: the 95 % interval of each metric, as ``train.top1``, where it has one.
     """
 
-    summary: Mapping[str, Any]
+    summary: JsonObject
     spread: Mapping[str, tuple[float, float]]
 
 
@@ -96,7 +97,7 @@ class Measure:
     """
 
     task: Task
-    truths: Mapping[str, Any]
+    truths: Truths
     seed: int
     where: str
 

@@ -12,14 +12,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from simulator.audit import archive
 from simulator.audit.archive import Archive
 from simulator.errors import RunError, one_line
 from simulator.files import hash_file, make_durable
 from simulator.latency.rounds import LATENCIES
-from simulator.results.json_text import parse_json
+from simulator.results.json_text import JsonObject, parse_json
 from simulator.results.layout import (
     BUNDLE,
     CARDS_FOLDER,
@@ -149,7 +148,7 @@ def _digests(packed: Archive, required: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def read_json(packed: Archive, name: str) -> dict[str, Any]:
+def read_json(packed: Archive, name: str) -> JsonObject:
     """Return a member that is a JSON object.
 
     Raises:
@@ -158,7 +157,7 @@ def read_json(packed: Archive, name: str) -> dict[str, Any]:
     return parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
 
 
-def parse(content: bytes, where: str) -> dict[str, Any]:
+def parse(content: bytes, where: str) -> JsonObject:
     """Return a JSON object.
 
     Raises:

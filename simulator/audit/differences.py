@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.audit.trees import leaves
+from simulator.audit.trees import at, leaves
 from simulator.experiments.summary import SIDES
+from simulator.report.words import some
+from simulator.results.json_text import JsonObject
 
 _MACHINE = ("platform", "python", "cpu", "versions")
 _STACK = ("profile", "recordings", "choices", "artifact", "effective")
@@ -44,9 +46,7 @@ class Differences:
     surroundings: tuple[str, ...]
 
 
-def differences(
-    old: Mapping[str, Any], new: Mapping[str, Any], sides: Sequence[str] = SIDES
-) -> Differences:
+def differences(old: JsonObject, new: JsonObject, sides: Sequence[str] = SIDES) -> Differences:
     """Say which versions, hashes and values changed that the answers may depend on.
 
     Where something lies, when it was run, and on how many cores is nothing that they depend on.
@@ -58,51 +58,45 @@ def differences(
     """
     inputs: list[str] = []
     for part in ("sha256", "spec", "labels"):
-        inputs += _leaves(_at(old, "model", part), _at(new, "model", part), f"model {part}")
-    inputs += _files(_at(old, "data", "images"), _at(new, "data", "images"), "sample")
-    inputs += _files(_at(old, "data", "truth"), _at(new, "data", "truth"), "label")
+        inputs += _leaves(at(old, "model", part), at(new, "model", part), f"model {part}")
+    inputs += _files(at(old, "data", "images"), at(new, "data", "images"), "sample")
+    inputs += _files(at(old, "data", "truth"), at(new, "data", "truth"), "label")
     for part in ("seed", "limit", "batch"):
         inputs += _leaves(old.get(part), new.get(part), part)
     around: list[str] = []
     for part in _MACHINE:
-        before, after = (_at(one, "machine", part) for one in (old, new))
+        before, after = (at(one, "machine", part) for one in (old, new))
         if part == "cpu":
-            around += _flags(_at(before, "flags"), _at(after, "flags"))
-            before, after = ({"model": _at(cpu, "model")} for cpu in (before, after))
+            around += _flags(at(before, "flags"), at(after, "flags"))
+            before, after = ({"model": at(cpu, "model")} for cpu in (before, after))
         around += _leaves(before, after, {"versions": ""}.get(part, part))
     for side in sides:
         for part in _STACK:
-            before, after = (_at(one, "stacks", side, part) for one in (old, new))
+            before, after = (at(one, "stacks", side, part) for one in (old, new))
             lines = _leaves(before, after, f"{side} {part}")
             (inputs if part in _INPUTS else around).extend(lines)
     return Differences(tuple(dict.fromkeys(inputs)), tuple(dict.fromkeys(around)))
 
 
-def requested(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def requested(old: JsonObject, new: JsonObject) -> list[str]:
     """Say what was asked otherwise, besides the stacks, the model and the data.
 
     Args:
         old: the manifest of a run.
         new: of a later one.
     """
-    before, after = (_at(one, "request") or {} for one in (old, new))
+    before, after = (at(one, "request") or {} for one in (old, new))
     asked = [
-        {name: value for name, value in (_at(one, "arguments") or {}).items() if name not in _TOLD}
+        {name: value for name, value in (at(one, "arguments") or {}).items() if name not in _TOLD}
         for one in (before, after)
     ]
     commands = _leaves(before.get("command"), after.get("command"), "command")
     return commands + _leaves(_given(asked[0]), _given(asked[1]), "")
 
 
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _given(arguments: JsonObject) -> dict[str, Any]:
     """The arguments that ask for something; not those that say no, which is the default."""
     return {name: value for name, value in arguments.items() if value not in (None, False, [], 0)}
-
-
-def _at(node: Any, *keys: str) -> Any:
-    for key in keys:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
 
 
 def _leaves(before: Any, after: Any, name: str) -> list[str]:
@@ -141,8 +135,7 @@ def _files(before: Any, after: Any, what: str) -> list[str]:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(_short(name) for name in names[:_NAMED]) + more
+    return some([_short(name) for name in names], _NAMED)
 
 
 def _short(value: Any) -> str:

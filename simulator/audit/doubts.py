@@ -15,7 +15,7 @@ from simulator.audit.figures import PAIR, TAIL
 from simulator.audit.recorded import Key, RecordedAudit
 from simulator.errors import RunError, UserError, one_line
 from simulator.pipeline.stack import ResolvedProfile
-from simulator.results.json_text import finite
+from simulator.results.json_text import JsonObject, finite
 from simulator.results.layout import PAIRS_FOLDER, SUMMARY
 from simulator.results.shared import Summary
 from simulator.results.summaries import refuse_other_version
@@ -152,7 +152,7 @@ def contradictions(
 
 
 def _gate(
-    recorded: RecordedAudit, place: str, key: Key, of: str, expected: Mapping[str, Any]
+    recorded: RecordedAudit, place: str, key: Key, of: str, expected: JsonObject
 ) -> list[str]:
     """Where the gate of a pair's own summary differs from its figures."""
     rules = [
@@ -165,7 +165,7 @@ def _gate(
     return [".".join(path) for path in _differing(reported, own, (place, "gate"))]
 
 
-def _pair_of(path: Sequence[str], expected: Mapping[str, Any]) -> Key | None:
+def _pair_of(path: Sequence[str], expected: JsonObject) -> Key | None:
     """The pair that a field is about, if it is about one."""
     listed = {"pairs": (expected["pairs"], 1), "gate": (expected["gate"]["rules"], 2)}
     entries, at = listed.get(path[0], ([], 0))

@@ -60,13 +60,13 @@ def collect(
     for model in spec.models:
         for deploy in spec.deploy:
             place = f"{PAIRS_FOLDER}/{model}/{deploy}"
-            found = _of(read(place), PairSummary, place)
+            found = of_shape(read(place), PairSummary, place)
             asked = audit.of_pair(model, deploy)
             own = _outcomes(found, asked, model, deploy, PAIR)
             timed = None
             if audit.timed(deploy):
                 place = f"{TAILS_FOLDER}/{model}/{deploy}"
-                timed = _of(read(place), TailSummary, place)
+                timed = of_shape(read(place), TailSummary, place)
                 asked = audit.of_rounds(model, deploy)
                 own += _outcomes(timed, asked, model, deploy, TAIL)
             doubtful = bool(audit.rules or audit.tail_rules) and at_chance(found.warnings)
@@ -96,9 +96,14 @@ def collect(
 S = TypeVar("S", bound=Summary)
 
 
-def _of(found: Summary, shape: type[S], place: str) -> S:
+def of_shape(found: Summary, shape: type[S], where: str) -> S:
+    """Return a summary that must be of one command.
+
+    Raises:
+        RunError: it is of another one.
+    """
     if not isinstance(found, shape):
-        raise RunError(f"{place}: a summary of {found.command}")
+        raise RunError(f"{where}: a summary of {found.command}")
     return found
 
 

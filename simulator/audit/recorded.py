@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from simulator.errors import ProfileError, RunError
 from simulator.experiments.common import stacks_of
 from simulator.latency.rounds import LATENCIES
 from simulator.pipeline.stack import ResolvedProfile
+from simulator.results.json_text import JsonObject
 from simulator.results.layout import (
     DOCUMENT,
     MANIFEST,
@@ -77,12 +78,12 @@ class RecordedAudit:
         return stacks_of({name: str(path) for name, path in self._profiles.items()}, overrides)
 
     @cached_property
-    def manifest(self) -> Mapping[str, object]:
+    def manifest(self) -> JsonObject:
         """The audit's own manifest, as it is written."""
         return bundle.read_json(self._packed, MANIFEST)
 
     @cached_property
-    def reported(self) -> Mapping[str, object]:
+    def reported(self) -> JsonObject:
         """The audit's own summary, as it is written."""
         return bundle.read_json(self._packed, SUMMARY)
 
@@ -100,7 +101,7 @@ class RecordedAudit:
         """Return what a place is called in messages."""
         return f"{self.path}: {place}"
 
-    def read_json(self, name: str) -> dict[str, object]:
+    def read_json(self, name: str) -> JsonObject:
         """Return a member that is a JSON object."""
         return bundle.read_json(self._packed, name)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from simulator.audit.answers import Measure
+from simulator.audit.figures import of_shape
 from simulator.audit.recorded import Key, RecordedAudit
 from simulator.audit.trees import differing
 from simulator.errors import RunError, UserError, one_line
@@ -24,7 +25,6 @@ from simulator.latency.times import Times
 from simulator.results.json_text import finite
 from simulator.results.layout import PAIRS_FOLDER
 from simulator.results.pair import PairSummary
-from simulator.results.shared import Summary
 from simulator.results.timed import TailSummary
 from simulator.results.times import ABSENT, Ints, from_map, total
 from simulator.statistics import percentiles
@@ -48,7 +48,6 @@ _ODD = (
 _INFER = "infer"
 CURVE = "curve"
 """Of the tail's figures the one that no rule can name."""
-S = TypeVar("S", bound=Summary)
 
 
 def contradicted(recorded: RecordedAudit) -> tuple[dict[Key, list[str]], list[str]]:
@@ -216,14 +215,3 @@ def of_tail(
             {key: finite(own[key])},
         )
     ]
-
-
-def of_shape(found: Summary, shape: type[S], where: str) -> S:
-    """Return a summary that must be of one command.
-
-    Raises:
-        RunError: it is of another one.
-    """
-    if not isinstance(found, shape):
-        raise RunError(f"{where}: a summary of {found.command}")
-    return found

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from simulator.audit import bundle, recount, verdict
+from simulator.audit import bundle, figures, recount, verdict
 from simulator.audit.answers import Measure, read_answers
 from simulator.audit.archive import Archive
 from simulator.audit.document import Audit
@@ -29,7 +29,7 @@ from simulator.pipeline.recorded import recording
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.verdict import concluded
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
-from simulator.results.json_text import finite, write_json
+from simulator.results.json_text import JsonObject, finite, write_json
 from simulator.results.layout import (
     MANIFEST,
     PAIRS_FOLDER,
@@ -93,7 +93,7 @@ def _intact(packed: Archive) -> str:
     return checked.sha256
 
 
-def _models(recorded: RecordedAudit) -> dict[str, Mapping[str, Any]]:
+def _models(recorded: RecordedAudit) -> dict[str, JsonObject]:
     """Return for each model of a bundle what its manifest says of it.
 
     Raises:
@@ -107,9 +107,7 @@ def _models(recorded: RecordedAudit) -> dict[str, Mapping[str, Any]]:
     return dict(found)
 
 
-def _ongoing(
-    job: Job, recorded: RecordedAudit, models: Mapping[str, Mapping[str, Any]]
-) -> OngoingAudit:
+def _ongoing(job: Job, recorded: RecordedAudit, models: Mapping[str, JsonObject]) -> OngoingAudit:
     asked, audit = job.asked, recorded.audit
     given = _asked(recorded, asked)
     cards = _given("--model", asked.models, audit)
@@ -221,12 +219,11 @@ def _pair(
     manifest = read_manifest(folder / place)
     answers = read_answers((folder / place / RECORDS).read_bytes(), manifest, place)
     new = PairRun(manifest, finite(read_summary(folder / place)[1]), answers)
-    manifest = recorded.read_json(f"{place}/{MANIFEST}")
-    answers = recorded.answers(place)
+    begun, answers = recorded.read_json(f"{place}/{MANIFEST}"), recorded.answers(place)
     try:
-        summary = recount.of_shape(recorded.summary(place), PairSummary, recorded.where(place))
+        summary = figures.of_shape(recorded.summary(place), PairSummary, recorded.where(place))
     except RunError as error:
         found = verdict.unreadable(one_line(error))
     else:
-        found = verdict.compare(PairRun(manifest, finite(summary), answers, against), new, measure)
+        found = verdict.compare(PairRun(begun, finite(summary), answers, against), new, measure)
     return ReplayedPair.model_validate({"model": model, "deploy": deploy, **found})

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from simulator.results.json_text import JsonObject
+
 _ROUNDING = 1e-6
 """How far libraries may round a figure differently."""
 
 
-def differing(
-    old: Mapping[str, Any], new: Mapping[str, Any], parts: Sequence[str] = ()
-) -> list[str]:
+def differing(old: JsonObject, new: JsonObject, parts: Sequence[str] = ()) -> list[str]:
     """Return the figures, by their dotted paths, that are not the same in two results.
 
     Args:
@@ -22,7 +22,8 @@ def differing(
     """
     found = []
     for part in parts or ("",):
-        one, other = (dict(leaves(_at(tree, part), part)) for tree in (old, new))
+        keys = [key for key in part.split(".") if key]
+        one, other = (dict(leaves(at(tree, *keys), part)) for tree in (old, new))
         found += [
             path
             for path in sorted(one.keys() | other.keys())
@@ -40,8 +41,9 @@ def close(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _at(tree: Any, part: str) -> Any:
-    for key in filter(None, part.split(".")):
+def at(tree: Any, *keys: str) -> Any:
+    """Return a part of a result; None where there is none, whatever stands in its place."""
+    for key in keys:
         tree = tree.get(key) if isinstance(tree, Mapping) else None
     return tree
 

@@ -12,7 +12,9 @@ from simulator.audit.answers import Counted, Measure, SideAnswers
 from simulator.audit.differences import Differences, differences
 from simulator.audit.trees import close, differing
 from simulator.experiments.summary import SIDES
+from simulator.report.words import some
 from simulator.results.audits import ReplayedFigure, ReplayedSide
+from simulator.results.json_text import JsonObject
 from simulator.tasks.score import agree
 
 BIT_EQUAL, WITHIN, DIFFERENT = "bit-equal", "equal within stated noise", "different"
@@ -35,8 +37,8 @@ class PairRun:
         contradictions: fields of the audit's own summary that do not follow from its pairs.
     """
 
-    manifest: Mapping[str, Any]
-    summary: Mapping[str, Any]
+    manifest: JsonObject
+    summary: JsonObject
     answers: Mapping[str, SideAnswers]
     contradictions: Sequence[str] = ()
 
@@ -79,7 +81,7 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
         explained = bool(changed.surroundings) or not bit_equal
         verdict, reason = _judge(sides, figures, rules, mismatched, explained)
     if old.contradictions:
-        verdict, other = DIFFERENT, _some(old.contradictions)
+        verdict, other = DIFFERENT, some(old.contradictions, _NAMED)
         reason += "; the bundle states what does not follow from its records, pairs and document: "
         reason += other
     return {
@@ -113,11 +115,6 @@ def _side(old: SideAnswers, new: SideAnswers, measure: Measure) -> ReplayedSide:
     )
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
-
-
 def _all(sides: Mapping[str, ReplayedSide], key: str) -> bool:
     return all(side[key] == side.samples for side in sides.values())
 
@@ -125,7 +122,7 @@ def _all(sides: Mapping[str, ReplayedSide], key: str) -> bool:
 def _same(mismatched: Sequence[str], rules: Sequence[str]) -> tuple[str, str]:
     """The verdict where every record is the same: then every figure must be, too."""
     if mismatched or rules:
-        other = _some([*mismatched, *rules])
+        other = some([*mismatched, *rules], _NAMED)
         return DIFFERENT, f"every record is the same, but the bundle has other values for: {other}"
     return BIT_EQUAL, "every output, every record and every figure is the same"
 
@@ -151,7 +148,7 @@ def _judge(
     if mismatched:
         return (
             DIFFERENT,
-            f"{words}; the bundle's own records give other values for: {_some(mismatched)}",
+            f"{words}; the bundle's own records give other values for: {some(mismatched, _NAMED)}",
         )
     if against := _against(figures, rules, same or explained):
         return DIFFERENT, f"{words}, {against}"
@@ -173,7 +170,7 @@ def _against(figures: Sequence[ReplayedFigure], rules: Sequence[str], explained:
     return "" if figures else "and the bundle has no interval to compare them with"
 
 
-def _figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ReplayedFigure]:
+def _figures(old: JsonObject, new: JsonObject) -> list[ReplayedFigure]:
     """The flip rate and the deltas: those figures of a pair that have an interval."""
     before, after = (
         {
@@ -189,7 +186,7 @@ def _figures(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ReplayedFig
     ]
 
 
-def _metrics(new: Mapping[str, Any], counted: Counted) -> list[ReplayedFigure]:
+def _metrics(new: JsonObject, counted: Counted) -> list[ReplayedFigure]:
     """The metrics of either side: a summary has no interval of these, and its records do."""
     found = []
     for side in SIDES:
@@ -214,7 +211,7 @@ def _figure(
     )
 
 
-def _rules(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def _rules(old: JsonObject, new: JsonObject) -> list[str]:
     """Rules with another outcome; not those on latencies, which depend on the machine."""
     before, after = (
         {one["rule"]: one["failed"] for one in summary["gate"]["rules"] if one["unit"] not in TIMES}

@@ -6,14 +6,15 @@ Attributes are those of https://plotly.com/javascript/reference/; one that is No
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pydantic_core import to_json
 
-Trace = dict[str, Any]
+Attributes = dict[str, Any]
+"""Of a part of a figure, by the names that plotly has for them."""
+Trace = Attributes
 SHARE = "~%"
 """The ``tickformat`` of shares: as many digits as their distance needs (0.5 %, 1 %, 1.5 %)."""
 _NUMBERS = {"i1", "i2", "i4", "u1", "u2", "u4", "f4", "f8"}
@@ -30,7 +31,7 @@ class Figure:
     """
 
     data: list[Trace]
-    layout: dict[str, Any]
+    layout: Attributes
 
     def update_layout(self, **more: Any) -> None:
         """Set attributes of the layout; parts that have attributes keep their others."""
@@ -44,7 +45,7 @@ class Figure:
         """Set attributes of every vertical axis."""
         self._update_axes("yaxis", more)
 
-    def _update_axes(self, kind: str, more: Mapping[str, Any]) -> None:
+    def _update_axes(self, kind: str, more: Attributes) -> None:
         _merge(self.layout, {name: more for name in self.layout if name.startswith(kind)})
 
     def to_json(self) -> str:
@@ -73,14 +74,14 @@ def heatmap(**trace: Any) -> Trace:
     return _trace("heatmap", trace)
 
 
-def _trace(kind: str, trace: Mapping[str, Any]) -> Trace:
+def _trace(kind: str, trace: Attributes) -> Trace:
     return {"type": kind, **{name: value for name, value in trace.items() if value is not None}}
 
 
-def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+def _merge(into: Attributes, more: Attributes) -> None:
     for name, value in more.items():
         known = into.get(name)
-        if isinstance(known, dict) and isinstance(value, Mapping):
+        if isinstance(known, dict) and isinstance(value, dict):
             into[name] = dict(known)  # its owner may have it in other figures too
             _merge(into[name], value)
         else:

@@ -18,6 +18,7 @@ from simulator.report.words import (
     figure,
     points,
     share,
+    some,
     title,
 )
 from simulator.typed import Unit
@@ -63,7 +64,6 @@ def _told_early(summary: RepairSummary, early: Early) -> Told:
         for name, one in ((summary.deploy.profile, summary.before), ("it", summary))
     )
     others = [name for name in early.answer if name != summary.chosen]
-    some = ", ".join(others[:2]) + (f" and {len(others) - 2:,} more" if others[2:] else "")
     name = _named(summary) if summary.changes else f"{summary.deploy.profile} as it is"
     when = answered(early, unit)
     if summary.chosen is None and early.decided:
@@ -80,7 +80,9 @@ def _told_early(summary: RepairSummary, early: Early) -> Told:
         lost = [f"{name} is the cheapest of {of} that does not fail {gate} for certain: {new}."]
     elif others:
         lost = [f"{name} passes {gate} for certain: {new}."]
-        lost.append(f"It is the cheapest of {of} that does; cheaper ones may pass too: {some}.")
+        lost.append(
+            f"It is the cheapest of {of} that does; cheaper ones may pass too: {some(others, 2)}."
+        )
     else:
         lost = [f"{name} is the cheapest of {of} that passes {gate}: {new}."]
     if summary.changes:

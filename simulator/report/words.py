@@ -66,6 +66,12 @@ def count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def some(names: Sequence[str], most: int, between: str = ", ") -> str:
+    """Return the first names of several, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return between.join(names[:most]) + more
+
+
 def run_on(summary: ModelSummary) -> str:
     """Return how many samples there were of what, and how many were skipped."""
     left_out = f", {summary.skipped:,} skipped" if summary.skipped else ""
@@ -213,8 +219,7 @@ def decided(found: Decided, unit: str) -> str:
 
 def early(found: Early, unit: str) -> list[str]:
     """Return the answer to the question of a run that dropped options, and what it cost."""
-    left, more = len(found.answer), len(found.answer) - _ANSWERS
-    names = ", ".join(found.answer[:_ANSWERS]) + (f" and {more:,} more" if more > 0 else "")
+    left, names = len(found.answer), some(found.answer, _ANSWERS)
     if found.question == "gate":
         answer = f"{left:,} options pass{f': {names}' if names else ''}."
     else:

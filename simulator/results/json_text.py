@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from pydantic_core import from_json, to_json
 
 from simulator.files import write_whole
 
+JsonObject = Mapping[str, Any]
+"""An object as it is read from a file, whoever has written it."""
 MOST_VALUES = 8_000_000
 """Keys, values and commas in them: the manifest of a million images has half as many."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.report.charts import Figure, Trace
+from simulator.report.charts import Attributes, Figure, Trace
 from simulator.report.colors import BACK, FAINT, GRID, STACKS, TEXT
 from simulator.results.shared import Profile
 
@@ -64,12 +64,12 @@ class Look:
     hatch: str
 
     @property
-    def line(self) -> dict[str, Any]:
+    def line(self) -> Attributes:
         """The stack's line."""
         return {"color": self.color, "dash": self.dash, "width": 2}
 
     @property
-    def marker(self) -> dict[str, Any]:
+    def marker(self) -> Attributes:
         """The stack's symbol, apart from what lies under it."""
         edge = {"color": BACK, "width": 1}
         return {"color": self.color, "symbol": self.symbol, "size": 8, "line": edge}
@@ -121,7 +121,7 @@ def figure(traces: Sequence[Trace], height: int, x: str, y: str, **more: Any) ->
 
 def error_bars(
     values: Sequence[float | None], ends: Sequence[Sequence[float | None]], **more: Any
-) -> dict[str, Any]:
+) -> Attributes:
     """Return the ``error_y`` of a trace; what is not known is drawn as 0.
 
     Args:
@@ -138,7 +138,7 @@ def error_bars(
     }  # fmt: skip
 
 
-def milliseconds(low: float, high: float) -> dict[str, Any]:
+def milliseconds(low: float, high: float) -> Attributes:
     """Return an axis of times: logarithmic where the ends are far apart.
 
     Args:
@@ -158,13 +158,13 @@ def milliseconds(low: float, high: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def counting(n: int) -> dict[str, Any]:
+def counting(n: int) -> Attributes:
     """Return an axis of whole numbers from 1 to *n*, with ten ticks or fewer."""
     steps = (step * 10**k for k in range(9) for step in (1, 2, 5))
     return {"type": "linear", "tick0": 0, "dtick": next(s for s in steps if 10 * s >= n)}
 
 
-def upright(ms: float, words: str) -> dict[str, Any]:
+def upright(ms: float, words: str) -> Attributes:
     """Return a shape: a line at *ms* across the plot, for a deadline."""
     return {
         "type": "line", "x0": ms, "x1": ms, "y0": 0, "y1": 1, "yref": "paper", "layer": "below",

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simulator.report.verdicts.told import Told
-from simulator.report.words import PAGE, between, chance, count, failing, points, title, unanswered
+from simulator.report.words import (
+    PAGE,
+    between,
+    chance,
+    count,
+    failing,
+    points,
+    some,
+    title,
+    unanswered,
+)
 
 if TYPE_CHECKING:
     from simulator.results.audits import AuditedPair, AuditSummary, ReplaySummary
@@ -30,10 +40,10 @@ def audit(summary: AuditSummary) -> Told:
         where = list(dict.fromkeys(f"{rule.deploy} ({rule.model})" for rule in broken))
         lost = (
             f"{len(broken)} of {count(len(rules), 'rule')} {does[len(broken) == 1]}, on "
-            f"{len(where)} of {count(len(pairs), 'pair')}: {_some(where)}."
+            f"{len(where)} of {count(len(pairs), 'pair')}: {some(where, _NAMED)}."
         )
     causes = [
-        f"{word}: {_some(list(dict.fromkeys(rule.rule for rule in found)), '; ')}."
+        f"{word}: {some(list(dict.fromkeys(rule.rule for rule in found)), _NAMED, '; ')}."
         for word, found in {"Failed": failed, "Undecided": undecided}.items()
         if found
     ]
@@ -69,12 +79,6 @@ def _most_changed(pairs: Sequence[AuditedPair]) -> list[str]:
     if delta := most.delta:
         lost += f"; {title(most.task, most.metric)} {points(delta)} points{chance(delta.ci95)}"
     return [f"{lost}."]
-
-
-def _some(names: Sequence[str], between: str = ", ") -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _NAMED
-    return between.join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def replay(summary: ReplaySummary) -> Told:

@@ -6,7 +6,7 @@ A module of the report that stands with its task: it is found by entry point and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from simulator.report.sections.style import error_bars, figure, text
 from simulator.report.words import SIDES, count
 from simulator.statistics import paired
 from simulator.tasks.classification.task import Classification
+from simulator.tasks.score import Record
 from simulator.tasks.task import TASKS
 
 CLASSES, CONFUSIONS, BINS = 25, 20, 10
@@ -130,7 +131,7 @@ def calibration(run: Run) -> Section | None:
     )
 
 
-Changed = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+Changed = Sequence[tuple[Record, Record]]
 """The records of both stacks for samples whose answer changed."""
 
 
@@ -159,7 +160,7 @@ def _sizes(parts: Sequence[NDArray[np.intp]], unit: str) -> str:
     return " or ".join([*(str(size) for size in sizes[:-1]), count(sizes[-1], unit)])
 
 
-def _kind(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def _kind(before: Record, after: Record) -> str:
     if before["correct"] is None:
         return _UNJUDGED
     if before["correct"]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simulator.tasks.score import Record
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +77,7 @@ def overlaps(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float
     return np.where(equal, 1.0, iou(a, b))
 
 
-def detections(record: Mapping[str, Any]) -> Detections:
+def detections(record: Record) -> Detections:
     """Read a record's detections back."""
     return Detections(
         np.array(record["boxes"], np.float64).reshape(-1, 4),

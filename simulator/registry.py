@@ -85,6 +85,11 @@ def home(name: str) -> Home | None:
     return Home(name, found.python, BACKENDS.points[name].value) if found else None
 
 
+def is_apart(backend: Backend, offer: Offer) -> bool:
+    """Return whether an implementation runs in a worker; see :func:`make`."""
+    return _confines(offer) or home(backend.name) is not None
+
+
 def versions(backend: Backend) -> dict[str, str | None]:
     """Return the versions of a backend's libraries where it runs; nothing is imported."""
     found = environments.installed(backend.name)
@@ -151,7 +156,7 @@ def make(backend: Backend, offer: Offer, *arguments: Any) -> Any:
     What reads programs of PyTorch runs in a worker that is confined: they may hold code.
     """
     place = home(backend.name)
-    if _reads_code(offer) and getattr(offer.make, "compiled_by", None) is None:
+    if _confines(offer):
         return _apart(backend, offer, *arguments)
     if place is None:
         return offer.make(*arguments)
@@ -251,6 +256,11 @@ def _hired(backend: Backend, folder: Path) -> Iterator[Worker]:
 def _reads_code(offer: Offer) -> bool:
     takes = getattr(offer.make, "takes", "")
     return takes in MODEL_FORMATS and MODEL_FORMATS[takes].runs_code
+
+
+def _confines(offer: Offer) -> bool:
+    """Whether an implementation runs in a confined worker: it reads files that may hold code."""
+    return _reads_code(offer) and getattr(offer.make, "compiled_by", None) is None
 
 
 def _confined(backend: Backend, *writes: Path) -> Home:

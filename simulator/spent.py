@@ -12,7 +12,7 @@ import resource
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -191,6 +191,25 @@ def phase(workers: int) -> Iterator[None]:
             _ledger.shared[Row(Work.WAITING)] += max(cores - used, 0) // max(workers, 1)
         if depth and len(_thread.inner) == depth:  # the block around it has none of this time
             _thread.inner[-1] = before + wall
+
+
+@contextmanager
+def gathering() -> Iterator[Counter[Row]]:
+    """Count the nanoseconds of a block apart, to tell the process that it is done for."""
+    found: Counter[Row] = Counter()
+    with _ledger.lock:
+        _ledger.phase = found
+    try:
+        yield found
+    finally:
+        with _ledger.lock:
+            _ledger.phase = None
+
+
+def count(found: Mapping[Row, int]) -> None:
+    """Count nanoseconds that another process has spent for the phase that goes on."""
+    for row, ns in found.items():
+        _ledger.add(Row(*row), ns)
 
 
 def command_began() -> Mark:

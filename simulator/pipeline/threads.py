@@ -66,21 +66,24 @@ class Budget:
 
     Args:
         total: bytes; a sample that needs more runs alone.
+
+    Attributes:
+        total: see above.
     """
 
     def __init__(self, total: int) -> None:
-        self._total = total
+        self.total = total
         self._used = 0
         self._changed = threading.Condition()
 
     @contextmanager
     def take(self, amount: int) -> Iterator[None]:
         """Wait until *amount* bytes are free, and reserve them while the context is open."""
-        amount = min(amount, self._total)
+        amount = min(amount, self.total)
         with self._changed:
-            if self._used + amount > self._total:
+            if self._used + amount > self.total:
                 with spending(Work.WAITING):
-                    self._changed.wait_for(lambda: self._used + amount <= self._total)
+                    self._changed.wait_for(lambda: self._used + amount <= self.total)
             self._used += amount
         try:
             yield

@@ -18,7 +18,7 @@ PAUSE = 0.25
 """Seconds between two looks."""
 _running: dict[int, tuple[float, str]] = {}
 _told = threading.local()
-_on: list[bool] = []
+_armed: list[float] = []
 
 
 class limited:  # noqa: N801  used as a function
@@ -35,7 +35,7 @@ class limited:  # noqa: N801  used as a function
 
     def __enter__(self) -> None:
         """Begin to count."""
-        if _on:
+        if _armed:
             what = self._what or getattr(_told, "what", "an inference")
             _running[threading.get_ident()] = time.monotonic(), what
 
@@ -48,6 +48,11 @@ def of_sample(sample: str, stage: str, stack: str) -> str:
     """Remember what this thread computes; return it in words."""
     _told.what = f"{sample}: {stage} of {stack}"
     return str(_told.what)
+
+
+def limit() -> float:
+    """Return the seconds that a call may take now; 0: any time."""
+    return max(_armed, default=0.0)
 
 
 @contextmanager
@@ -69,11 +74,11 @@ def armed(seconds: float, end: Callable[[str], None]) -> Iterator[None]:
                     return
 
     if seconds:
-        _on.append(True)
+        _armed.append(seconds)
         threading.Thread(target=look, name="watchdog", daemon=True).start()
     try:
         yield
     finally:
         done.set()
-        _on.clear()
+        _armed.clear()
         _running.clear()

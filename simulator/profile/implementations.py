@@ -62,6 +62,11 @@ class Choice:
         parts = (self.stage, self.backend.name, number, dict(self.options), self.facts)
         return again, (*parts, dict(self.files))
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether it runs in a worker process."""
+        return registry.is_apart(self.backend, self.offer)
+
     def identity(self, among: Collection[str] | None = None) -> dict[str, object]:
         """Return what distinguishes this choice from others, for cache keys and digests.
 

@@ -94,7 +94,7 @@ def requested(old: JsonObject, new: JsonObject) -> list[str]:
     return commands + _leaves(_given(asked[0]), _given(asked[1]), "")
 
 
-def _given(arguments: JsonObject) -> dict[str, Any]:
+def _given(arguments: JsonObject) -> dict[str, object]:
     """The arguments that ask for something; not those that say no, which is the default."""
     return {name: value for name, value in arguments.items() if value not in (None, False, [], 0)}
 

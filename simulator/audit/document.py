@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from simulator.analysis import gate
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile import messages
-from simulator.profile.document import Document, Key, read
+from simulator.profile.document import Document, Key, Values, read
 from simulator.profile.load import find
 from simulator.profile.section import Above0, Positive, Section
 from simulator.profile.suite import overrides
@@ -220,7 +220,7 @@ def load_audit(path: Path) -> Audit:
     return Audit(path, spec, rules, tail_rules, borne, document)
 
 
-def _spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
+def _spelled_out(values: Values) -> Values:
     """Write a stack that is only a profile's name as a section."""
 
     def stack(given: Any) -> Any:
@@ -229,8 +229,8 @@ def _spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(values)
     if "train" in found:
         found["train"] = stack(found["train"])
-    if isinstance(found.get("deploy"), dict):
-        found["deploy"] = {name: stack(one) for name, one in found["deploy"].items()}
+    if isinstance(deploy := found.get("deploy"), dict):
+        found["deploy"] = {name: stack(one) for name, one in deploy.items()}
     return found
 
 
@@ -283,7 +283,7 @@ def _borne(spec: AuditSpec, document: Document, problems: list[str]) -> Document
 
 
 def _strange(
-    names: Sequence[str] | None, known: Mapping[str, Any], key: Key, document: Document
+    names: Sequence[str] | None, known: Collection[str], key: Key, document: Document
 ) -> list[str]:
     return [
         f"{document.where((*key, at))}: {_dotted(key)}: {unknown('name', name, known)}"

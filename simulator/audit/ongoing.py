@@ -25,7 +25,7 @@ from simulator.experiments.session import Session
 from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.pipeline.stack import ResolvedProfile
-from simulator.results.json_text import finite, write_json
+from simulator.results.json_text import JsonObject, finite, write_json
 from simulator.results.layout import (
     CARDS_FOLDER,
     DOCUMENT,
@@ -120,7 +120,7 @@ class OngoingAudit:
         for _, choices in self.chosen.values():
             for choice in choices.values():
                 versions |= registry.versions(choice.backend)
-        found: dict[str, Any] = {
+        found: dict[str, object] = {
             "status": "running",
             "command": request.command,
             "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -230,13 +230,13 @@ class OngoingAudit:
         }
 
 
-def resolved(chosen: ResolvedProfile) -> dict[str, Any]:
+def resolved(chosen: ResolvedProfile) -> JsonObject:
     """Return a profile that needs no other: what it inherits and overrides is written in it.
 
     It extends nothing, so that what it removed of another stays removed.
     """
     profile, _ = chosen
-    found: dict[str, Any] = profile.spec.model_dump(
+    found: JsonObject = profile.spec.model_dump(
         mode="json", by_alias=True, exclude_none=True, exclude={"extends"}
     )
     return found

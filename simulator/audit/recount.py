@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -106,12 +105,12 @@ def of_pair(found: PairSummary, records: bytes, where: str) -> list[str]:
     return differing(finite(found), finite(expected), PAIR)
 
 
-def _counted(table: pa.Table) -> dict[str, Any]:
+def _counted(table: pa.Table) -> dict[str, object]:
     """How many samples went through every stack, and which stacks failed on the others."""
     stacks = list(dict.fromkeys(table["side"].to_pylist()))
     known = tried_in(table, stacks)
     answered = [one for one in known if len(one.failed) < len(stacks)]
-    counts: dict[str, Any] = {
+    counts: dict[str, object] = {
         "samples": sum(not one.failed for one in known),
         "skipped": len(known) - len(answered),
     }

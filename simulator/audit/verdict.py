@@ -43,7 +43,7 @@ class PairRun:
     contradictions: Sequence[str] = ()
 
 
-def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
+def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, object]:
     """Hold a replayed pair against the recorded one.
 
     ``bit-equal``: the same samples, and every output digest and every column of every record is
@@ -90,7 +90,7 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def unreadable(reason: str) -> dict[str, Any]:
+def unreadable(reason: str) -> dict[str, object]:
     """Return what :func:`compare` does of a pair whose recorded summary cannot be read."""
     return {
         "verdict": DIFFERENT, "reason": reason, "sides": {}, "figures": [], "rules": [],

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from simulator.contract import Options
 
 F64 = NDArray[np.float64]
 
 
-def spectrum(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any]) -> F64:
+def spectrum(samples: F64, n_fft: int, hop: int, conventions: Options) -> F64:
     """Return (n_fft // 2 + 1, frames), by the sum that defines the transform.
 
     Args:
@@ -42,7 +41,7 @@ def spectrum(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any])
     return np.square(magnitude) if conventions["power"] == 2 else magnitude
 
 
-def window(conventions: Mapping[str, Any], length: int) -> F64:
+def window(conventions: Options, length: int) -> F64:
     """Return (length,): Hann's, Hamming's or Povey's window, or ones."""
     if conventions["window"] == "none":
         return np.ones(length)
@@ -52,7 +51,7 @@ def window(conventions: Mapping[str, Any], length: int) -> F64:
     return made**0.85 if conventions["window"] == "povey" else made
 
 
-def _frames(samples: F64, n_fft: int, hop: int, conventions: Mapping[str, Any]) -> F64:
+def _frames(samples: F64, n_fft: int, hop: int, conventions: Options) -> F64:
     size, half = samples.size, n_fft // 2
     first, count = 0, 1 + (size - n_fft) // hop
     if conventions["frames"] == "rounded":

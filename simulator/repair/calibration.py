@@ -12,6 +12,7 @@ from simulator.digests import Digests, sha256
 from simulator.errors import UserError
 from simulator.modalities.modality import Modality
 from simulator.pipeline.stack import ResolvedProfile
+from simulator.results.json_text import JsonObject
 
 
 def folders(stacks: Sequence[ResolvedProfile]) -> list[str]:
@@ -21,7 +22,7 @@ def folders(stacks: Sequence[ResolvedProfile]) -> list[str]:
     return list(dict.fromkeys(one for one in sources if one != "data"))
 
 
-def _asking(value: Any) -> Iterator[Mapping[str, Any]]:
+def _asking(value: Any) -> Iterator[JsonObject]:
     if not isinstance(value, Mapping):
         return
     if isinstance(value.get("source"), str) and "samples" in value:

@@ -30,6 +30,7 @@ from simulator.results.shared import Gate as Verdict
 from simulator.results.shared import RuleOutcome
 from simulator.statistics import special
 from simulator.statistics.bootstrap import RATE, Floats, Resamples, effect, interval
+from simulator.tasks.figures import Figures
 from simulator.tasks.score import flip_rate
 
 FINALISTS = 4
@@ -81,7 +82,7 @@ class Gate:
         return outcomes.evaluate(self.rules, figures, self.undecided, self.shape)
 
 
-def compared(found: Answers, name: str, draws: Resamples) -> dict[str, Any]:
+def compared(found: Answers, name: str, draws: Resamples) -> Figures:
     """Return the figures of a stack against training, as :class:`Judged` has them."""
     both = found.task.compare(found.score(TRAIN), found.score(name), draws)
     count, pair = len(found.items), (TRAIN, name)
@@ -146,7 +147,7 @@ def confirmed(
     return confirmations
 
 
-def _chance(one: Mapping[str, Any], rules: Sequence[gate.Rule]) -> float | None:
+def _chance(one: Figures, rules: Sequence[gate.Rule]) -> float | None:
     """P(so few flips | a flip rate at the limit of the first rule ``flip_rate < ...``)."""
     limits = [r.limit for r in rules if r.name == "flips.rate" and r.op in (">", ">=")]
     count, units = one["flips"]["count"], one["flips"]["units"]
@@ -155,7 +156,7 @@ def _chance(one: Mapping[str, Any], rules: Sequence[gate.Rule]) -> float | None:
     return float(special.bdtr(count, units, limits[0]))
 
 
-def _delta_p(one: Mapping[str, Any], metric: str) -> float | None:
+def _delta_p(one: Figures, metric: str) -> float | None:
     delta = one["delta"].get(metric)
     return delta["p"] if delta else None
 
@@ -165,7 +166,7 @@ def _holm(p_values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _simultaneous(
-    found: Answers, name: str, flipped: Mapping[str, Any], draws: Resamples, family: int
+    found: Answers, name: str, flipped: Figures, draws: Resamples, family: int
 ) -> list[float] | None:
     """The interval of a flip rate at 1 - 0.05 / family."""
     if not flipped["units"]:
@@ -262,10 +263,10 @@ def _shares(
     complete = len(names) <= SHARED and len(ran) == 2 ** len(names)
     shares = attribute.shapley(names, game, seed=seed).values if complete else None
 
-    def gained(some: Subset, without: Subset) -> dict[str, Any] | None:
+    def gained(some: Subset, without: Subset) -> Figures | None:
         return told(game(some) - game(without)) if {some, without} <= ran else None
 
-    def told(figure: Floats) -> dict[str, Any]:
+    def told(figure: Floats) -> Figures:
         return effect(figure, number).told()
 
     return {

@@ -28,7 +28,7 @@ _BARE = ("kind", "value")
 """Fields whose values speak for themselves; so does a backend's, which comes first."""
 
 
-def said(values: Mapping[str, Any], card: Mapping[str, Any]) -> str:
+def said(values: Mapping[str, object], card: Mapping[str, object]) -> str:
     """Return what a stack says on an axis; empty where it says nothing.
 
     Args:

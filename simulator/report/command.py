@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ from simulator.command.options import declared
 from simulator.data import example
 from simulator.data.card import FILE
 from simulator.profile.load import name_of, shipped_folder
+from simulator.results.json_text import JsonObject
 
 INPUTS = ("model", "data", "limit", "seed", "under", "trial")
 PAIR = ("train", "deploy", "pixels", "overrides", *INPUTS)
 """Arguments that commands on the same stacks and samples share."""
 
 
-def words(command: str, arguments: Mapping[str, Any]) -> list[list[str]]:
+def words(command: str, arguments: JsonObject) -> list[list[str]]:
     """Return the words of a command line: the command, then each option with its value.
 
     Args:
@@ -57,7 +58,7 @@ class Asked:
         folder: of the run.
     """
 
-    arguments: Mapping[str, Any]
+    arguments: JsonObject
     folder: Path
 
     def line(self, command: str, keep: Collection[str], **own: Any) -> str:
@@ -85,7 +86,7 @@ def checked(asked: Asked) -> str | None:
     return shlex.join(["simulate", "model", "check", str(card), *more])
 
 
-def _exemplified(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _exemplified(arguments: JsonObject) -> JsonObject:
     """Name a built-in example in place of its files in the cache."""
     card = arguments.get("model")
     name = example.name_of(Path(card)) if isinstance(card, str) else None

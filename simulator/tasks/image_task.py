@@ -8,6 +8,9 @@ from simulator.errors import ModelError
 from simulator.profile.section import Section
 from simulator.tasks.task import Task
 
+Choices = dict[str, Any]
+"""The fields of a section of a card, with a profile's in their place."""
+
 
 class ImageTask(Task):
     """A task for images only: boxes, masks."""
@@ -27,7 +30,7 @@ class ImageTask(Task):
             ) from None
 
 
-def merged(card: Section | None, profile: Section) -> dict[str, Any]:
+def merged(card: Section | None, profile: Section) -> Choices:
     """Return the values of a card's section, each replaced where the profile has its own."""
     asked = {key: value for key, value in profile.model_dump().items() if value != "model"}
     return {**(card or type(profile)()).model_dump(), **asked}

@@ -48,7 +48,7 @@ def the_batch_gives_the_statistics(subject: Subject) -> None:
 
 def it_learns_as_its_method_says(subject: Subject) -> None:
     """Of one batch again and again the entropy falls with tent; without it nothing changes."""
-    made, given = _opened(subject.changed(**_fast(subject), **_never(subject))), batch(0)
+    made, given = _opened(_learning(subject)), batch(0)
     entropies = [_entropy(made.answer(given)["y"]) for _ in range(BATCHES)]
     told = f"an entropy of {entropies[0]:.6f} is {entropies[-1]:.6f} after {BATCHES} batches"
     if subject.options["method"] == "tent":
@@ -61,7 +61,7 @@ def an_episode_is_forgotten(subject: Subject) -> None:
     """With reset: batch an answer is that of a network which has seen no batch before."""
     if "reset" not in subject.options:
         return
-    episodic = subject.changed(**_fast(subject), reset="batch")
+    episodic = _learning(subject, "batch")
     made, given = _opened(episodic), batch(0)
     wanted = made.answer(given)["y"]
     made.answer(batch(1))
@@ -71,7 +71,7 @@ def an_episode_is_forgotten(subject: Subject) -> None:
 
 def it_goes_on_where_it_stopped(subject: Subject) -> None:
     """Another one with the state of the first answers the next batches as the first does."""
-    longer = subject.changed(**_fast(subject), **_never(subject))
+    longer = _learning(subject)
     whole = _opened(longer)
     wanted = [whole.answer(batch(seed))["y"] for seed in range(4)]
     begun = _opened(longer)
@@ -139,12 +139,10 @@ def _entropy(scores: Array) -> float:
     return float(-(shares * np.log(shares + 1e-300)).sum(1).mean())
 
 
-def _fast(subject: Subject) -> dict[str, Any]:
-    return {"learning_rate": RATE} if "learning_rate" in subject.options else {}
-
-
-def _never(subject: Subject) -> dict[str, Any]:
-    return {"reset": "never"} if "reset" in subject.options else {}
+def _learning(subject: Subject, reset: str = "never") -> Subject:
+    """The subject that learns fast, and forgets when it is told to, as far as it can do either."""
+    wanted = {"learning_rate": RATE, "reset": reset}
+    return subject.changed(**{name: wanted[name] for name in wanted if name in subject.options})
 
 
 def _opened(subject: Subject, sample: Array | None = None) -> Any:

@@ -180,7 +180,7 @@ def an_interrupted_run_goes_on(subject: ExperimentSubject) -> str | None:
     return None if wanted else f"it has no {RECORDS}"
 
 
-def _figures(summary: Any) -> dict[str, Any]:
+def _figures(summary: Any) -> dict[str, object]:
     """The figures of a summary by their paths, without times."""
     times = (Unit.MS, Unit.SECONDS, Unit.PER_SECOND)
     found = (one for one in of_run(summary) if not one.about.hidden)

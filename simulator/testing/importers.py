@@ -132,7 +132,7 @@ def _with_a_key(path: Path) -> Iterator[tuple[tuple[str, ...], bytes]]:
 
 def _mappings(
     value: Any, place: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+) -> Iterator[tuple[tuple[str, ...], dict[str, object]]]:
     if isinstance(value, dict):
         yield place, value
         for key, inner in list(value.items()):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.tasks.score import Record, Score
+from simulator.tasks.score import Record, Score, Values
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
 from simulator.testing.subject import expect
@@ -40,7 +40,7 @@ def worthless(subject: Specimen) -> list[Case]:
     return [Case(truth, answer, answer) for truth, answer in subject.worthless]
 
 
-def rows(task: Task, cases: Iterable[Case]) -> list[list[dict[str, Any]]]:
+def rows(task: Task, cases: Iterable[Case]) -> list[list[Values]]:
     """Return the records of both stacks, sample by sample."""
     return [task.records([case.before, case.after], case.truth) for case in cases]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from simulator.tasks.impact import Decoded, Due
+from simulator.tasks.score import Values
 from simulator.tasks.specimen import Specimen
 from simulator.testing.subject import Failed, expect
 from simulator.testing.task_cases import plain
@@ -30,7 +29,7 @@ def faults_have_a_verdict(subject: Specimen) -> None:
             _fits(row, pa.schema(case.schema()))
 
 
-def _fits(row: dict[str, Any], columns: pa.Schema) -> None:
+def _fits(row: Values, columns: pa.Schema) -> None:
     odd = sorted(set(columns.names) ^ row.keys())
     expect(not odd, f"a row of the columns expected, got more or fewer: {', '.join(odd)}")
     ordered = {name: row[name] for name in columns.names}

@@ -151,7 +151,7 @@ def profiles() -> Iterator[tuple[str, Postprocess]]:
             yield words, Postprocess.model_validate(document)
 
 
-def _documents(section: type[Section], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def _documents(section: type[Section], path: str = "") -> Iterator[tuple[str, dict[str, object]]]:
     own = []
     for name, field in section.model_fields.items():
         place, kind = f"{path}{name}", field.annotation

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from simulator.contract import Key, Painter, Panel
 from simulator.results.record_table import schema
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.score import Record, Values
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
 from simulator.testing.subject import Failed, expect
@@ -225,12 +226,12 @@ def _compared(task: Task, cases: Sequence[Case]) -> Any:
     return task.compare(*scores(task, cases), Resamples(len(cases), number=RESAMPLES))
 
 
-def _stored(task: Task, records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _stored(task: Task, records: Sequence[Record]) -> list[Values]:
     """Write records as a run does, and read them."""
     named = [{"sample": str(i), "side": "deploy", "trial": 0, **r} for i, r in enumerate(records)]
     file, columns = io.BytesIO(), schema(task.columns)
     pq.write_table(pa.Table.from_pylist(named, columns), file)
-    read: list[dict[str, Any]] = pq.read_table(io.BytesIO(file.getvalue())).to_pylist()
+    read: list[Values] = pq.read_table(io.BytesIO(file.getvalue())).to_pylist()
     return read
 
 
@@ -247,7 +248,7 @@ def _from_json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=float))
 
 
-def _has(part: Mapping[str, Any], names: Sequence[str], what: str) -> None:
+def _has(part: Record, names: Sequence[str], what: str) -> None:
     missing = [name for name in names if name not in part]
     told = f"{', '.join(names)} expected, got none of {', '.join(missing)}"
     expect(not missing, f"{what}: {told}")

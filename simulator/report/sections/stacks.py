@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from simulator.command.experiment import EXPERIMENTS
 from simulator.command.options import Pair, Stacks, Suite
@@ -155,7 +154,7 @@ def _words(stacks: Sequence[StackAxis]) -> list[str]:
     return ["" if set(own) <= _MEANT_FOR_OTHERS else said(own, {})] * len(sides)
 
 
-def _without(one: StackAxis, same: Sequence[str]) -> list[dict[str, Any]]:
+def _without(one: StackAxis, same: Sequence[str]) -> list[dict[str, object]]:
     """The values of a stack and of its card, without those that all stacks have."""
     return [{k: v for k, v in part.items() if k not in same} for part in (one.values, one.card)]
 

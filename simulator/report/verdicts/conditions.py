@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from simulator.report.command import PAIR, Asked
 from simulator.report.verdicts.told import Told
@@ -57,7 +57,7 @@ def _explained(asked: Asked, first: str, side: str, at: int, level: str) -> str:
     """The command that explains a stack against the first one, under one condition."""
     given, sides = asked.arguments, {first: "train", side: "deploy"}
     overrides = [one.partition(".") for one in given.get("overrides", ())]
-    own: dict[str, Any] = {
+    own: dict[str, object] = {
         "overrides": [f"{sides[of]}.{rest}" for of, _, rest in overrides if of in sides]
     }
     if given.get("profiles"):

@@ -18,7 +18,7 @@ from simulator.tasks.detection.declared import (
     FinalHead,
     Head,
 )
-from simulator.tasks.image_task import merged
+from simulator.tasks.image_task import Choices, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Suppression:
     min_height: float = 0.0
     max_width: float | None = None
     max_height: float | None = None
-    classes: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    classes: Mapping[int, Choices] = field(default_factory=dict)
 
     def of_class(self, label: int) -> Suppression:
         """Return what holds for the boxes of one class."""
@@ -113,7 +113,7 @@ class Settings:
     nms: Suppression
     operating_threshold: float
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """Return every choice; JSON."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {
@@ -163,7 +163,7 @@ def resolve(
     )
 
 
-def _suppression(nms: dict[str, Any], classes: int) -> Suppression:
+def _suppression(nms: Choices, classes: int) -> Suppression:
     """Make values neutral that the kind does not use."""
     kind = nms["kind"]
     if kind == "soft_gaussian" and nms["sigma"] == "model":
@@ -173,7 +173,7 @@ def _suppression(nms: dict[str, Any], classes: int) -> Suppression:
         )
     by_overlap = kind in ("greedy", "soft_linear")
     aware = kind != "none" and nms["class_aware"]
-    chosen: dict[str, Any] = {
+    chosen: Choices = {
         **{name: _limit(value) for name, value in nms.items()},
         "kind": kind,
         "class_aware": aware,
@@ -188,11 +188,9 @@ def _suppression(nms: dict[str, Any], classes: int) -> Suppression:
     return Suppression(**chosen)
 
 
-def _single(
-    nms: dict[str, Any], classes: int, by_overlap: bool, aware: bool
-) -> dict[int, dict[str, Any]]:
+def _single(nms: Choices, classes: int, by_overlap: bool, aware: bool) -> dict[int, Choices]:
     """What single classes have, where it is not what all have."""
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, Choices] = {}
     for number, asked in sorted((int(number), asked) for number, asked in nms["classes"].items()):
         if number >= classes:
             raise ModelError(

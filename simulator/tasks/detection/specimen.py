@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -81,7 +80,7 @@ def found(*rows: Sequence[float]) -> Detections:
     return Detections(table[:, :4], table[:, 4], table[:, 5].astype(np.int64))
 
 
-def decoded(seed: int) -> dict[str, Any]:
+def decoded(seed: int) -> dict[str, Array]:
     """Return seven boxes inside of the network's input, and their scores."""
     corners = np.sort(np.random.default_rng(seed).random((1, 7, 2, 2)) * 32, axis=2)
     scores = np.random.default_rng(seed + 10).random((1, 7, 3), np.float32) ** 2

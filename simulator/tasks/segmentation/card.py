@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import field_validator, model_validator
 
@@ -111,7 +111,7 @@ class Settings:
     scale: str
     padding: str
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """Return every choice; JSON."""
         return {**asdict(self), "network": list(self.network), "size": list(self.size)}
 

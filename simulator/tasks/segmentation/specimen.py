@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
 
 _LINEAR = {"mode": "bilinear", "coordinate_transformation_mode": "half_pixel"}
-CARD: dict[str, Any] = {
+CARD: dict[str, object] = {
     "scores": "y", "kind": "logits", "logits_upsample": _LINEAR, "argmax": "after",
     "output_stride": 1, "mask_resize": {"of": "logits", **_LINEAR},
 }  # fmt: skip

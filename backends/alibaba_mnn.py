@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -55,6 +54,7 @@ class MnnRuntime(Runtime):
     """
 
     batches: ClassVar[tuple[str, ...]] = ("fixed",)
+    one_at_a_time: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...]] = ("weight_storage",)
 
     @classmethod
@@ -102,22 +102,17 @@ class MnnRuntime(Runtime):
                 runtime_manager=self._manager,
             )
             ctypes.CDLL(None).fflush(None)  # flush C's buffer, which would be printed later
-        self._lock = threading.Lock()
         return inputs, outputs
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         expr = mnn.expr
-        with self._lock:
-            variables = []
-            for port in self.inputs:
-                array = np.ascontiguousarray(feeds[port.name])
-                variables.append(expr.placeholder(list(array.shape), expr.NCHW))
-                variables[-1].write(array)
-            made = self._module.forward(variables)
-            return {
-                port.name: np.array(expr.convert(value, expr.NCHW).read())
-                for port, value in zip(self.outputs, made, strict=True)
-            }
+        variables = []
+        for port in self.inputs:
+            array = np.ascontiguousarray(feeds[port.name])
+            variables.append(expr.placeholder(list(array.shape), expr.NCHW))
+            variables[-1].write(array)
+        made = self._module.forward(variables)
+        return self._named(np.array(expr.convert(value, expr.NCHW).read()) for value in made)
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """MNN reports neither threads nor precision; only the storage in the file is known."""

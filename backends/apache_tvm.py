@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,12 +42,12 @@ class TvmRuntime(Runtime):
 
     fixed_shapes: ClassVar[bool] = True
     batches: ClassVar[tuple[str, ...]] = ("fixed",)
+    one_at_a_time: ClassVar[bool] = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         model = read_onnx(artifact)
         with quiet():
             self._compile(model, artifact)
-        self._lock = threading.Lock()
         return ports(model)
 
     def _compile(self, model: Any, artifact: Path) -> None:
@@ -68,12 +67,11 @@ class TvmRuntime(Runtime):
         self._machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        with self._lock:
-            found = self._machine["main"](
-                *(tvm.runtime.tensor(feeds[port.name]) for port in self.inputs)
-            )
-            made = [found] if hasattr(found, "numpy") else list(found)
-            return {p.name: value.numpy() for p, value in zip(self.outputs, made, strict=True)}
+        found = self._machine["main"](
+            *(tvm.runtime.tensor(feeds[port.name]) for port in self.inputs)
+        )
+        made = [found] if hasattr(found, "numpy") else list(found)
+        return self._named(value.numpy() for value in made)
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Count products by the type of their operands in the imported module."""

@@ -53,8 +53,7 @@ class OnnxReferenceRuntime(Runtime):
         return ports(model)
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        names = [port.name for port in self.outputs]
-        return dict(zip(names, self._evaluator.run(names, dict(feeds)), strict=True))
+        return self._named(self._evaluator.run(None, dict(feeds)))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Return the types of the inputs of each product."""

@@ -54,6 +54,7 @@ class ExecutorchRuntime(Runtime):
     """
 
     takes: ClassVar[str] = "torch_export"
+    one_at_a_time: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...]] = ("compute",)
     _open_with: ClassVar[list[int]] = []
     _pool: ClassVar[threading.Lock] = threading.Lock()
@@ -76,7 +77,7 @@ class ExecutorchRuntime(Runtime):
             self._program = executorch.Runtime.get().load_program(str(artifact / _FILE))
             self._method = self._program.load_method("forward")
             self._open_with.append(self.options["threads"])
-        meta, self._lock = self._method.metadata, threading.Lock()
+        meta = self._method.metadata
         inputs = [meta.input_tensor_meta(i) for i in range(meta.num_inputs())]
         outputs = [meta.output_tensor_meta(i) for i in range(meta.num_outputs())]
         return _ports("input", inputs), _ports("output", outputs)
@@ -94,9 +95,8 @@ class ExecutorchRuntime(Runtime):
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         kind = torch.half if self.options["compute"] == "fp16" else torch.float32
         inputs = [torch.from_numpy(np.ascontiguousarray(feeds[p.name])) for p in self.inputs]
-        with self._lock:
-            made = self._method.execute([tensor.to(kind) for tensor in inputs])
-            return {p.name: v.float().numpy() for p, v in zip(self.outputs, made, strict=True)}
+        made = self._method.execute([tensor.to(kind) for tensor in inputs])
+        return self._named(value.float().numpy() for value in made)
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """XNNPACK does not report its precision; the type of the program's input is known."""

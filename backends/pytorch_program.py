@@ -101,8 +101,7 @@ class TorchProgram(Runtime):
 
     def named(self, outputs: Sequence[Any]) -> dict[str, Array]:
         """Return what the module gives as arrays by name."""
-        names = [port.name for port in self.outputs]
-        return {n: out.float().cpu().numpy() for n, out in zip(names, outputs, strict=True)}
+        return self._named(out.float().cpu().numpy() for out in outputs)
 
     def tensor(self, array: Array) -> Any:
         """Return an input as the module takes it."""

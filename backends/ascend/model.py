@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -64,6 +63,7 @@ class AscendRuntime(Runtime):
     """
 
     compiled_by: ClassVar[tuple[str, ...] | None] = ("soc_version", "precision_mode")
+    one_at_a_time: ClassVar[bool] = True
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Options) -> None:
@@ -98,7 +98,6 @@ class AscendRuntime(Runtime):
         found, wanted = soc(), self.options["soc_version"]
         if found != wanted:
             raise Unsupported(f"soc_version {wanted} was requested, but this device is {found}")
-        self._lock = threading.Lock()
         model = str(artifact / "model.om")
         self._model = call(acl.mdl.load_from_file(model), "acl.mdl.load_from_file")
         self._desc = acl.mdl.create_desc()
@@ -119,17 +118,16 @@ class AscendRuntime(Runtime):
         return addresses, dataset
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        with self._lock:
-            use()
-            for port, address in zip(self.inputs, self._inputs, strict=True):
-                upload(address, np.ascontiguousarray(feeds[port.name]))
-            call(acl.mdl.execute(self._model, self._in, self._out), "acl.mdl.execute")
-            return {
-                port.name: download(address, 4 * int(np.prod(port.shape)))  # type: ignore[arg-type]
-                .view(np.float32)
-                .reshape(port.shape)  # type: ignore[arg-type]
-                for port, address in zip(self.outputs, self._outputs, strict=True)
-            }
+        use()
+        for port, address in zip(self.inputs, self._inputs, strict=True):
+            upload(address, np.ascontiguousarray(feeds[port.name]))
+        call(acl.mdl.execute(self._model, self._in, self._out), "acl.mdl.execute")
+        return {
+            port.name: download(address, 4 * int(np.prod(port.shape)))  # type: ignore[arg-type]
+            .view(np.float32)
+            .reshape(port.shape)  # type: ignore[arg-type]
+            for port, address in zip(self.outputs, self._outputs, strict=True)
+        }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Return the device's name; it does not report the precisions that it uses."""

@@ -40,6 +40,7 @@ class IreeRuntime(Runtime):
 
     fixed_shapes: ClassVar[bool] = True
     batches: ClassVar[tuple[str, ...]] = ("fixed",)
+    one_at_a_time: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...]] = ()
     _workers: ClassVar[int | None] = None
     _making: ClassVar[threading.Lock] = threading.Lock()
@@ -53,7 +54,7 @@ class IreeRuntime(Runtime):
         context = iree.SystemContext(config=iree.Config(device=self._device()))
         context.add_vm_module(iree.VmModule.mmap(context.instance, str(artifact / FILE)))
         self._main = context.modules.module["main"]
-        self._context, self._lock = context, threading.Lock()
+        self._context = context
         self._products = json.loads((artifact / PRODUCTS).read_text())
         return load_ports(artifact)
 
@@ -72,10 +73,9 @@ class IreeRuntime(Runtime):
             return iree.get_device("local-task", cache=False)
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        with self._lock:
-            found = self._main(*(feeds[port.name] for port in self.inputs))
-            made = found if isinstance(found, (tuple, list)) else (found,)
-            return {p.name: v.to_host() for p, v in zip(self.outputs, made, strict=True)}
+        found = self._main(*(feeds[port.name] for port in self.inputs))
+        made = found if isinstance(found, (tuple, list)) else (found,)
+        return self._named(value.to_host() for value in made)
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Count products by the type of their operands, as IREE's ONNX importer wrote them."""

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from google.protobuf.message import DecodeError
 
-from backends.ort.library import LEVELS, ort, plainly
+from backends.ort.library import ort, plainly, session_options
 from simulator.contract import ModelError, Options, Unsupported
 
 LARGEST = 2**30
@@ -39,12 +39,7 @@ def opened(options: Options) -> tuple[Any, int]:
     path = Path(options["codec"])
     data = _content(path)
     stride = _checked(path, data)
-    asked = ort.SessionOptions()
-    asked.intra_op_num_threads = options["threads"]
-    asked.inter_op_num_threads = 1
-    level = LEVELS[options["graph_optimization_level"]]
-    asked.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
-    asked.log_severity_level = 4
+    asked = session_options(options["threads"], options["graph_optimization_level"])
     try:
         with plainly():
             where = {"providers": ["CPUExecutionProvider"], "enable_fallback": 0}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -32,6 +31,7 @@ class HalfRuntime(InterpreterRuntime):
     """
 
     batches: ClassVar[tuple[str, ...]] = ()
+    one_at_a_time: ClassVar[bool] = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         super()._open(artifact)
@@ -49,7 +49,6 @@ class HalfRuntime(InterpreterRuntime):
         options = settings.Options(
             hardware_accelerators=settings.HardwareAccelerator.CPU, cpu_options=cpu
         )
-        self._lock = threading.Lock()
         with quiet():
             self._model = compiled.CompiledModel.from_file(self._path, options=options)
             self._in = self._model.create_input_buffers(0)
@@ -60,14 +59,13 @@ class HalfRuntime(InterpreterRuntime):
         return ports
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        with self._lock:
-            for buffer, tensor in zip(self._in, self._takes, strict=True):
-                buffer.write(tensor.store(feeds[tensor.name]))
-            self._model.run_by_index(0, self._in, self._out)
-            return {
-                t.name: buffer.read(prod(sizes(t.shape)), np.float32).reshape(sizes(t.shape))
-                for buffer, t in zip(self._out, self._gives, strict=True)
-            }
+        for buffer, tensor in zip(self._in, self._takes, strict=True):
+            buffer.write(tensor.store(feeds[tensor.name]))
+        self._model.run_by_index(0, self._in, self._out)
+        return {
+            t.name: buffer.read(prod(sizes(t.shape)), np.float32).reshape(sizes(t.shape))
+            for buffer, t in zip(self._out, self._gives, strict=True)
+        }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Return the settings; only whether XNNPACK runs every operator can be read back."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +49,7 @@ class LlamaCpp(Runtime):
     """
 
     takes: ClassVar[str] = "gguf"
+    one_at_a_time: ClassVar[bool] = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._types = _types(artifact)
@@ -60,7 +60,6 @@ class LlamaCpp(Runtime):
             )
         check(artifact)
         started()
-        self._lock = threading.Lock()
         asked = llama.llama_model_default_params()
         asked.n_gpu_layers, asked.use_extra_bufts = 0, False
         self._model = llama.llama_model_load_from_file(str(artifact).encode(), asked)
@@ -89,14 +88,13 @@ class LlamaCpp(Runtime):
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         ids, mask = feeds["input_ids"], feeds["attention_mask"]
         logits = np.zeros((*ids.shape, self._ids), np.float32)
-        with self._lock:
-            for row, (tokens, counts) in enumerate(zip(ids, mask > 0, strict=True)):
-                (at,) = counts.nonzero()
-                if not len(at):
-                    continue
-                if at[-1] - at[0] + 1 != len(at):
-                    raise ValueError("llama.cpp takes rows whose tokens are neighbours")
-                logits[row, at[0] : at[-1] + 1] = self._decoded(tokens[at])
+        for row, (tokens, counts) in enumerate(zip(ids, mask > 0, strict=True)):
+            (at,) = counts.nonzero()
+            if not len(at):
+                continue
+            if at[-1] - at[0] + 1 != len(at):
+                raise ValueError("llama.cpp takes rows whose tokens are neighbours")
+            logits[row, at[0] : at[-1] + 1] = self._decoded(tokens[at])
         return {"logits": logits}
 
     def _decoded(self, tokens: Array) -> Array:

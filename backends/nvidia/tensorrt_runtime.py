@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,6 +37,7 @@ class TensorRtRuntime(Runtime):
     """
 
     fixed_shapes: ClassVar[bool] = True
+    one_at_a_time: ClassVar[bool] = True
     batches: ClassVar[tuple[str, ...]] = ("fixed",)
     compiled_by: ClassVar[tuple[str, ...] | None] = ("tf32",)
 
@@ -57,7 +57,6 @@ class TensorRtRuntime(Runtime):
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         refuse_another(artifact, self.compile_identity())
-        self._lock = threading.Lock()
         self._stream = Stream()
         self._engine = open_engine((artifact / "model.engine").read_bytes())
         self._context = self._engine.create_execution_context()
@@ -71,9 +70,7 @@ class TensorRtRuntime(Runtime):
         return tuple(ports[_modes().INPUT]), tuple(ports[_modes().OUTPUT])
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        with self._lock:
-            outputs = self._stream.run(self._context.execute_async_v3, feeds)
-            return {name: array.copy() for name, array in outputs.items()}
+        return self._stream.run(self._context.execute_async_v3, feeds)
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read the engine's layers back, and time the device's work on *feeds*."""

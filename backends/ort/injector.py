@@ -14,7 +14,7 @@ from onnx.numpy_helper import to_array
 
 from backends.onnx_cut import read
 from backends.onnx_injector import CutInjector, Run
-from backends.ort.library import LEVELS, ort, plainly
+from backends.ort.library import ort, plainly, session_options
 from simulator.contract import Array, Unsupported
 
 _HIGHEST = "extended"
@@ -75,12 +75,7 @@ class OrtInjector(CutInjector):
         return _Session(model, session, shared)
 
     def _session_options(self, level: str) -> Any:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = self.options["threads"]
-        options.inter_op_num_threads = 1
-        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[level])
-        options.log_severity_level = 4
-        return options
+        return session_options(self.options["threads"], level)
 
 
 class _Session:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from backends.ort import quantizer, weights
-from backends.ort.library import LEVELS, ort, plainly
+from backends.ort.library import LEVELS, ort, plainly, session_options, session_ports
 from backends.sound.ort_stft import OFFERS as SOUND
 from simulator.contract import (
     Admits,
@@ -34,11 +34,6 @@ from simulator.contract import (
 )
 from simulator.contract.installing import install
 
-_DTYPES = {
-    "tensor(float)": "f4", "tensor(float16)": "f2", "tensor(double)": "f8", "tensor(bool)": "?",
-    "tensor(uint8)": "u1", "tensor(uint16)": "u2", "tensor(uint32)": "u4", "tensor(uint64)": "u8",
-    "tensor(int8)": "i1", "tensor(int16)": "i2", "tensor(int32)": "i4", "tensor(int64)": "i8",
-}  # fmt: skip
 _COMPUTES = {
     "float": "fp32",
     "float16": "fp16",
@@ -78,10 +73,7 @@ class OrtRuntime(Runtime):
                 f"onnxruntime lists {self._provider} but runs on "
                 f"{', '.join(self._session.get_providers())}: its device or driver is missing"
             )
-        return (
-            tuple(_port(node) for node in self._session.get_inputs()),
-            tuple(_port(node) for node in self._session.get_outputs()),
-        )
+        return session_ports(self._session)
 
     def _opened(self, options: Any) -> Any:
         providers = [(self._provider, asked(self.options))]
@@ -89,27 +81,20 @@ class OrtRuntime(Runtime):
             return ort.InferenceSession(str(self._artifact), options, providers=providers)
 
     def _session_options(self) -> Any:
-        level = LEVELS[self.options["graph_optimization_level"]]
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = self.options["threads"]
-        options.inter_op_num_threads = 1
-        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
-        options.log_severity_level = 4
-        return options
+        return session_options(self.options["threads"], self.options["graph_optimization_level"])
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        names = [port.name for port in self.outputs]
         if not self.options["io_binding"]:
             with plainly():
-                return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+                return self._named(self._session.run(None, dict(feeds)))
         binding = self._session.io_binding()
         for name, array in feeds.items():
             binding.bind_cpu_input(name, np.ascontiguousarray(array))
-        for name in names:
-            binding.bind_output(name, self.options["device"])
+        for port in self.outputs:
+            binding.bind_output(port.name, self.options["device"])
         with plainly():
             self._session.run_with_iobinding(binding)
-        return dict(zip(names, binding.copy_outputs_to_cpu(), strict=True))
+        return self._named(binding.copy_outputs_to_cpu())
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the session's settings; kernels and types come from ONNX Runtime's profiler."""
@@ -189,13 +174,6 @@ def asked(options: Options) -> dict[str, str]:
         own["use_tf32"] = str(int(options["use_tf32"]))
     own |= options.get("provider_options", {})
     return own
-
-
-def _port(node: Any) -> Port:
-    if node.type not in _DTYPES:
-        raise Unsupported(f"{node.name!r} is {node.type}; supported: {', '.join(_DTYPES)}")
-    shape = tuple(d if isinstance(d, int) else None for d in node.shape)
-    return Port(node.name, np.dtype(_DTYPES[node.type]), shape)
 
 
 def _offers() -> Iterator[Offer]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
+from backends.ort.library import session_options, session_ports
 from backends.qualcomm.device import PROVIDER, device, find, here, ort, qnn
 from backends.quiet import quiet
 from simulator.contract import (
@@ -26,7 +24,7 @@ from simulator.contract import (
     Unsupported,
 )
 
-_DTYPES = {"tensor(float)": "f4", "tensor(float16)": "f2", "tensor(uint8)": "u1"}
+_DTYPES = ("tensor(float)", "tensor(float16)", "tensor(uint8)")
 
 
 class QnnRuntime(Runtime):
@@ -41,15 +39,12 @@ class QnnRuntime(Runtime):
     """
 
     fixed_shapes: ClassVar[bool] = True
+    one_at_a_time: ClassVar[bool] = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = self.options["threads"]
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 4
+        options = session_options(self.options["threads"])
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         options.add_provider_for_devices([find(self.options["device"])], self._provider())
-        self._lock = threading.Lock()
         with quiet():
             self._session = ort.InferenceSession(str(artifact), options, enable_fallback=0)
         self._nodes = Counter(
@@ -58,10 +53,7 @@ class QnnRuntime(Runtime):
             for node in subgraph.get_nodes()
         )
         self._refuse_the_cpu()
-        return (
-            tuple(_port(node) for node in self._session.get_inputs()),
-            tuple(_port(node) for node in self._session.get_outputs()),
-        )
+        return session_ports(self._session, _DTYPES)
 
     def _provider(self) -> dict[str, str]:
         fields = {
@@ -87,9 +79,7 @@ class QnnRuntime(Runtime):
             )
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        names = [port.name for port in self.outputs]
-        with self._lock:
-            return dict(zip(names, self._session.run(names, dict(feeds)), strict=True))
+        return self._named(self._session.run(None, dict(feeds)))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the provider's options, and the provider of each node.
@@ -115,13 +105,6 @@ class QnnRuntime(Runtime):
 
     def _close(self) -> None:
         del self._session
-
-
-def _port(node: Any) -> Port:
-    if node.type not in _DTYPES:
-        raise Unsupported(f"{node.name!r} is {node.type}; supported: {', '.join(_DTYPES)}")
-    shape = tuple(d if isinstance(d, int) else None for d in node.shape)
-    return Port(node.name, np.dtype(_DTYPES[node.type]), shape)
 
 
 _ARCHS = (68, 69, 73, 75, 79, 81)

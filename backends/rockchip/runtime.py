@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -56,11 +55,11 @@ class RknnRuntime(Runtime):
     """
 
     fixed_shapes: ClassVar[bool] = True
+    one_at_a_time: ClassVar[bool] = True
     also_takes: ClassVar[str] = RknnQuantizer.gives
     _rknn: toolkit.RKNN | lite.RKNNLite
 
     def _open(self, artifact: Path) -> Ports:
-        self._lock = threading.Lock()
         rknn = build(artifact, self.options)
         call(rknn.init_runtime)
         self._rknn = rknn
@@ -68,9 +67,7 @@ class RknnRuntime(Runtime):
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         arrays = [feeds[port.name] for port in self.inputs]
-        with self._lock:
-            outputs = self._rknn.inference(inputs=arrays, data_format=["nchw"] * len(arrays))
-        return {port.name: out for port, out in zip(self.outputs, outputs, strict=True)}
+        return self._named(self._rknn.inference(inputs=arrays, data_format=["nchw"] * len(arrays)))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Return the toolkit's version; it does not report the precisions that it uses."""
@@ -99,7 +96,6 @@ class RknnLiteRuntime(RknnRuntime):
         (folder / "ports.json").write_text(json.dumps(described))
 
     def _open(self, artifact: Path) -> Ports:
-        self._lock = threading.Lock()
         npu = lite.RKNNLite()
         call(npu.load_rknn, str(artifact / "model.rknn"))
         call(npu.init_runtime, core_mask=_cores()[self.options["core_mask"]])

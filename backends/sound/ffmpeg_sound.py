@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from backends.ffmpeg_video import av
-from backends.sound.pcm import CHANNELS, SCALES, WIDTHS
+from backends.sound.pcm import reads
 from simulator.contract import Array, Offer, Recording, Resampler, SampleError, SoundReader, Stage
 
 _FULL = {"u8": 128, "s16": 2**15, "s32": 2**31, "flt": 1, "dbl": 1}
@@ -64,12 +64,7 @@ class FFmpegResampler(Resampler):
 
 
 OFFERS = (
-    Offer(
-        Stage.READ,
-        {"width": WIDTHS, "scale": SCALES, "channels": CHANNELS},
-        FFmpegReader,
-        source="FFmpeg documentation, 'ffmpeg-formats' and 'ffmpeg-codecs'",
-    ),
+    reads(FFmpegReader, "FFmpeg documentation, 'ffmpeg-formats' and 'ffmpeg-codecs'"),
     Offer(
         Stage.RESAMPLE,
         {"quality": ("swr",)},

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.ort.library import ort
+from backends.ort.library import ort, session_options
 from backends.sound.framing import divisor, missing, reflectable, transforms, window
 from simulator.contract import Array, Options, SampleError, Stft
 
@@ -34,12 +34,9 @@ class OnnxStft(Stft):
     def _session(self, *sizes: int) -> Any:
         with self._lock:
             if sizes not in self._sessions:
-                settings = ort.SessionOptions()
-                settings.intra_op_num_threads = settings.inter_op_num_threads = 1
-                settings.log_severity_level = 3
                 graph = _graph(self.options, *sizes).SerializeToString()
                 self._sessions[sizes] = ort.InferenceSession(
-                    graph, settings, providers=["CPUExecutionProvider"]
+                    graph, session_options(threads=1), providers=["CPUExecutionProvider"]
                 )
             return self._sessions[sizes]
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.contract import Array, SampleError
+from simulator.contract import Array, Offer, SampleError, SoundReader, Stage
 
 WIDTHS = ("file", "16", "8")
 SCALES = ("unit", "int16")
 CHANNELS = ("mean", "first", "refuse")
+
+
+def reads(make: type[SoundReader], source: str) -> Offer:
+    """Return the offer of a reader; the contract itself applies these fields."""
+    fields = {"width": WIDTHS, "scale": SCALES, "channels": CHANNELS}
+    return Offer(Stage.READ, fields, make, source=source)
 
 
 def unit(data: bytes, width: int, channels: int) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import wave
 
-from backends.sound.pcm import CHANNELS, SCALES, WIDTHS, unit
-from simulator.contract import Array, Backend, Offer, Recording, SampleError, SoundReader, Stage
+from backends.sound.pcm import reads, unit
+from simulator.contract import Array, Backend, Recording, SampleError, SoundReader
 
 
 class WaveReader(SoundReader):
@@ -26,12 +26,5 @@ class WaveReader(SoundReader):
 BACKEND = Backend(
     name="wave",
     summary="The standard library's wave: WAV files of integers",
-    offers=(
-        Offer(
-            Stage.READ,
-            {"width": WIDTHS, "scale": SCALES, "channels": CHANNELS},
-            WaveReader,
-            source="Python documentation, wave",
-        ),
-    ),
+    offers=(reads(WaveReader, "Python documentation, wave"),),
 )

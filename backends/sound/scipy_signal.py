@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from backends.sound.framing import divisor, reflectable, transforms, window
-from backends.sound.pcm import CHANNELS, SCALES, WIDTHS
+from backends.sound.pcm import reads
 from simulator.contract import (
     Array,
     Backend,
@@ -127,12 +127,7 @@ BACKEND = Backend(
     summary="SciPy: io.wavfile, polyphase and FFT resampling, signal.stft, ShortTimeFFT",
     library=_signal,
     offers=(
-        Offer(
-            Stage.READ,
-            {"width": WIDTHS, "scale": SCALES, "channels": CHANNELS},
-            ScipyReader,
-            source=_SOURCE + "generated/scipy.io.wavfile.read.html",
-        ),
+        reads(ScipyReader, _SOURCE + "generated/scipy.io.wavfile.read.html"),
         Offer(
             Stage.RESAMPLE,
             {"quality": ("poly", "fft", "decimate")},

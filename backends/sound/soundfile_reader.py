@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 
-from backends.sound.pcm import CHANNELS, SCALES, WIDTHS
+from backends.sound.pcm import reads
 from simulator.contract import (
     Array,
     Backend,
     Library,
-    Offer,
     Recording,
     SampleError,
     SoundReader,
-    Stage,
 )
 
 _LIBRARY = Library("soundfile", distribution="soundfile", extra="audio")
@@ -36,11 +34,6 @@ BACKEND = Backend(
     summary="libsndfile: WAV, FLAC, MP3 and OGG",
     library=_LIBRARY,
     offers=(
-        Offer(
-            Stage.READ,
-            {"width": WIDTHS, "scale": SCALES, "channels": CHANNELS},
-            SoundfileReader,
-            source="https://python-soundfile.readthedocs.io: read, dtype float32",
-        ),
+        reads(SoundfileReader, "https://python-soundfile.readthedocs.io: read, dtype float32"),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from backends.sound.framing import reflectable, transforms
-from backends.sound.pcm import CHANNELS, SCALES, WIDTHS
+from backends.sound.pcm import reads
 from backends.tensorflow_library import tf_of_one_thread
 from simulator.contract import (
     Array,
@@ -90,12 +90,7 @@ class TensorFlowFilters(MelFilters):
 
 _SOURCE = "https://www.tensorflow.org/api_docs/python/tf/"
 OFFERS = (
-    Offer(
-        Stage.READ,
-        {"width": WIDTHS, "scale": SCALES, "channels": CHANNELS},
-        TensorFlowReader,
-        source=_SOURCE + "audio/decode_wav",
-    ),
+    reads(TensorFlowReader, _SOURCE + "audio/decode_wav"),
     *transforms(
         TensorFlowStft,
         _SOURCE + "signal/stft",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, final
@@ -75,7 +77,8 @@ class Effective:
 class Runtime(ABC):
     """Runs one model file.
 
-    ``run`` may be called from several threads at once.
+    ``run`` may be called from several threads at once; with ``one_at_a_time`` the calls wait for
+    each other.
 
     Args:
         artifact: the model file, or the folder that ``compile`` wrote.
@@ -86,6 +89,7 @@ class Runtime(ABC):
         takes: the format of the model file: ``onnx``, ``torch_export`` or ``tflite``.
         also_takes: the format that the backend's own quantizer writes, if it differs.
         fixed_shapes: whether all dimensions of the model must be fixed.
+        one_at_a_time: whether the library runs one call of an open model at a time.
         compiled_by: the options that the compiled form depends on; the runtime then opens the
             folder that ``compile`` wrote. None if it opens the model file directly.
         batches: which batches of several samples it takes: ``fixed``, of a model whose batch
@@ -100,6 +104,7 @@ class Runtime(ABC):
     takes: ClassVar[str] = "onnx"
     also_takes: ClassVar[str | None] = None
     fixed_shapes: ClassVar[bool] = False
+    one_at_a_time: ClassVar[bool] = False
     compiled_by: ClassVar[tuple[str, ...] | None] = None
     batches: ClassVar[tuple[str, ...]] = ()
     resizes: ClassVar[bool] = False
@@ -110,6 +115,9 @@ class Runtime(ABC):
     def __init__(self, artifact: Path, options: Options) -> None:
         self.options = options
         self._closed = False
+        self._turn: AbstractContextManager[Any] = (
+            threading.Lock() if self.one_at_a_time else nullcontext()
+        )
         self.inputs, self.outputs = self._open(artifact)
 
     @classmethod
@@ -187,7 +195,8 @@ class Runtime(ABC):
                 raise ValueError(
                     f"input {port.name!r} is {port.dtype} {port.shape}, got {got.dtype} {got.shape}"
                 )
-        return {name: np.array(out, copy=True) for name, out in self._run(feeds).items()}
+        with self._turn:
+            return {name: np.array(out, copy=True) for name, out in self._run(feeds).items()}
 
     @final
     def close(self) -> None:
@@ -209,6 +218,10 @@ class Runtime(ABC):
 
     @abstractmethod
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]: ...
+
+    def _named(self, outputs: Iterable[Array]) -> dict[str, Array]:
+        """Return outputs by name, given in the order of the ports."""
+        return {port.name: out for port, out in zip(self.outputs, outputs, strict=True)}
 
     def _close(self) -> None:  # noqa: B027  a runtime may have nothing to free
         pass

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from simulator.checkpoints.measured import Key, Sweep
 from simulator.experiments.common import TRAIN
-from simulator.experiments.failures import Tried, tallied
+from simulator.experiments.failures import Tally, Tried, tallied
 
 _ANY = "any stack of any model"
 
@@ -21,7 +20,7 @@ def named(sweeps: Sequence[Sweep]) -> list[str]:
     ]
 
 
-def failures(sweeps: Sequence[Sweep], keys: Sequence[Key]) -> dict[str, Any]:
+def failures(sweeps: Sequence[Sweep], keys: Sequence[Key]) -> Tally:
     """Return ``failed`` and ``failures`` by model.
 
     A model fails on a sample where one of its stacks does, and any stack of any model answers.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,9 @@ from simulator.experiments.summary import SIDES
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.axes import swap
+from simulator.results.pair import Alone
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.figures import Delta
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
@@ -57,7 +58,7 @@ class SingleAxisSwaps:
         if not self.chains:
             return {}
         train, context = walk.aside(self._name("")).prediction, walk.context
-        answers: dict[str, Any] = {}
+        answers: dict[str, object] = {}
         for axis in self.chains:
             with suppress(SampleError):
                 answers[axis] = walk.aside(self._name(axis)).prediction
@@ -70,8 +71,8 @@ class SingleAxisSwaps:
         train: StackRecords,
         seen: RecordStore,
         seed: int,
-    ) -> list[dict[str, Any]]:
-        """Return the entries of the summary's ``alone``, the axis that changes most first.
+    ) -> list[Alone]:
+        """Return what each axis changes, the one that changes most first.
 
         Args:
             items: the samples that went through both stacks.
@@ -80,11 +81,8 @@ class SingleAxisSwaps:
             seed: of the bootstrap.
         """
         found = [self._figures(axis, items, train, seen, seed) for axis in self.chains]
-        found.sort(key=lambda one: -one["changed"])
-        return found + [
-            {"axes": [axis], "samples": 0, "changed": 0, "units": 0, "why": why}
-            for axis, why in self.cannot.items()
-        ]
+        found.sort(key=lambda one: -one.changed)
+        return found + [_not_run([axis], why) for axis, why in self.cannot.items()]
 
     def _figures(
         self,
@@ -93,14 +91,13 @@ class SingleAxisSwaps:
         train: StackRecords,
         seen: RecordStore,
         seed: int,
-    ) -> dict[str, Any]:
+    ) -> Alone:
         places = {seen.items[at].name: at for at in seen.ran_on(axis)}
         which = np.array([at for at, one in enumerate(items) if one.name in places], np.intp)
         swapped = seen.of(axis, [places[items[at].name] for at in which])
         ran = [items[at] for at in which]
-        entry: dict[str, Any] = {"axes": axis.split("+"), "samples": len(ran), "why": None}
         if not ran:
-            return entry | {"changed": 0, "units": 0, "why": "no sample went through"}
+            return _not_run(axis.split("+"), "no sample went through")
         truths = [item.truth for item in ran]
         compared = self.task.compare(
             self.task.score(train.chosen(which), truths),
@@ -108,16 +105,23 @@ class SingleAxisSwaps:
             Resamples(len(ran), seed, self.task.resamples),
         )
         flips = compared["flips"]
-        return entry | {
-            "changed": flips["count"],
-            "units": flips["units"],
-            "rate": flips["rate"],
-            "ci95": flips["ci95"],
-            "delta": compared["delta"].get(self.task.headline),
-        }
+        delta = compared["delta"].get(self.task.headline)
+        return Alone(
+            axes=axis.split("+"),
+            samples=len(ran),
+            changed=flips["count"],
+            units=flips["units"],
+            rate=flips["rate"],
+            ci95=flips["ci95"],
+            delta=delta and Delta.model_validate(delta),
+        )
 
     def _name(self, axis: str) -> str:
         return f"{self.prefix}alone {axis}"
+
+
+def _not_run(axes: list[str], why: str) -> Alone:
+    return Alone(axes=axes, samples=0, changed=0, units=0, why=why)
 
 
 def axes_alone(

@@ -26,6 +26,7 @@ from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.axes import POST_AXES, is_of_front_end, swap
 from simulator.profile.modality import graph_axes
+from simulator.results.pair import AxisEffect, SelfCheck
 
 SELF_SAMPLES = 4
 """How many samples are run twice."""
@@ -66,14 +67,19 @@ def repeat(arms: Sequence[int], walk: Walk) -> Repeat | None:
     )
 
 
-def self_check(repeats: Iterable[Repeat]) -> dict[str, Any]:
-    """Return ``samples``, ``flips`` and ``bit_equal`` of both stacks together."""
+def self_check(repeats: Iterable[Repeat]) -> SelfCheck:
+    """Return what came of running samples twice, of both stacks together."""
     found = list(repeats)
-    return {
-        "samples": len(found),
-        "flips": sum(one.flips for one in found),
-        "bit_equal": all(one.equal for one in found),
-    }
+    return SelfCheck(
+        samples=len(found),
+        flips=sum(one.flips for one in found),
+        bit_equal=all(one.equal for one in found),
+    )
+
+
+Moved = tuple[float, float, float]
+"""How far an axis moves a sample: of the network's input the share of values that differ, the mean
+and the largest difference; of an answer the units that changed, all units, and whether any did."""
 
 
 @dataclass(slots=True)
@@ -99,7 +105,7 @@ class AxisEffects:
     train: Chain
     scale: Array
     prefix: str
-    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    known: dict[str, AxisEffect] = field(default_factory=dict)
     pixels: dict[str, Chain] = field(default_factory=dict)
     answers: dict[str, Chain] = field(default_factory=dict)
 
@@ -112,9 +118,9 @@ class AxisEffects:
             chains["train answer"] = self.train
         return {self._name(name): chain for name, chain in chains.items()}
 
-    def see(self, walk: Walk) -> dict[str, Any]:
+    def see(self, walk: Walk) -> dict[str, Moved]:
         """Return the effect of each axis on one sample; an axis that fails is left out."""
-        seen: dict[str, Any] = {}
+        seen: dict[str, Moved] = {}
         for axis in self.pixels:
             with suppress(SampleError):
                 base, other = (walk.aside(self._name(name)) for name in ("train", axis))
@@ -127,23 +133,18 @@ class AxisEffects:
     def _name(self, chain: str) -> str:
         return f"{self.prefix}axis {chain}"
 
-    def _answers(self, walk: Walk, axis: str) -> tuple[int, int, bool]:
+    def _answers(self, walk: Walk, axis: str) -> Moved:
         """How many units changed, how many there are, and whether the records differ."""
         task, names = self.card.task, ("train answer", axis)
         before, after = (walk.aside(self._name(name)).prediction for name in names)
         one, two = task.records([before, after], walk.context.truth, walk.context.source)
         return two["changed"], two["units"], one != two
 
-    def effects(self, seen: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    def effects(self, seen: Sequence[Mapping[str, Moved]]) -> dict[str, AxisEffect]:
         """Return the effect of each axis over several samples.
 
         Args:
             seen: what :meth:`see` returned for each sample.
-
-        Returns:
-            Per axis: ``samples`` compared, ``changed`` of them, ``values_changed`` (share of the
-            values, 0 to 1), ``mean`` and ``max`` absolute difference with their ``unit``, ``null``
-            (true when nothing changed); or ``null`` and ``why``, in words.
         """
         found = dict(self.known)
         for axis in self.pixels:
@@ -152,14 +153,14 @@ class AxisEffects:
             found[axis] = self._in_words([one[axis] for one in seen if axis in one])
         return {axis: found[axis] for axis in self.axes if axis in found}
 
-    def _in_words(self, found: Sequence[tuple[int, int, bool]]) -> dict[str, Any]:
-        changed, units, differ = (sum(one[at] for one in found) for at in range(3))
+    def _in_words(self, found: Sequence[Moved]) -> AxisEffect:
+        changed, units, differ = (int(sum(one[at] for one in found)) for at in range(3))
         unit = self.card.modality.unit
         words = (
             f"answers differ in {differ} of {counted(len(found), unit)}; {changed:,} of {units:,} "
             f"{self.card.unit}s changed"
         )
-        return {"null": not differ, "why": words}
+        return AxisEffect(null=not differ, why=words)
 
 
 def axis_effects(
@@ -186,7 +187,7 @@ def axis_effects(
             if axis in graph_axes():
                 graphs = (stack.profile.spec.graph for stack in (train, deploy))
                 changed, words = graph_difference(card, session.source, axis, *graphs)
-                found.known[axis] = {"null": changed == 0, "why": words}
+                found.known[axis] = AxisEffect(null=changed == 0, why=words)
             elif is_of_front_end(axis, train.profile):
                 mixed = swap(train.profile, deploy.profile, [axis])
                 found.pixels[axis] = session.builder.front_end(*mixed)
@@ -194,30 +195,31 @@ def axis_effects(
                 other = answering(swap(train.profile, deploy.profile, [axis])[0], card)
                 if other.identity() == train.chain.last.identity():
                     why = f"null: this model's {card.task.name} does not use it"
-                    found.known[axis] = {"null": True, "why": why}
+                    found.known[axis] = AxisEffect(null=True, why=why)
                 else:
                     found.answers[axis] = train.chain.with_last(other)
         except UserError as error:
-            found.known[axis] = {"null": False, "why": f"cannot be swapped alone: {error}"}
+            found.known[axis] = AxisEffect(null=False, why=f"cannot be swapped alone: {error}")
     return found
 
 
-def _effect(found: Sequence[tuple[float, float, float]], card: Card) -> dict[str, Any]:
+def _effect(found: Sequence[Moved], card: Card) -> AxisEffect:
     if not found:
-        return {"null": False, "why": f"every {card.modality.unit} failed with this axis alone"}
+        why = f"every {card.modality.unit} failed with this axis alone"
+        return AxisEffect(null=False, why=why)
     shares, means, peaks = zip(*found, strict=True)
-    return {
-        "samples": len(found),
-        "changed": sum(peak > 0 for peak in peaks),
-        "values_changed": float(np.mean(shares)),
-        "mean": float(np.mean(means)),
-        "max": float(max(peaks)),
-        "null": max(peaks) == 0,
-        "unit": card.modality.levels_of(card.spec),
-    }
+    return AxisEffect(
+        samples=len(found),
+        changed=sum(peak > 0 for peak in peaks),
+        values_changed=float(np.mean(shares)),
+        mean=float(np.mean(means)),
+        max=float(max(peaks)),
+        null=max(peaks) == 0,
+        unit=card.modality.levels_of(card.spec),
+    )
 
 
-def difference(a: Any, b: Any, scale: Array) -> tuple[float, float, float]:
+def difference(a: Any, b: Any, scale: Array) -> Moved:
     """Compare the network's inputs of two stacks.
 
     Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 
+from simulator.results.shared import Failed, Failure
 from simulator.statistics.paired import clopper_pearson
 
 LISTED = 10
@@ -30,6 +31,13 @@ class Tried:
     sample: str
     stacks: Sequence[str]
     failed: Mapping[str, str]
+
+
+class Tally(TypedDict):
+    """Fields of a summary, see :class:`simulator.results.shared.ModelSummary`."""
+
+    failed: dict[str, Failed]
+    failures: list[Failure]
 
 
 def tried_in(records: pa.Table, stacks: Collection[str]) -> list[Tried]:
@@ -56,8 +64,8 @@ def tallied(
     stacks: Sequence[str],
     reference: str | None,
     whole: Mapping[str, int] | None = None,
-) -> dict[str, Any]:
-    """Return ``failed`` and ``failures`` of a summary.
+) -> Tally:
+    """Return which stacks fail on how many samples, and why.
 
     A stack fails on a sample where what it is compared with has an answer: the reference, or any
     other stack. Its share is of the samples that it, or what it is compared with, has answered.
@@ -84,17 +92,17 @@ def tallied(
     most = sorted(why.items(), key=lambda entry: -len(entry[1]))
     return {
         "failed": {
-            name: {
-                "count": count[name],
-                "of": of[name],
-                "rate": count[name] / of[name] if of[name] else None,
-                "ci95": clopper_pearson(count[name], of[name]) if of[name] else None,
-                "reference": name == reference,
-            }
+            name: Failed(
+                count=count[name],
+                of=of[name],
+                rate=count[name] / of[name] if of[name] else None,
+                ci95=[*clopper_pearson(count[name], of[name])] if of[name] else None,
+                reference=name == reference,
+            )
             for name in stacks
         },
         "failures": [
-            {"stack": name, "why": reason, "count": len(names), "samples": names[:NAMED]}
+            Failure(stack=name, why=reason, count=len(names), samples=names[:NAMED])
             for (name, reason), names in most[:LISTED]
         ],
     }

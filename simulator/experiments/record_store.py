@@ -9,14 +9,13 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
-from typing import Any
 
 import numpy as np
 
 from simulator.data.folder import Item
 from simulator.errors import RunError
 from simulator.experiments.answers import Answers, StackRecords
-from simulator.experiments.failures import Tried, tallied
+from simulator.experiments.failures import Tally, Tried, tallied
 from simulator.pipeline.executor import Outcome, SampleResult
 from simulator.pipeline.plan import Arm
 from simulator.results.record_table import RecordTable, Row
@@ -181,7 +180,7 @@ class RecordStore(Sized):
 
     def failures(
         self, stacks: Sequence[str], reference: str | None, of: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
+    ) -> Tally:
         """Return ``failed`` and ``failures`` of a summary.
 
         Args:

@@ -19,6 +19,7 @@ from simulator.model.said import described
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
+from simulator.results.pair import Axis, AxisEffect, AxisSide, SelfCheck
 from simulator.results.times import ABSENT, Ints, total
 from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import figures, not_carried, samples_needed
@@ -37,8 +38,8 @@ def summarize(
     done: RecordStore,
     card: Card,
     differing: Sequence[str],
-    effects: Mapping[str, Any],
-    self_check: Mapping[str, Any],
+    effects: Mapping[str, AxisEffect],
+    self_check: SelfCheck,
     notes: Sequence[Notice],
     doubt: Callable[[Score], list[Notice]],
     seed: int,
@@ -87,7 +88,7 @@ def summarize(
         "worst_flips": worst_flips(ran, train, deploy, task),
         "latency_ms": times,
         "missing": missing,
-        "controls": {"self": dict(self_check)},
+        "controls": {"self": self_check},
         "pictures": [],
         "warnings": [],
     }
@@ -151,13 +152,11 @@ def latency(
     return table, why
 
 
-def _axis(axis: str, stacks: Sequence[Stack], card: Card, effect: Any) -> dict[str, Any]:
-    entry: dict[str, Any] = {"axis": axis, "effect": effect}
+def _axis(axis: str, stacks: Sequence[Stack], card: Card, effect: AxisEffect | None) -> Axis:
     said = [described(stack.profile, stack.choices, axis, card) for stack in stacks]
     equal = axes.equal([own.values for own in said])
-    sides = zip(stacks, said, strict=True)
-    entry["equal"] = len(equal)
-    return entry | {stack.side: asdict(own.without(equal)) for stack, own in sides}
+    train, deploy = (AxisSide.model_validate(asdict(own.without(equal))) for own in said)
+    return Axis(axis=axis, effect=effect, train=train, deploy=deploy, equal=len(equal))
 
 
 def severity(task: Task, train: Record, deploy: Record) -> float:

@@ -114,8 +114,8 @@ class _Faults:
             session.show.say("computing the figures")
             table.finish([one.rows for one in every])
             names = [stack.side for stack in stacks]
-            left_out = done.failures(names, reference_of(names))
-            left_out["skipped"] = len(done.skipped)
+            tally = done.failures(names, reference_of(names))
+            left_out = {**tally, "skipped": len(done.skipped)}
             truths = [item.truth for item in items]
             session.notes.extend(doubt(session, session.card.task.score(clean[0], truths)))
             summary = summarized(session, self.campaign, every, number, left_out)

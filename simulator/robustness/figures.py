@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from simulator.analysis import robustness as analysis
 from simulator.analysis.attribute import holm
 from simulator.errors import UserError
-from simulator.experiments.failures import tallied, tried_in
+from simulator.experiments.failures import Tally, tallied, tried_in
 from simulator.results.robustness import Figure
 from simulator.results.suites import AdjustedEffect
 from simulator.robustness.document import ConditionSuite
@@ -57,7 +57,7 @@ class Measured:
     samples: int
     resamples: int
     skipped: Mapping[str, str]
-    failed: Fields
+    failed: Tally
 
 
 class Compared(TypedDict):

@@ -17,11 +17,9 @@ _KINDS = {
 
 
 @part(order=10)
-def verdicts(run: Run) -> Section | None:
+def verdicts(run: Run[AuditSummary]) -> Section:
     """Show a row for each model and stack, with the way to its own report."""
     summary = run.summary
-    if not isinstance(summary, AuditSummary):
-        return None
     return Section(
         "verdicts",
         "Stacks: what each loses, and whether its rules hold",
@@ -41,11 +39,9 @@ def verdicts(run: Run) -> Section | None:
 
 
 @part(order=20)
-def reasons(run: Run) -> Section | None:
+def reasons(run: Run[AuditSummary]) -> Section:
     """Show every rule, what was found, and why the team has it; those that fail first."""
     summary = run.summary
-    if not isinstance(summary, AuditSummary):
-        return None
     outcomes = sorted(summary.gate.rules, key=lambda one: not one.failed)
     rows: list[list[Cell]] = [
         [

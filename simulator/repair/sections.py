@@ -16,14 +16,12 @@ from simulator.results.suites import Early
 
 
 @part(order=35)
-def pareto(run: Run) -> Section | None:
+def pareto(run: Run[RepairSummary]) -> Section:
     """Show every stack of the last round: flips against milliseconds, and Pareto's front.
 
     Stacks that have figures of their own samples are no points of one figure: these are a table.
     """
     summary = run.summary
-    if not isinstance(summary, RepairSummary):
-        return None
     if summary.early:
         return _raced(summary, summary.early)
     beaten, front = [one for one in summary.tried if not one.front], repairs.front(summary)
@@ -53,11 +51,9 @@ def pareto(run: Run) -> Section | None:
 
 
 @part(order=36)
-def changes(run: Run) -> Section | None:
+def changes(run: Run[RepairSummary]) -> Section:
     """Show the finalists, what each change of the answer gives, and the change itself."""
     summary = run.summary
-    if not isinstance(summary, RepairSummary):
-        return None
     title = "What is left" if summary.early else "Finalists, on unseen samples"
     made = [repairs.finalists(summary, title)]
     made.append(repairs.changed(summary, "What each change gives back, points"))

@@ -84,21 +84,22 @@ class Decoding(Work):
         return (made.rgb(inspect("job", job[0].tobytes())).rgb,)
 
 
-class Resizing(Work):
-    """A job is a picture of 96x112, to become one of 80x72."""
+class OfPictures(Work):
+    """A job is an RGB picture of 96x112."""
 
     def _jobs(self) -> list[Job]:
         return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
+
+
+class Resizing(OfPictures):
+    """The result is a picture of 80x72."""
 
     def _do(self, made: Any, job: Job) -> Job:
         return (made.resize(job[0], 80, 72),)
 
 
-class Encoding(Work):
-    """A job is an RGB picture of 96x112."""
-
-    def _jobs(self) -> list[Job]:
-        return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
+class Encoding(OfPictures):
+    """The result are the planes of a YUV picture."""
 
     def _do(self, made: Any, job: Job) -> Job:
         return tuple(made.encode(rgb_frame(job[0])).planes)
@@ -158,11 +159,8 @@ class Loading(Work):
         return (np.array(loads.order(made, int(job[0][0]), logs)),)
 
 
-class Filtering(Work):
-    """A job is an RGB picture of 96x112, for a stage whose first call makes a frame of a frame."""
-
-    def _jobs(self) -> list[Job]:
-        return [(files.picture(96, 112, seed=seed),) for seed in range(4)]
+class Filtering(OfPictures):
+    """For a stage whose first call makes a frame of a frame."""
 
     def _do(self, made: Any, job: Job) -> Job:
         call = STAGES[self.subject.offer.stage].calls[0]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from simulator.closing import Closing
 from simulator.errors import RunError
@@ -25,6 +25,14 @@ Tell = Callable[[Path, bool], None]
 folders: list[Path] = []
 """What this process holds, the folder of an outer run first."""
 _supervisors: dict[int, Tell] = {}
+
+
+class _Holder(NamedTuple):
+    """What the file of a lock says, which anyone may have written; None where it says nothing."""
+
+    pid: object
+    host: object
+    since: object
 
 
 class Lock(Closing):
@@ -47,15 +55,15 @@ class Lock(Closing):
         self._file: int | None = _opened(self._place)
         try:
             before = _read(self._file)
-            if before and before.get("host") not in (None, platform.node()):
+            if before and before.host not in (None, platform.node()):
                 raise _held(self._place, before, f"; if it is gone: rm {self._place}")
-            if before and before.get("pid") != _pid():
+            if before and before.pid != _pid():
                 note(
-                    f"{folder}: process {before.get('pid')}, which has written here since "
-                    f"{before.get('since')}, is gone; this run goes on in its place"
+                    f"{folder}: process {before.pid}, which has written here since "
+                    f"{before.since}, is gone; this run goes on in its place"
                 )
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, json.dumps(_own()).encode(), 0)
+            os.pwrite(self._file, json.dumps(_own()._asdict()).encode(), 0)
         except BaseException:
             os.close(self._file)
             raise
@@ -163,12 +171,12 @@ def _flock(place: Path, file: int, kind: int) -> None:
             return
 
 
-def _lives(who: dict[str, Any]) -> bool:
+def _lives(who: _Holder | None) -> bool:
     """Whether a process is there; True where that cannot be known."""
-    if who.get("host") != platform.node() or not isinstance(who.get("pid"), int):
+    if who is None or who.host != platform.node() or not isinstance(who.pid, int):
         return True
     try:
-        os.kill(who["pid"], 0)
+        os.kill(who.pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:  # it is another user's
@@ -180,23 +188,24 @@ def _pid() -> int:
     return next(iter(_supervisors), os.getpid())
 
 
-def _own() -> dict[str, Any]:
-    since = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-    return {"pid": _pid(), "host": platform.node(), "since": since}
+def _own() -> _Holder:
+    return _Holder(_pid(), platform.node(), time.strftime("%Y-%m-%dT%H:%M:%S%z"))
 
 
-def _read(file: int) -> dict[str, Any]:
-    """Who holds a lock; empty: it is new, or says nothing that can be read."""
+def _read(file: int) -> _Holder | None:
+    """Who holds a lock; None: it is new, or says nothing that can be read."""
     try:
         found = json.loads(os.pread(file, _MOST, 0))
     except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    if not found or not isinstance(found, dict):
+        return None
+    return _Holder(found.get("pid"), found.get("host"), found.get("since"))
 
 
-def _held(place: Path, who: dict[str, Any], hint: str = "") -> RunError:
-    by = f"process {who.get('pid')} on {who.get('host')}" if who else "another process"
-    since = f" since {who['since']}" if who.get("since") else ""
+def _held(place: Path, who: _Holder | None, hint: str = "") -> RunError:
+    by = f"process {who.pid} on {who.host}" if who else "another process"
+    since = f" since {who.since}" if who and who.since else ""
     return RunError(
         f"{place.parent}: {by} writes here{since}; wait for it, or choose another --out{hint}"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -65,7 +64,7 @@ def parse(content: str | bytes, where: str) -> Summary:
     return summary
 
 
-def refuse_other_version(found: Mapping[str, Any], where: str) -> None:
+def refuse_other_version(found: Mapping[str, object], where: str) -> None:
     """Refuse a summary of a version that this program does not read.
 
     Raises:

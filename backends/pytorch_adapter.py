@@ -22,6 +22,7 @@ from simulator.contract import (
     Offer,
     Stage,
 )
+from simulator.errors import one_line
 
 NEAR = 1e-3
 """Of the largest output: how far the answers of a batch may be from those of single samples."""
@@ -140,7 +141,7 @@ class TorchAdapter(Adapter):
         try:
             outputs = self._module(values)
         except Exception as error:  # PyTorch may raise anything
-            why = " ".join(str(error).split())[:200]
+            why = one_line(error, 200)
             hint = "one value per channel has no variance; use a larger batch"
             more = hint if "more than 1 value" in why else "see the shapes of the ONNX file"
             raise ModelError(
@@ -186,7 +187,7 @@ def _converted(source: Path) -> tuple[Any, list[str]]:
     except MissingLibrary:
         raise
     except Exception as error:  # a converter may raise anything
-        why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        why = f"{type(error).__name__}: {one_line(error, 300)}"
         raise ModelError(f"{source}: onnx2torch cannot convert it: {why}") from error
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from simulator.contract import Backend, Library, ModelError, Offer, Options, SampleError
 from simulator.contract.text import Tokenizer
+from simulator.errors import one_line
 
 sp = Library("sentencepiece", distribution="sentencepiece", extra="text")
 
@@ -34,8 +35,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._made = sp.SentencePieceProcessor()
             self._made.LoadFromSerializedProto(file.read_bytes())
         except (OSError, RuntimeError, ValueError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise ModelError(f"{file}: no SentencePiece model: {reason}") from error
+            raise ModelError(f"{file}: no SentencePiece model: {one_line(error, 300)}") from error
         added = options["special_tokens"]
         self._bos, self._eos = added in ("bos", "bos_eos"), added in ("eos", "bos_eos")
         for wanted, name in ((self._bos, "bos"), (self._eos, "eos")):

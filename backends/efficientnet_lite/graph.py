@@ -8,15 +8,16 @@ Source: efficientnet_lite_pytorch 0.1.0, model.py and utils.py; onnxscript's Fus
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
-OPSET, IR_VERSION = 18, 10
+from backends.language_models.nodes import Nodes, port
+
 SIDE, CLASSES = 224, 1000
 EPSILON = 1e-3
 
@@ -49,8 +50,8 @@ class _Builder:
 
     def __init__(self, weights: Mapping[str, NDArray[Any]]) -> None:
         self._weights = weights
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: list[onnx.TensorProto] = []
+        self._nodes = Nodes()
+        self._add, self._constant = self._nodes.add, self._nodes.constant
         self._side = SIDE
 
     def build(self) -> onnx.ModelProto:
@@ -71,15 +72,9 @@ class _Builder:
         self._constant("_fc.weight", self._weights["_fc.weight"])
         self._constant("_fc.bias", self._weights["_fc.bias"])
         self._add("Gemm", [value, "_fc.weight", "_fc.bias"], "logits", transB=1)
-        graph = helper.make_graph(
-            self._nodes,
-            "efficientnet-lite0",
-            [helper.make_tensor_value_info("input", TensorProto.FLOAT, [1, 3, SIDE, SIDE])],
-            [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, CLASSES])],
-            self._constants,
-        )
-        opsets = [helper.make_opsetid("", OPSET)]
-        made = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        taken = port("input", TensorProto.FLOAT, 1, 3, SIDE, SIDE)
+        given = port("logits", TensorProto.FLOAT, 1, CLASSES)
+        made = self._nodes.model("efficientnet-lite0", [taken], [given], {})
         return onnx.shape_inference.infer_shapes(made)
 
     def _block(self, value: str, name: str, stage: Stage, first: bool) -> str:
@@ -129,10 +124,3 @@ class _Builder:
 
     def _relu6(self, value: str) -> str:
         return self._add("Clip", [value, "zero", "six"], f"{value}.relu6")
-
-    def _constant(self, name: str, value: Any) -> None:
-        self._constants.append(numpy_helper.from_array(np.asarray(value), name))
-
-    def _add(self, kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
-        self._nodes.append(helper.make_node(kind, inputs, [output], name=output, **attributes))
-        return output

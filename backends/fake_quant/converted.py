@@ -8,6 +8,7 @@ import torch
 
 from backends.pytorch_converters import onnx2torch, registered
 from simulator.contract import MissingLibrary, ModelError
+from simulator.errors import one_line
 
 if TYPE_CHECKING:
     import onnx
@@ -29,9 +30,8 @@ def convert(model: onnx.ModelProto) -> torch.nn.Module:
     except MissingLibrary:
         raise
     except Exception as error:  # a converter may raise anything
-        why = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"onnx2torch cannot convert the model: {why}; export it again at opset "
-            "13 to 17, from operators that onnx2torch has"
+            f"onnx2torch cannot convert the model: {one_line(error, 200)}; export it again at "
+            "opset 13 to 17, from operators that onnx2torch has"
         ) from error
     return made.eval()

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from backends.fake_quant.formulas import Grid
+from backends.stored_weights.nodes import weight_inputs
 from simulator.contract import Array
 
 if TYPE_CHECKING:
     import onnx
-
-_WEIGHTS = {"Conv": (1,), "ConvTranspose": (1,), "Gemm": (1,), "MatMul": (1, 0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +40,22 @@ class Layer:
 
 def layers(graph: onnx.GraphProto, constants: Mapping[str, Array]) -> list[Layer]:
     """Return the layers of a graph, in its order; bodies of If and Loop are not looked into."""
-    found = [(node, index) for node in graph.node if (index := _weight(node, constants)) >= 0]
-    products = {id(node) for node, _ in found}
+    found = [(node, *where) for node in graph.node if (where := _weight(node, constants))]
+    products = {id(node) for node, _, _ in found}
     after = _reached(graph.node, products, lambda n: n.input, lambda n: n.output)
     before = _reached(reversed(graph.node), products, lambda n: n.output, lambda n: n.input)
     return [
-        Layer(node, index, _axis(node, index), not (id(node) in after and id(node) in before))
-        for node, index in found
+        Layer(node, index, axis, not (id(node) in after and id(node) in before))
+        for node, index, axis in found
     ]
 
 
-def _weight(node: onnx.NodeProto, constants: Mapping[str, Array]) -> int:
-    """Return the index of a layer's weights; -1 for every other node."""
-    held = [i for i in _WEIGHTS.get(node.op_type, ()) if node.input[i] in constants]
-    wide = [i for i in held if constants[node.input[i]].ndim > 1]
-    return wide[0] if len(held) == 1 and wide else -1
-
-
-def _axis(node: onnx.NodeProto, weight: int) -> int:
-    if node.op_type == "Gemm":
-        return 0 if any(a.name == "transB" and a.i for a in node.attribute) else 1
-    if node.op_type == "MatMul":
-        return -1 if weight else -2
-    return 1 if node.op_type == "ConvTranspose" else 0
+def _weight(node: onnx.NodeProto, constants: Mapping[str, Array]) -> tuple[int, int] | None:
+    """Return the index of a layer's weights and the axis of their outputs; None for no layer."""
+    held = [(at, axis) for at, axis in weight_inputs(node) if node.input[at] in constants]
+    if len(held) != 1 or constants[node.input[held[0][0]]].ndim < 2:
+        return None
+    return held[0]
 
 
 def _reached(nodes: Iterable[Any], products: set[int], reads: Any, gives: Any) -> set[int]:

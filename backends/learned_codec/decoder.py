@@ -7,6 +7,7 @@ import numpy as np
 from backends.ort.library import plainly
 from backends.pillow.pixels import PillowDecoder
 from simulator.contract import U8, Array, Decoder, Encoded, Options, SampleError, Unsupported
+from simulator.errors import one_line
 
 LARGEST = 2**25
 """Pixels at most: the codec's first layer alone may take 100 bytes for each."""
@@ -61,8 +62,7 @@ class LearnedDecoder(Decoder):
             with plainly():
                 decoded, *latents = self._session.run(None, {self._input: fed})
         except Unsupported as error:
-            reason = " ".join(str(error).split())[:300]
-            raise SampleError(f"the codec fails on this image: {reason}") from error
+            raise SampleError(f"the codec fails on this image: {one_line(error, 300)}") from error
         if decoded.shape != fed.shape:
             raise SampleError(f"the codec made {decoded.shape} of {fed.shape}")
         if not np.isfinite(decoded).all():

@@ -15,6 +15,7 @@ from backends.learning.learner import DECAY, Learner, hold, seed_of
 from backends.learning.network import BATCHES, trains
 from backends.quiet import quiet
 from simulator.contract import Array, ModelError, Options
+from simulator.errors import one_line
 
 _OPSET = 17
 
@@ -57,8 +58,7 @@ class ModuleNetwork(Learner):
             with torch.no_grad():
                 answer = self.module(torch.from_numpy(self._sample))
         except Exception as error:  # a module of the user's may raise anything
-            why = " ".join(str(error).split())[:200]
-            shape = self._sample.shape
+            shape, why = self._sample.shape, one_line(error, 200)
             raise ModelError(f"{self._name} does not take an input of {shape}: {why}") from error
         if not isinstance(answer, torch.Tensor) or answer.ndim != 2:
             raise ModelError(f"{self._name} must answer with one tensor of shape (N, classes)")
@@ -82,7 +82,7 @@ class ModuleNetwork(Learner):
                     dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}},
                 )  # fmt: skip
         except Exception as error:  # an exporter may raise anything
-            why = " ".join(str(error).split())[:200]
+            why = one_line(error, 200)
             raise ModelError(f"{self._name} cannot be written as an ONNX file: {why}") from error
         hold(self.module, target.read_bytes(), self._sample)
 
@@ -108,7 +108,7 @@ def made(path: str, weights: str | None, seed: int) -> Any:
         if weights is not None:
             module.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
     except Exception as error:  # the user's code may raise anything
-        why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        why = f"{type(error).__name__}: {one_line(error, 200)}"
         raise ModelError(f"{path} cannot be made: {why}") from error
     finally:
         sys.path.remove(here)

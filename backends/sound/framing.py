@@ -68,6 +68,16 @@ def reflectable(size: int, pad_mode: str, n_fft: int) -> None:
         )
 
 
+def check_one_frame(size: int, length: int, padding: int = 0) -> None:
+    """Refuse a sound that has no whole frame, with its padding.
+
+    Raises:
+        SampleError: it has none.
+    """
+    if size + padding < length:
+        raise SampleError(f"{size} samples are too few for one frame of {length}")
+
+
 def missing(size: int, frames: str, n_fft: int, hop: int) -> int:
     """Return how many zeros at the end make the frames that are asked for."""
     if frames == "every_hop":

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.sound.framing import transforms
+from backends.sound.framing import check_one_frame, transforms
 from simulator.contract import (
     Array,
     Backend,
@@ -50,10 +50,7 @@ class KaldiStft(Stft):
 
     def _frames(self, samples: Array, win_length: int, hop: int) -> Array:
         if not self.options["center"]:
-            if samples.size < win_length:
-                raise SampleError(
-                    f"{samples.size} samples are too few for one frame of {win_length}"
-                )
+            check_one_frame(samples.size, win_length)
             return np.lib.stride_tricks.sliding_window_view(samples, win_length)[::hop]
         count = (samples.size + hop // 2) // hop
         if not count:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from backends.intel.libraries import opset15, ov
-from backends.sound.framing import divisor, reflectable, transforms, window
-from simulator.contract import Array, MissingLibrary, Options, SampleError, Stft
+from backends.sound.framing import check_one_frame, divisor, reflectable, transforms, window
+from simulator.contract import Array, MissingLibrary, Options, Stft
 
 _HINTS = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 _PADS = {"reflect": "reflect", "constant": "constant", "edge": "edge"}
@@ -40,8 +40,7 @@ class OpenVinoStft(Stft):
     def _spectrum(self, samples: Array, n_fft: int, win_length: int, hop: int) -> Array:
         options = self.options
         reflectable(samples.size, options.get("pad_mode", ""), n_fft)
-        if samples.size + (2 * (n_fft // 2) if options["center"] else 0) < n_fft:
-            raise SampleError(f"{samples.size} samples are too few for one frame of {n_fft}")
+        check_one_frame(samples.size, n_fft, 2 * (n_fft // 2) if options["center"] else 0)
         request = self._model(n_fft, win_length, hop).create_infer_request()
         found: Array = np.array(request.infer([samples[None]])[0][0])
         return found if options["power"] == 2 else np.sqrt(found)

@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from backends.ort.library import ort, session_options
-from backends.sound.framing import divisor, missing, reflectable, transforms, window
-from simulator.contract import Array, Options, SampleError, Stft
+from backends.sound.framing import (
+    check_one_frame,
+    divisor,
+    missing,
+    reflectable,
+    transforms,
+    window,
+)
+from simulator.contract import Array, Options, Stft
 
 
 class OnnxStft(Stft):
@@ -25,8 +32,7 @@ class OnnxStft(Stft):
         half = n_fft // 2 if options["center"] else 0
         reflectable(samples.size, options.get("pad_mode", ""), n_fft)
         more = missing(samples.size + 2 * half, options["frames"], n_fft, hop)
-        if samples.size + 2 * half + more < n_fft:
-            raise SampleError(f"{samples.size} samples are too few for one frame of {n_fft}")
+        check_one_frame(samples.size, n_fft, 2 * half + more)
         session = self._session(n_fft, win_length, hop)
         found: Array = session.run(None, {"x": samples})[0][0].T
         return found if options["power"] == 2 else np.sqrt(found)

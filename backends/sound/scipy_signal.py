@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.sound.framing import divisor, reflectable, transforms, window
+from backends.sound.framing import check_one_frame, divisor, reflectable, transforms, window
 from backends.sound.pcm import reads
 from simulator.contract import (
     Array,
@@ -23,6 +23,7 @@ from simulator.contract import (
     Stage,
     Stft,
 )
+from simulator.errors import one_line
 
 _signal = Library("scipy.signal", distribution="scipy", extra="audio")
 _wavfile = Library("scipy.io.wavfile", distribution="scipy", extra="audio")
@@ -39,8 +40,7 @@ class ScipyReader(SoundReader):
                 warnings.simplefilter("ignore")
                 rate, found = _wavfile.read(io.BytesIO(recording.data))
         except Exception as error:  # it raises what its parsing stumbles over
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise SampleError(f"scipy.io.wavfile: {reason}") from error
+            raise SampleError(f"scipy.io.wavfile: {one_line(error)}") from error
         rows = found.reshape(len(found), -1)
         if rows.dtype == np.uint8:
             return (rows - np.float32(128)) / np.float32(128), rate
@@ -83,8 +83,8 @@ class ScipyStft(Stft):
         options, shape = self.options, window(self.options, win_length, n_fft)
         pad = options["pad_mode"] if options["center"] else None
         reflectable(samples.size, str(pad), n_fft)
-        if samples.size < n_fft and pad is None:
-            raise SampleError(f"{samples.size} samples are too few for one frame of {n_fft}")
+        if pad is None:
+            check_one_frame(samples.size, n_fft)
         whole = samples
         if samples.size < n_fft:  # it would shorten the frame
             pad, whole = None, np.pad(samples, n_fft // 2, mode=_NUMPY[str(pad)])  # type: ignore[call-overload]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from backends.sound.framing import divisor, reflectable, transforms, window
+from backends.sound.framing import check_one_frame, divisor, reflectable, transforms, window
 from simulator.contract import (
     Array,
     Evidence,
@@ -16,7 +16,6 @@ from simulator.contract import (
     ModelError,
     Offer,
     Resampler,
-    SampleError,
     Stage,
     Stft,
 )
@@ -35,8 +34,8 @@ class TorchStft(Stft):
         options = self.options
         if options["center"]:
             reflectable(samples.size, options["pad_mode"], n_fft)
-        elif samples.size < n_fft:
-            raise SampleError(f"{samples.size} samples are too few for one frame of {n_fft}")
+        else:
+            check_one_frame(samples.size, n_fft)
         torch.set_num_threads(1)
         found = torch.stft(
             torch.from_numpy(np.array(samples)), n_fft, hop, win_length,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from backends.stored_weights.codes import quantize
-from backends.stored_weights.nodes import StoredWeights
+from backends.stored_weights.nodes import StoredWeights, weight_inputs
 from simulator.contract import (
     Admits,
     Array,
@@ -70,15 +70,7 @@ class IntegerWeights(StoredWeights):
 
     def places(self, node: onnx.NodeProto) -> Iterator[tuple[int, int]]:
         """Yield the weight inputs of the operators that multiply."""
-        if node.op_type == "Conv":
-            yield 1, 0
-        elif node.op_type == "ConvTranspose":
-            yield 1, 1
-        elif node.op_type == "Gemm":
-            transposed = any(a.name == "transB" and a.i for a in node.attribute)
-            yield 1, 0 if transposed else 1
-        elif node.op_type == "MatMul":
-            yield from ((0, -2), (1, -1))
+        yield from weight_inputs(node)
 
     def store(self, name: str, weight: Array, axis: int) -> str:
         """Quantize a weight, and add the nodes that restore its values and shape."""

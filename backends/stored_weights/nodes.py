@@ -88,6 +88,19 @@ class StoredWeights(Cast):
         """Add the stored form of a weight; return the name of the FP32 tensor made from it."""
 
 
+def weight_inputs(node: onnx.NodeProto) -> Iterator[tuple[int, int]]:
+    """Yield where an operator that multiplies may have weights, with the axis of their outputs."""
+    if node.op_type == "Conv":
+        yield 1, 0
+    elif node.op_type == "ConvTranspose":
+        yield 1, 1
+    elif node.op_type == "Gemm":
+        transposed = any(a.name == "transB" and a.i for a in node.attribute)
+        yield 1, 0 if transposed else 1
+    elif node.op_type == "MatMul":
+        yield from ((0, -2), (1, -1))
+
+
 def constants(graph: onnx.GraphProto) -> dict[str, Array]:
     """Return every FP32 constant of a graph, from initializers and Constant nodes."""
     from onnx import TensorProto, numpy_helper

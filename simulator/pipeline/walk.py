@@ -192,6 +192,8 @@ class Walk:
     @property
     def failed(self) -> Mapping[int, StageError]:
         """The arms without an answer, each with the stage that failed and why."""
+        if not self._errors:
+            return {}
         ends = enumerate(path[-1] for path in self.plan.paths)
         return {arm: self._errors[end] for arm, end in ends if end in self._errors}
 
@@ -263,22 +265,19 @@ class Walk:
 
     def _timed(self, index: int, apply: Apply, given: Any, context: Context) -> tuple[Any, int]:
         """A step's value, and its nanoseconds without the time that the step excluded."""
-        with spending(self._opened.rows[index]) as step:
+        row = self._opened.rows[index]
+        with spending(row) as step:
             excluded, start = clock.excluded(), time.perf_counter_ns()
+            of_sample(self.context.sample, row.stage, row.stacks)
             if self._opened.limited[index]:
-                with limited(self._what(index)):
+                with limited():
                     value = apply(given, context)
             else:
-                self._what(index)
                 value = apply(given, context)
             step.left_out = clock.excluded() - excluded
             ns = time.perf_counter_ns() - start - step.left_out
         self.spent += ns
         return value, ns
-
-    def _what(self, index: int) -> str:
-        row = self._opened.rows[index]
-        return of_sample(self.context.sample, row.stage, row.stacks)
 
 
 def _arrays(value: Any) -> tuple[Array, ...]:

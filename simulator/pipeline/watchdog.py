@@ -17,7 +17,18 @@ from contextlib import contextmanager
 PAUSE = 0.25
 """Seconds between two looks."""
 _running: dict[int, tuple[float, str]] = {}
-_told = threading.local()
+
+
+class _Told(threading.local):
+    """What a thread computes: the sample, the stage and the stack."""
+
+    what: tuple[str, str, str] | None = None
+
+    def words(self) -> str:
+        return "{}: {} of {}".format(*self.what) if self.what else "an inference"
+
+
+_told = _Told()
 _armed: list[float] = []
 
 
@@ -36,7 +47,7 @@ class limited:  # noqa: N801  used as a function
     def __enter__(self) -> None:
         """Begin to count."""
         if _armed:
-            what = self._what or getattr(_told, "what", "an inference")
+            what = self._what or _told.words()
             _running[threading.get_ident()] = time.monotonic(), what
 
     def __exit__(self, *error: object) -> None:
@@ -44,10 +55,9 @@ class limited:  # noqa: N801  used as a function
         _running.pop(threading.get_ident(), None)
 
 
-def of_sample(sample: str, stage: str, stack: str) -> str:
-    """Remember what this thread computes; return it in words."""
-    _told.what = f"{sample}: {stage} of {stack}"
-    return str(_told.what)
+def of_sample(sample: str, stage: str, stack: str) -> None:
+    """Remember what this thread computes."""
+    _told.what = sample, stage, stack
 
 
 def limit() -> float:

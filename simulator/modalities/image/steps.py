@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -256,12 +257,8 @@ def normalize(
     """
     first = layout == "NCHW"
     x: Array = np.array(pixels.transpose(2, 0, 1) if first else pixels, np.float32, order="C")
-    shape = (3, 1, 1) if first else (3,)
     unit = 255 if arithmetic == "unit_divide" else 1
-    m, s = (
-        (np.asarray(one, np.float64) / unit).astype(np.float32).reshape(shape)
-        for one in (mean, std)
-    )
+    m, s = (_channels(tuple(one), unit, first) for one in (mean, std))
     if unit != 1:
         x /= np.float32(unit)
     if arithmetic == "fused_multiply_add":
@@ -273,6 +270,13 @@ def normalize(
         x -= m
         x = x * (1 / s) if arithmetic == "multiply" else np.divide(x, s, out=x)
     return x[None]
+
+
+@lru_cache(maxsize=64)
+def _channels(values: tuple[float, ...], unit: int, first: bool) -> Array:
+    """One number a channel, divided by *unit*, in float32 and in the shape of the layout."""
+    shape = (3, 1, 1) if first else (3,)
+    return (np.asarray(values, np.float64) / unit).astype(np.float32).reshape(shape)
 
 
 def target(geometry: Geometry, height: int, width: int, even: bool) -> tuple[int, int]:

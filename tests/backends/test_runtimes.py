@@ -114,34 +114,6 @@ def test_manners(opened):
     assert got == [2 * i for i in range(64)]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"x": np.zeros((1, 2, 8, 8), np.float64)},
-        {"x": np.zeros((1, 2, 8, 9), np.float32)},
-        {"x": np.zeros((2, 8, 8), np.float32)},
-        {"z": np.zeros((1, 2, 8, 8), np.float32)},
-        {},
-    ],
-    ids=["dtype", "shape", "rank", "name", "nothing"],
-)
-def test_what_does_not_fit_is_refused(opened, wrong):
-    runtime = opened([[1, 1]])
-    name = runtime.inputs[0].name
-
-    with pytest.raises(ValueError, match=r"expected|got"):
-        runtime.run({name if key == "x" else key: array for key, array in wrong.items()})
-
-
-def test_a_closed_runtime_says_so(opened):
-    runtime = opened([[1]])
-    runtime.close()
-    runtime.close()
-
-    with pytest.raises(ValueError, match="closed"):
-        runtime.run({"x": np.zeros((1, 1, 8, 8), np.float32)})
-
-
 def test_options_are_read_back(opened):
     effective = watched(opened([[1, 1]]))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import platform
 import threading
 from typing import Any
@@ -37,6 +39,7 @@ def find(wanted: str) -> Any:
         )
     with _registering:
         if not _devices():
+            _bind_libffi()
             try:
                 ort.register_execution_provider_library(PROVIDER, qnn.get_library_path())
             except Exception as error:  # ONNX Runtime has no class of its own for this
@@ -46,6 +49,17 @@ def find(wanted: str) -> Any:
         raise MissingLibrary("onnxruntime-qnn finds no device on this machine")
     npu = ort.OrtHardwareDeviceType.NPU
     return next((device for device in found if device.device.type == npu), found[0])
+
+
+def _bind_libffi() -> None:
+    """Let cffi find its own libffi before QNN shows a copy to every library of the process.
+
+    libQnnHtp.so exports ``ffi_call``. What cffi calls for the first time afterwards is that one,
+    and what soundfile then reads is garbage (onnxruntime-qnn 2.7.0).
+    """
+    with contextlib.suppress(ImportError):
+        ffi = importlib.import_module("cffi").FFI()
+        ffi.callback("int(int)", lambda number: number)(0)
 
 
 def _devices() -> list[Any]:

@@ -1,5 +1,8 @@
 """Qualcomm's HTP emulator on models small enough to work out by hand."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -113,3 +116,27 @@ def test_evidence():
     }
 
     assert kinds == {("htp_emulator",): "vendor_simulator", ("htp",): "native"}
+
+
+def test_sounds_are_read_in_a_process_that_has_opened_it(quantized):
+    """Its library shows its own libffi to all others. A second of silence at 8 kHz."""
+    pytest.importorskip("soundfile")
+    code = (
+        "import io, sys, wave\n"
+        "from test_qnn import INT8, QDQ\n"
+        "runtime = INT8.make(sys.argv[1], {**QDQ, 'offload_graph_io_quantization': True})\n"
+        "import soundfile\n"
+        "file = io.BytesIO()\n"
+        "with wave.open(file, 'wb') as sound:\n"
+        "    sound.setparams((1, 2, 8000, 0, 'NONE', ''))\n"
+        "    sound.writeframes(bytes(16000))\n"
+        "file.seek(0)\n"
+        "samples, rate = soundfile.read(file)\n"
+        "print(samples.shape, rate)\n"
+    )
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code, str(quantized)]
+
+    done = subprocess.run(command, env=paths, capture_output=True, text=True)
+
+    assert done.stdout == "(8000,) 8000\n", done.stderr

@@ -41,4 +41,5 @@ def test_calls_wait_where_the_library_takes_one_at_a_time(make, alone):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: runtime.run({"x": np.zeros(1, np.float32)}), range(8)))
 
-    assert (max(one["x"][0] for one in found) == 1) is alone
+    most = max(int(one["x"][0]) for one in found)
+    assert most == 1 if alone else most > 1

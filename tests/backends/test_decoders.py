@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import images
 import numpy as np
@@ -230,21 +229,6 @@ def test_swscale_flags_are_obeyed():
     assert len(seen("accurate_rnd")) == 4
     assert len(seen("accurate_rnd", "full_chroma_int")) == 4
     assert not seen("accurate_rnd") & seen("accurate_rnd", "full_chroma_int")
-
-
-# --- manners ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", MAKE)
-def test_four_threads_see_the_same(name):
-    shared = decoder(name)
-    files = [inspect("test", JPEGS[kind]) for kind in ("photo", "odd", "gray", "444")] * 8
-    want = [decoder(name).rgb(file).rgb for file in files]
-
-    with ThreadPoolExecutor(4) as pool:
-        got = list(pool.map(lambda file: shared.rgb(file).rgb, files))
-
-    assert all(map(np.array_equal, got, want))
 
 
 def test_listing_every_backend_imports_no_library():

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simulator.contract import Array, Library, ModelError
+from backends.ort.library import ort
+from simulator.contract import Array, ModelError
 
 if TYPE_CHECKING:
     import onnx
-
-ort = Library("onnxruntime", distribution="onnxruntime", extra="onnxruntime")
 
 DRAWN = 1024
 """Values that are drawn from each tensor of each sample, to search the step of least error."""

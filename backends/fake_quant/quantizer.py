@@ -9,9 +9,10 @@ import numpy as np
 
 from backends.fake_quant.formulas import dorefa_factor, dorefa_weights
 from backends.fake_quant.layers import Rounding, insert, layers
-from backends.fake_quant.observed import Observed, observe, ort
+from backends.fake_quant.observed import Observed, observe
 from backends.fake_quant.starts import activation_grid, weight_grid
 from backends.opsets import for_quantization
+from backends.ort.library import ort
 from backends.stored_weights.nodes import constants, drop_unused
 from simulator.contract import (
     Admits,

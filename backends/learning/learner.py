@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from backends.fake_quant.converted import convert
-from backends.fake_quant.observed import ort
 from backends.opsets import for_quantization
+from backends.ort.library import ort
 from backends.pytorch_converters import drop_allowzero
 from backends.stored_weights.nodes import constants
 from simulator.contract import Array, ModelError, Options, TrainingObjective

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.fake_quant.observed import ort
 from backends.learning.network_tuner import NetworkTuner
+from backends.ort.library import ort
 from simulator.contract import Array, AtLeast, Backend, Library, Offer, Stage
 
 torch = Library("torch", distribution="torch", extra="mitigation")

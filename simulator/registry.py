@@ -51,13 +51,16 @@ def reference(stage: str) -> Backend:
     An entry point of the group ``simulator.references`` says so, as :func:`serving` reads them.
 
     Raises:
-        UserError: another package names a second one.
+        UserError: another package names a second one, or ours is not installed as it is now.
     """
-    first, *others = _named(REFERENCES, stage)
-    if others:
-        names = " and ".join(one.name for one in (first, *others))
-        raise UserError(f"the reference for {stage} is one, not {names}; uninstall a package")
-    return first
+    found = list(_named(REFERENCES, stage))
+    if len(found) != 1:
+        names = " and ".join(one.name for one in found)
+        what = (
+            f"not {names}; uninstall a package" if found else "and none is installed; install again"
+        )
+        raise UserError(f"the reference for {stage} is one backend, {what}")
+    return found[0]
 
 
 def _named(group: str, stage: str) -> Iterator[Backend]:

@@ -26,7 +26,9 @@ def test_each_reference_is_one(monkeypatch):
     two = [SimpleNamespace(name=f"decode.{name}") for name in ("opencv", "pillow")]
     monkeypatch.setattr(registry, "of_group", lambda group: two)
 
-    with pytest.raises(UserError, match="the reference for decode is one, not opencv and pillow"):
+    with pytest.raises(
+        UserError, match="the reference for decode is one backend, not opencv and pillow"
+    ):
         registry.reference(Stage.DECODE)
 
 

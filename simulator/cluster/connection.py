@@ -104,14 +104,14 @@ class Cluster:
                 "what was done stays for simulate resume"
             ) from error
 
-    def options(self, needs: Needs) -> dict[str, Any]:
+    def options(self, needs: Needs) -> dict[str, object]:
         """Return what a worker with some resources asks Ray for.
 
         One that names its resources asks for no processor besides, so that workers of other stacks,
         which are one for each processor, never keep it from its machine.
         """
         cpus = 1 if self.place and not needs else 0
-        found: dict[str, Any] = {"num_cpus": cpus, "max_restarts": 0}
+        found: dict[str, object] = {"num_cpus": cpus, "max_restarts": 0}
         others = dict(needs)
         if "cpu" in others:
             found["num_cpus"] = others.pop("cpu")

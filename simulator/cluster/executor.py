@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from simulator import registry
 from simulator.cluster.connection import Needs, connect, told
@@ -126,7 +126,7 @@ class RayExecutor(Executor):
             pool.close()
         self._pools.clear()
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return the name, the address, and for each stack the nodes where samples of it ran."""
         nodes = {
             stack: [asdict(one) | {"versions": dict(one.versions)} for one in found]

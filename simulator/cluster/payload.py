@@ -167,7 +167,7 @@ def _batched(step: Batched, items: bytes) -> Batched:
 
 
 def _choice(
-    stage: str, name: str, number: int, options: dict[str, Any], facts: tuple[str, ...],
+    stage: str, name: str, number: int, options: dict[str, object], facts: tuple[str, ...],
     files: dict[str, str],
 ) -> Choice:  # fmt: skip
     """Rebuild a choice whose files are elsewhere here."""

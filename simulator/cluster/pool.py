@@ -97,7 +97,7 @@ class WorkerPool:
         self._threads: list[threading.Thread] = []
         self._payload: Payload | None = None
         self._put: Any = None
-        self._contents: dict[str, Any] = {}
+        self._contents: dict[str, object] = {}
         self._seen, self._worked = time.monotonic(), False
         self.chunks = Chunks(1, 0)
 

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack
 from simulator.profile import axes
 from simulator.results.pair import Axis, AxisEffect, AxisSide, SelfCheck
+from simulator.results.shared import Running
 from simulator.results.times import ABSENT, Ints, total
 from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import figures, not_carried, samples_needed
@@ -31,6 +32,44 @@ WORST = 10
 SKIPPED_LISTED = 20
 TOTAL = "total"
 """The name of all stages together in latency tables."""
+
+
+class Head(TypedDict):
+    """The first fields of the summary of one model on one data set."""
+
+    task: str
+    metric: str
+    model: str
+    samples: int
+    sample_unit: str
+    skipped: int
+
+
+def head(card: Card, samples: int, skipped: int) -> Head:
+    """Return what a summary says first.
+
+    Args:
+        card: the model card.
+        samples: how many went through every stack.
+        skipped: how many no stack could answer.
+    """
+    return Head(
+        task=card.task.name,
+        metric=card.task.headline,
+        model=card.spec.name,
+        samples=samples,
+        sample_unit=card.modality.unit,
+        skipped=skipped,
+    )
+
+
+def running(stack: Stack) -> Running:
+    """Return a stack's profile, and the settings that are in force."""
+    return Running(
+        profile=stack.profile.name,
+        overrides=list(stack.profile.overrides),
+        effective={"compute": stack.effective.compute, **stack.effective.options},
+    )
 
 
 def summarize(
@@ -72,13 +111,8 @@ def summarize(
     )
     times, missing = latency([train.ns(), deploy.ns()], card.modality.name)
     summary: dict[str, Any] = {
-        "task": task.name,
-        "metric": task.headline,
+        **head(card, len(ran), len(skipped)),
         "unit": card.unit,
-        "model": card.spec.name,
-        "samples": len(ran),
-        "sample_unit": card.modality.unit,
-        "skipped": len(skipped),
         "skipped_samples": [
             {"sample": item.name, "why": why} for item, why in skipped[:SKIPPED_LISTED]
         ],
@@ -93,15 +127,7 @@ def summarize(
         "warnings": [],
     }
     for stack in stacks:
-        summary[stack.side] = {
-            "profile": stack.profile.name,
-            "overrides": list(stack.profile.overrides),
-            **summary[stack.side],
-        }
-        summary[stack.side]["effective"] = {
-            "compute": stack.effective.compute,
-            **stack.effective.options,
-        }
+        summary[stack.side] = {**running(stack), **summary[stack.side]}
     summary["warnings"] = [
         *merged(notice for stack in stacks for notice in stack.labelled_notices),
         *notes,

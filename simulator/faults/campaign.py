@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -54,7 +54,7 @@ class CampaignSpec(BaseModel):
     operators: list[str] = []
     strata: Literal["none", "bit", "layer", "operator"] = "none"
     allocation: Rule = "proportional"
-    verdict: dict[str, Any] = {}
+    verdict: dict[str, object] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Campaign:
             )
         return checked(shape, asked, self.where, "campaign", place=("verdict",))
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return what a manifest says of it: the document with all defaults."""
         return self.spec.model_dump(by_alias=True)
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from simulator.analysis import faults
+from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
+from simulator.experiments.summary import head, reference_of, running
 from simulator.faults.campaign import Campaign
 from simulator.faults.on_stack import OnStack
 from simulator.faults.persistence import persistence
@@ -65,20 +67,24 @@ def summarized(
     campaign: Campaign,
     found: Sequence[OnStack],
     number: int,
-    left_out: Mapping[str, Any],
+    done: RecordStore,
 ) -> FaultsSummary:
-    """Return the summary of a run."""
+    """Return the summary of a run.
+
+    Args:
+        session: the model and the samples.
+        campaign: that was run.
+        found: of each stack.
+        number: of faults.
+        done: the samples without faults.
+    """
     spec, card = campaign.spec, session.card
-    first = found[0]
+    first, names = found[0], [one.stack.side for one in found]
     figures = {one.stack.side: _Figures(session, campaign, one, number) for one in found}
     notices = merged(notice for one in found for notice in one.stack.labelled_notices)
     return FaultsSummary(
-        model=card.spec.name,
-        task=card.task.name,
-        metric=card.task.headline,
-        samples=len(first.items),
-        sample_unit=card.modality.unit,
-        **left_out,
+        **head(card, len(first.items), len(done.skipped)),
+        **done.failures(names, reference_of(names)),
         warnings=[*notices, *session.notes],
         campaign=spec.name,
         targets=list(spec.targets),
@@ -126,9 +132,7 @@ class _Figures:
         stack, lost = found.stack, self._mask("due")
         clean, faulty = self._metrics(lost)
         return FaultStack(
-            profile=stack.profile.name,
-            overrides=list(stack.profile.overrides),
-            effective={"compute": stack.effective.compute, **stack.effective.options},
+            **running(stack),
             method=found.injector.method,
             tap=found.injector.tap,
             layers=len({found.injector.sites[at].layer for at in found.population.chosen}),

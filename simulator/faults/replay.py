@@ -20,6 +20,7 @@ from simulator.faults.parts import Hit
 from simulator.faults.rates import learnt
 from simulator.faults.run import built
 from simulator.faults.table import read_faults
+from simulator.faults.verdict import Row
 from simulator.results.read import read_run
 
 
@@ -89,7 +90,7 @@ def replay(folder: Path, number: int) -> list[Replayed]:
     return found
 
 
-def _compared(before: Mapping[str, Any], now: Mapping[str, Any]) -> Replayed:
+def _compared(before: Row, now: Row) -> Replayed:
     values = {
         name: (value, now.get(name))
         for name, value in before.items()

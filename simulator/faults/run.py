@@ -15,7 +15,6 @@ from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
-from simulator.experiments.summary import reference_of
 from simulator.faults.campaign import MOST, Campaign, load_campaign
 from simulator.faults.draw import Population
 from simulator.faults.experiment import FaultsOptions
@@ -113,12 +112,9 @@ class _Faults:
             number = self._rounds(every)
             session.show.say("computing the figures")
             table.finish([one.rows for one in every])
-            names = [stack.side for stack in stacks]
-            tally = done.failures(names, reference_of(names))
-            left_out = {**tally, "skipped": len(done.skipped)}
             truths = [item.truth for item in items]
             session.notes.extend(doubt(session, session.card.task.score(clean[0], truths)))
-            summary = summarized(session, self.campaign, every, number, left_out)
+            summary = summarized(session, self.campaign, every, number, done)
             slower = {
                 two.side: slowdown(session, one, two, items)
                 for one, two in zip(plain, guarded, strict=False)

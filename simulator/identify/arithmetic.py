@@ -5,14 +5,15 @@ Of pixels of 8 bits each channel has 256 values at most, and each order of arith
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
 from simulator.contract import Array
 from simulator.data.folder import Item
+from simulator.identify.options import Fields
 from simulator.identify.space import Space
 from simulator.identify.target import Target
 from simulator.modalities.image.card import ImageCard
@@ -65,7 +66,7 @@ def _numbers(whole: Space, card: ImageCard) -> Iterator[tuple[list[float], list[
     scale = 255 / card.input.top
     own = {"mean": card.input.mean, "std": card.input.std}
     for option in whole.axes.get(AXIS, {AXIS: {}}).values():
-        written: Mapping[str, Any] = option.get(AXIS, {})
+        written: Fields = option.get(AXIS, {})
         mean, std = (
             [one * scale for one in own[name]] if asked == "model" else list(asked)
             for name, asked in ((name, written.get(name, "model")) for name in own)

@@ -20,6 +20,7 @@ from simulator.experiments.common import chosen, manifest, refuse_missing, varia
 from simulator.experiments.job import Job, Result
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
+from simulator.experiments.summary import head
 from simulator.identify import answer, arithmetic
 from simulator.identify.composer import Composer, Point
 from simulator.identify.experiment import IdentifyOptions
@@ -86,15 +87,9 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
         with job.writer(folder, begin, session) as run:
             (folder / PROFILE).write_text(text, encoding="utf-8")
             done = run_and_keep(session, session.plan(stacks), run, timed=False)
-            skipped = done.skipped
             notices = merged(notice for one in stacks for notice in one.labelled_notices)
             summary = IdentifySummary(
-                model=session.card.spec.name,
-                task=session.card.task.name,
-                metric=session.card.task.headline,
-                samples=len(done.ran),
-                sample_unit=session.card.modality.unit,
-                skipped=len(skipped),
+                **head(session.card, len(done.ran), len(done.skipped)),
                 recording=found.spec.name,
                 device=found.spec.device,
                 kind=found.spec.kind,

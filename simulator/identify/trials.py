@@ -34,7 +34,7 @@ class Passed:
 
     def __call__(
         self, predictions: Mapping[int, Any], truth: Any, source: Any
-    ) -> dict[int, dict[str, Any]]:
+    ) -> dict[int, dict[str, object]]:
         """Return each as a record."""
         return {arm: {"found": one} for arm, one in predictions.items()}
 

@@ -122,7 +122,9 @@ def conditions(rounds: Sequence[Round]) -> Conditions | None:
     loads = [one["load"] for one in every]
     return Conditions(
         collections=Collections(
-            **{key: sum(one[key] for one in pauses) for key in ("count", "ms", "samples")},
+            count=sum(one["count"] for one in pauses),
+            ms=sum(one["ms"] for one in pauses),
+            samples=sum(one["samples"] for one in pauses),
             longest_ms=max(one["longest_ms"] for one in pauses),
         ),
         preempted=sum(one["preempted"] for one in every),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 
 from simulator.contract.stage import timed_steps
 from simulator.errors import RunError
-from simulator.latency.single_stream import Round
+from simulator.latency.single_stream import Round, RoundConditions
 from simulator.latency.times import NEVER, TOTAL, Times, of_stages
 from simulator.results.layout import ROUNDS
 from simulator.results.parts import read_part
@@ -134,7 +133,7 @@ def _damaged(place: Path, why: str) -> RunError:
     return RunError(f"{place}: {why}; delete it and the rounds after it to measure them again")
 
 
-def _read(place: Path) -> tuple[pa.Table, dict[str, Any]]:
+def _read(place: Path) -> tuple[pa.Table, RoundConditions]:
     """A round's rows, and its conditions."""
     try:
         with pq.ParquetFile(pa.BufferReader(read_part(place))) as opened:

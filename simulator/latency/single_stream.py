@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +42,32 @@ class Round:
             :data:`ABSENT` where a stack has no such stage, or the sample failed.
         digests: (stacks, samples) of the network's output bytes; empty where the sample failed.
         failed: the reasons of failed inferences, by (stack, sample).
-        conditions: what may have disturbed the round; see :meth:`SingleStream.round`.
+        conditions: what may have disturbed the round.
     """
 
     number: int
     ns: Ints
     digests: NDArray[np.str_]
     failed: dict[tuple[int, int], str]
-    conditions: dict[str, Any]
+    conditions: RoundConditions
+
+
+class PausesOfRound(TypedDict):
+    """The collections of a round, and how many samples they hit."""
+
+    count: int
+    ms: float
+    longest_ms: float
+    samples: int
+
+
+class RoundConditions(TypedDict):
+    """What may have disturbed a round; see :meth:`SingleStream.round`."""
+
+    load: float
+    mhz: list[float]
+    preempted: int
+    collections: PausesOfRound
 
 
 @dataclass(slots=True)
@@ -135,7 +153,7 @@ class SingleStream:
         ns = np.full((*shape, len(self._column)), ABSENT, np.int64)
         digests = np.full(shape, "", "<U32")
         failed: dict[tuple[int, int], str] = {}
-        conditions: dict[str, Any] = {"load": os.getloadavg()[0], "mhz": machine.mhz()}
+        load, mhz = os.getloadavg()[0], machine.mhz()
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
         hit = 0
         gc.collect()
@@ -151,13 +169,13 @@ class SingleStream:
                         failed[which, int(index)] = str(error)
                     hit += paused.count > before
                 advance(len(turn))
-        conditions["preempted"] = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
-        conditions["collections"] = {
-            "count": paused.count,
-            "ms": paused.ns / 1e6,
-            "longest_ms": paused.longest / 1e6,
-            "samples": hit,
-        }
+        preempted = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
+        collections = PausesOfRound(
+            count=paused.count, ms=paused.ns / 1e6, longest_ms=paused.longest / 1e6, samples=hit
+        )
+        conditions = RoundConditions(
+            load=load, mhz=mhz, preempted=preempted, collections=collections
+        )
         return Round(number, ns, digests, failed, conditions)
 
     def _turns(self, number: int) -> list[tuple[int, Ints]]:

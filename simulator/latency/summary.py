@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from simulator import machine
 from simulator.contract import Stage
@@ -14,15 +14,23 @@ from simulator.errors import SampleError
 from simulator.experiments.answers import Answers
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
-from simulator.experiments.summary import SKIPPED_LISTED, reference_of
+from simulator.experiments.summary import SKIPPED_LISTED, head, reference_of, running
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
 from simulator.latency.single_stream import TURN, WARM_UP, Round
 from simulator.latency.times import Times
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack
-from simulator.results.shared import Running, Skipped
-from simulator.results.timed import LatencySummary, Machine, Protocol, TimedStack
+from simulator.results.shared import Latency, Skipped
+from simulator.results.timed import (
+    LatencySummary,
+    Machine,
+    Percentile,
+    Protocol,
+    Ratio,
+    Spread,
+    TimedStack,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,7 @@ def summarize(session: Session, stacks: Sequence[Stack], timed: Timed) -> Latenc
     measured = [side for side, one in timed.times.items() if one.measured]
     several = len(measured) > 1
     return LatencySummary(
-        **head(session, stacks, timed.done),
+        **first_fields(session, stacks, timed.done),
         scenario="SingleStream",
         stacks={stack.side: _timed_stack(stack, timed.times[stack.side]) for stack in stacks},
         protocol=Protocol(
@@ -67,7 +75,16 @@ def summarize(session: Session, stacks: Sequence[Stack], timed: Timed) -> Latenc
     )
 
 
-def of_times(times: Mapping[str, Times]) -> dict[str, Any]:
+class OfTimes(TypedDict):
+    """The fields of a summary that follow from the latencies alone."""
+
+    latency_ms: dict[str, dict[str, Latency]]
+    percentiles: dict[str, dict[str, Percentile]]
+    ratio: dict[str, Ratio]
+    spread: dict[str, Spread]
+
+
+def of_times(times: Mapping[str, Times]) -> OfTimes:
     """Return the fields of a summary that follow from the latencies alone."""
     return {
         "latency_ms": figures.table(times),
@@ -77,7 +94,7 @@ def of_times(times: Mapping[str, Times]) -> dict[str, Any]:
     }
 
 
-def head(session: Session, stacks: Sequence[Stack], done: RecordStore) -> dict[str, Any]:
+def first_fields(session: Session, stacks: Sequence[Stack], done: RecordStore) -> dict[str, Any]:
     """Return the first fields: the task, the model, the samples and the machine.
 
     Args:
@@ -88,13 +105,8 @@ def head(session: Session, stacks: Sequence[Stack], done: RecordStore) -> dict[s
     skipped, names = done.skipped, [stack.side for stack in stacks]
     host = machine.describe({})
     return {
-        "task": session.card.task.name,
-        "metric": session.card.task.headline,
-        "model": session.card.spec.name,
-        "samples": len(done.ran),
+        **head(session.card, len(done.ran), len(skipped)),
         **done.failures(names, reference_of(names)),
-        "sample_unit": session.card.modality.unit,
-        "skipped": len(skipped),
         "skipped_samples": [
             Skipped(sample=item.name, why=why) for item, why in skipped[:SKIPPED_LISTED]
         ],
@@ -140,15 +152,6 @@ def _sources(session: Session, items: Sequence[Item]) -> Iterator[Any]:
     for item in items:
         with suppress(SampleError):
             yield session.executor.context(item).source
-
-
-def running(stack: Stack) -> Running:
-    """Return a stack's profile, and the settings that are in force."""
-    return Running(
-        profile=stack.profile.name,
-        overrides=list(stack.profile.overrides),
-        effective={"compute": stack.effective.compute, **stack.effective.options},
-    )
 
 
 def _timed_stack(stack: Stack, times: Times) -> TimedStack:

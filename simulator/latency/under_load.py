@@ -17,9 +17,10 @@ from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, UserError
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
+from simulator.experiments.summary import running
 from simulator.latency.job import Measurement, is_recorded
 from simulator.latency.single_stream import SingleStream
-from simulator.latency.summary import head, notices, running
+from simulator.latency.summary import first_fields, notices
 from simulator.latency.times import TOTAL
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.adapted import refuse_together
@@ -89,7 +90,7 @@ class UnderLoad(Measurement[LoadSummary]):
         known = {side: self._latency(one) for side, one in served.items()}
         return LoadSummary.model_validate(
             {
-                **head(session, stacks, done),
+                **first_fields(session, stacks, done),
                 "scenario": self._load.scenario,
                 "stacks": {stack.side: running(stack) for stack in stacks},
                 "load": asdict(self._load),

@@ -191,7 +191,7 @@ class Executor(ABC):
         """End what it has started; a run that was not finished is lost."""
         return
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """Return what the manifest of a run says of it: its name, where it runs."""
         return {"name": self.name, "place": self.place}
 

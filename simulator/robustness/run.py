@@ -30,6 +30,7 @@ from simulator.experiments.search.evaluate import Evaluation
 from simulator.experiments.search.questions import policy_of, rules_of
 from simulator.experiments.session import Session, arm_of
 from simulator.experiments.several import checked
+from simulator.experiments.summary import head, running
 from simulator.model.card import Card
 from simulator.notices import Notice, merged
 from simulator.pipeline.judge import TaskJudge
@@ -282,13 +283,11 @@ class _Robustness:
     ) -> RobustnessSummary:
         card, own = self.session.card, figures.pop("warnings", [])
         notices = merged(notice for stack in stacks for notice in stack.labelled_notices)
-        running = {
+        shown = {
             stack.side: {
-                "profile": stack.profile.name,
-                "overrides": list(stack.profile.overrides),
+                **running(stack),
                 "method": method,
                 "bits": bits,
-                "effective": {"compute": stack.effective.compute, **stack.effective.options},
                 **figures["stacks"][stack.side],
             }
             for stack in stacks
@@ -296,16 +295,11 @@ class _Robustness:
         }
         skipped = [{"sample": name, "why": why} for name, why in found.skipped.items()]
         return RobustnessSummary(
-            **{**figures, "stacks": running, **found.failed},
+            **{**figures, "stacks": shown, **found.failed},
             suite=self.suite.spec.name,
             where=self.suite.spec.where,
-            model=card.spec.name,
-            task=card.task.name,
-            metric=card.task.headline,
+            **head(card, found.samples, len(found.skipped)),
             unit=card.unit,
-            samples=found.samples,
-            sample_unit=card.modality.unit,
-            skipped=len(found.skipped),
             skipped_samples=skipped[:LISTED],
             warnings=[*notices, *self.session.notes, *own],
             unique_steps=unique,

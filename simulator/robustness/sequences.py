@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from simulator.analysis import robustness as analysis
 from simulator.results.robustness import SequenceRow, Sequences, StackSequences
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import compared, converged, figured_each
+from simulator.robustness.figures import Fields, compared, converged, figured_each
 from simulator.robustness.nc import blanked
 from simulator.robustness.records import ArmRecords
 from simulator.statistics.bootstrap import DIFFERENCE, RATE, Floats
@@ -124,7 +124,7 @@ def table(
             "uT5D": one.ut5d,
             "T5D": _relative(paired[side].ut5d, base.ut5d),
         }
-        shown: dict[str, Any] = {}
+        shown: Fields = {}
         for kind, by in kinds.items():
             mean = analysis.mean_over(by, without)
             shown[kind], shown[f"m{kind}"] = figured_each(by, mean, number, _BOUNDS.get(kind))

@@ -12,13 +12,14 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from simulator import errors
 from simulator.contract import clock
 from simulator.errors import ModelError, SampleError, UserError, one_line
-from simulator.worker.codec import decode, encode, memory
+from simulator.worker.codec import Message, decode, encode, memory
 from simulator.worker.home import Home, command, environment
 
 TIMEOUT = "PIPELINE_SIMULATOR_WORKER_TIMEOUT"
@@ -165,7 +166,7 @@ class Worker:
         gone = [self._gone.popleft() for _ in range(len(self._gone))]
         return [number for life, number in gone if life == self._life and self._process]
 
-    def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    def _ask(self, request: Mapping[str, object], seconds: float) -> Message:
         if self._process is None:
             self._start()
         line = encode(request, self._ours)

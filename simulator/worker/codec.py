@@ -21,6 +21,8 @@ from simulator.errors import RunError
 _OURS = {cls.__name__: cls for cls in (Effective, Encoded, Frame, Port, Matrix, PixelFormat, Range)}
 """Our own classes by name; classes of other packages are sent as ``module:name``."""
 _ALIGN = 64
+Message = dict[str, Any]
+"""What one process says to another: a call, a value, or an error."""
 
 
 class Memory:
@@ -85,14 +87,14 @@ def memory() -> Memory:
     return Memory(file)
 
 
-def encode(message: Mapping[str, Any], memory: Memory) -> bytes:
+def encode(message: Mapping[str, object], memory: Memory) -> bytes:
     """Return a message as one line of JSON; its arrays are copied into *memory*."""
     memory.begin()
     body = {name: _encode(value, memory) for name, value in message.items()}
     return json.dumps({**body, "size": memory.size}).encode() + b"\n"
 
 
-def decode(line: bytes, memory: Memory) -> dict[str, Any]:
+def decode(line: bytes, memory: Memory) -> Message:
     """Return the message of a line; its arrays are copied out of *memory*."""
     message = json.loads(line)
     memory.follow(message.pop("size"))

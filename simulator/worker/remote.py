@@ -89,7 +89,7 @@ class Implementation:
 def _player(spec: StageSpec, real: type[Any]) -> type[Any]:
     """Return the class of the proxy for an implementation."""
     assert spec.base is not None
-    members: dict[str, Any] = {}
+    members: dict[str, object] = {}
     for name, member in _members(spec.base):
         if isinstance(member, property):
             members[name] = property(_getter(name))

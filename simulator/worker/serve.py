@@ -16,7 +16,7 @@ from typing import Any
 
 from simulator.contract import Backend
 from simulator.errors import SampleError, SimulatorError, one_line
-from simulator.worker.codec import Memory, decode, encode
+from simulator.worker.codec import Memory, Message, decode, encode
 from simulator.worker.home import IN_FORCE, Checked
 
 
@@ -82,7 +82,7 @@ def _end_with(parent: int) -> None:
 
 
 def _answer(
-    backend: Backend, made: dict[int, Any], numbers: Iterator[int], request: dict[str, Any]
+    backend: Backend, made: dict[int, Any], numbers: Iterator[int], request: Message
 ) -> Any:
     name, arguments = request["call"], request["args"]
     own: dict[str, Callable[[], Any]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -160,7 +159,7 @@ def _saturation(curve: Curve) -> float:
 
 def _strip(
     summary: TailSummary, known: Mapping[str, Look], frame: tuple[float, float], top: float
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Shapes: below the curves the ranges in which each stack is better, and the deadlines."""
     (low, high), shapes = frame, []
     for one in summary.better:

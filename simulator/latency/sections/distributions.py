@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -201,7 +200,7 @@ def _edges(ranked: Mapping[str, Ranked], low: float, high: float) -> Floats:
     return edges
 
 
-def _tail_axis(ranked: Mapping[str, Ranked], marks: Iterable[str]) -> dict[str, Any]:
+def _tail_axis(ranked: Mapping[str, Ranked], marks: Iterable[str]) -> dict[str, object]:
     far = [1 - float(name[1:]) / 100 for name in marks]
     least = min([0.05, *(1 / len(one.ms) for one in ranked.values()), *far])
     return {

@@ -7,7 +7,6 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -194,7 +193,7 @@ def equal_size(run: TimedRun) -> Section | None:
     )
 
 
-def _boxes(ms: Floats, names: Sequence[str], look: Look, axis: Mapping[str, Any]) -> Figure:
+def _boxes(ms: Floats, names: Sequence[str], look: Look, axis: Mapping[str, object]) -> Figure:
     """A box for each of some images, of (rounds, images) ms."""
     quartiles = np.quantile(ms, [0, 0.25, 0.5, 0.75, 1], axis=0)
     least, q1, middle, q3, most = quartiles

@@ -159,19 +159,20 @@ def of_rounds(
         RunError: these are not latencies of rounds.
     """
     try:
+        stacks = {
+            side: {"rounds": one.rounds, "queries": one.total.size, "failed": one.failed}
+            for side, one in times.items()
+        }
         expected = {
             **_counted(pq.read_table(io.BytesIO(records))),
             **of_times(times),
             "convergence": convergence(times),
-            "stacks": {
-                side: {"rounds": one.rounds, "queries": one.total.size, "failed": one.failed}
-                for side, one in times.items()
-            },
+            "stacks": stacks,
         }
     except (*_ODD, StopIteration) as error:
         raise RunError(f"{where}: not latencies of rounds: {one_line(error, 100)}") from error
     stated = finite(found)
-    for side, counts in expected["stacks"].items():
+    for side, counts in stacks.items():
         stated["stacks"][side] = {key: stated["stacks"][side][key] for key in counts}
     return differing(stated, finite(expected), ROUNDS)
 

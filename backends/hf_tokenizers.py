@@ -135,7 +135,7 @@ def changed(found: dict[str, Any], options: Options, file: Path) -> dict[str, An
         steps = [{"type": _FORMS[options["normalizer"]]}, *own]
         made["normalizer"] = {"type": "Sequence", "normalizers": steps}
     if options["pre_tokenizer"] == "byte_level_only":
-        kept = [one for one in _steps(made.get("pre_tokenizer")) if one["type"] == "ByteLevel"]
+        kept = [step for step in _steps(made.get("pre_tokenizer")) if step["type"] == "ByteLevel"]
         if not kept:
             raise Unsupported(f"{file} has no ByteLevel step; write pre_tokenizer: file")
         made["pre_tokenizer"] = kept[0]

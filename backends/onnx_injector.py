@@ -93,7 +93,7 @@ class CutInjector(Injector):
     def golden(self, trace: Trace) -> Faulty:
         """Return the outputs of a trace, and whether all its layers are finite."""
         layers = [trace[name] for name in self._layers if trace[name].size]
-        ends = np.array([end for one in layers for end in (one.min(), one.max())], np.float64)
+        ends = np.array([end for layer in layers for end in (layer.min(), layer.max())], np.float64)
         return Faulty({name: trace[name] for name in self._ends}, bool(np.isfinite(ends).all()), ())
 
     def stored(self, site: Site) -> Array:
@@ -223,11 +223,11 @@ class CutSuffix(Suffix):
                 name: known[name].copy() if name in own else known[name] for name in self._ends
             }
         finally:
-            for one in faults:
-                if own[one.site] in self._copies:
-                    self._restore(own[one.site], one.index)
-        for at, one in enumerate(faults):
-            finite = finite and (not self._starts[one.site].looked or isfinite(changes[at][1]))
+            for fault in faults:
+                if own[fault.site] in self._copies:
+                    self._restore(own[fault.site], fault.index)
+        for at, fault in enumerate(faults):
+            finite = finite and (not self._starts[fault.site].looked or isfinite(changes[at][1]))
         return Faulty(outputs, finite, tuple(changes[at] for at in range(len(faults))))
 
     def close(self) -> None:
@@ -252,9 +252,9 @@ class CutSuffix(Suffix):
             if self._copies.get(start.tensor, (None,))[0] is not source:
                 self._copies[start.tensor] = source, np.array(source, order="C")
             values = known[start.tensor] = self._copies[start.tensor][1]
-            for at, one in enumerate(faults):
-                if one.site == number:
-                    changes[at] = disturb(values, one.index, one.bit, one.kind)
+            for at, fault in enumerate(faults):
+                if fault.site == number:
+                    changes[at] = disturb(values, fault.index, fault.bit, fault.kind)
 
     def _restore(self, tensor: str, index: int) -> None:
         source, values = self._copies[tensor]

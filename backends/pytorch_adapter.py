@@ -46,7 +46,7 @@ class TorchAdapter(Adapter):
         """Convert the file, and check that it takes several samples at once."""
         torch.set_num_threads(self.options["threads"])
         self._module, self._names = _converted(source)
-        self._norms = [one for one in self._module.modules() if _is_norm(one)]
+        self._norms = [module for module in self._module.modules() if _is_norm(module)]
         if not self._norms:
             raise ModelError(
                 f"{source}: it has no BatchNormalization, so nothing adapts; most exporters fold "

@@ -152,9 +152,9 @@ def straight(model: Any) -> Any:
         The model itself.
     """
     nodes = importlib.import_module("onnx2torch.node_converters.roundings").OnnxRound
-    for one in model.modules():
-        if isinstance(one, nodes) and one.round_function is torch.round:
-            one.round_function = _rounded
+    for module in model.modules():
+        if isinstance(module, nodes) and module.round_function is torch.round:
+            module.round_function = _rounded
     return model
 
 

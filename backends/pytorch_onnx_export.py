@@ -108,8 +108,12 @@ class _ConstantsOutside(TorchFunctionMode):
     """Computes with real tensors as usual while a graph is being recorded."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
-        real = all(type(one) is torch.Tensor for one in tensors)
+        tensors = [
+            tree_leaf
+            for tree_leaf in tree_leaves((args, kwargs))
+            if isinstance(tree_leaf, torch.Tensor)
+        ]
+        real = all(type(tensor) is torch.Tensor for tensor in tensors)
         if real and (tensors or func in _FACTORIES):
             with _disable_current_modes():
                 return func(*args, **(kwargs or {}))

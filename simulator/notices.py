@@ -102,9 +102,9 @@ class Notice:
 def merged(notices: Iterable[Notice]) -> list[Notice]:
     """Return each notice once, about all the stacks that it was told of, in order."""
     stacks: dict[Notice, dict[str, None]] = {}
-    for one in notices:
-        stacks.setdefault(replace(one, about=()), {}).update(dict.fromkeys(one.about))
-    return [replace(one, about=tuple(names)) for one, names in stacks.items()]
+    for notice in notices:
+        stacks.setdefault(replace(notice, about=()), {}).update(dict.fromkeys(notice.about))
+    return [replace(notice, about=tuple(names)) for notice, names in stacks.items()]
 
 
 def _several(names: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ def reference(stage: str) -> Backend:
     """
     found = list(_named(REFERENCES, stage))
     if len(found) != 1:
-        names = " and ".join(one.name for one in found)
+        names = " and ".join(backend.name for backend in found)
         what = (
             f"not {names}; uninstall a package" if found else "and none is installed; install again"
         )
@@ -224,8 +224,8 @@ def compile_identity(backend: Backend, offer: Offer) -> Any:
 
 def takers(format: str) -> list[str]:
     """Return the backends whose runtimes take a format of model files."""
-    return [one.name for one in backends()
-            if any(offer.make.takes == format for offer in one.of(Stage.RUNTIME))]  # fmt: skip
+    return [backend.name for backend in backends()
+            if any(offer.make.takes == format for offer in backend.of(Stage.RUNTIME))]  # fmt: skip
 
 
 def hire(backend: Backend) -> Worker:
@@ -270,7 +270,7 @@ def _confined(backend: Backend, *writes: Path) -> Home:
     """Return where a backend reads files that may hold code."""
     place = home(backend.name)
     python = place.python if place else sys.executable
-    folders = tuple(os.path.abspath(one) for one in writes)
+    folders = tuple(os.path.abspath(path) for path in writes)
     return Home(backend.name, python, BACKENDS.points[backend.name].value, folders)
 
 

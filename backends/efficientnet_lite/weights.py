@@ -82,7 +82,7 @@ def read(path: Path) -> dict[str, NDArray[Any]]:
             (count,) = np.frombuffer(file.read(8), "<i8")
             dtype = body.dtypes[key]
             storages[key] = np.frombuffer(file.read(int(count) * dtype.itemsize), dtype)
-    return {name: _view(storages[one.storage], one) for name, one in tensors.items()}
+    return {name: _view(storages[tensor.storage], tensor) for name, tensor in tensors.items()}
 
 
 def _view(storage: NDArray[Any], tensor: _Tensor) -> NDArray[Any]:

@@ -61,7 +61,7 @@ class Network(OnnxLearner):
             grid = activation_grid(options, seen[layer.node.input[layer.data]], bits)
             self._learned.append(self._rounded(layer, bits, activation(options["method"], grid)))
         self._positive = [
-            one.keep_positive for one in self.module.modules() if isinstance(one, STEPS)
+            module.keep_positive for module in self.module.modules() if isinstance(module, STEPS)
         ]
         self.learn(self._groups())
 
@@ -85,7 +85,7 @@ class Network(OnnxLearner):
         """Weights decay, and PACT's alpha, as in its paper; biases and LSQ's steps do not."""
         decaying: list[torch.nn.Parameter] = []
         others: list[torch.nn.Parameter] = []
-        learning = {id(p) for one in self._learned for p in one.module.parameters()}
+        learning = {id(p) for learned in self._learned for p in learned.module.parameters()}
         for name, parameter in self.module.named_parameters():
             if id(parameter) in learning:
                 decays = name.endswith(("original", "alpha"))
@@ -106,8 +106,8 @@ class Network(OnnxLearner):
         model.CopyFrom(self._model)
         added = Rounding()
         nodes = {node.name: node for node in model.graph.node}
-        for one in self._learned:
-            self._write_layer(nodes[one.layer.node.name], one, added)
+        for learned in self._learned:
+            self._write_layer(nodes[learned.layer.node.name], learned, added)
         drop_unused(model.graph, set(self._held))
         model.graph.initializer.extend(
             numpy_helper.from_array(array, name) for name, array in added.constants.items()
@@ -115,12 +115,12 @@ class Network(OnnxLearner):
         insert(model.graph, added.nodes)
         onnx.save(model, str(target))
 
-    def _write_layer(self, node: onnx.NodeProto, one: _Learned, added: Rounding) -> None:
-        layer, module, part = one.layer, one.module, f"{node.name}.{one.bits}bit"
-        paired = one.bits == 8 and self._options["method"] == "lsq"
+    def _write_layer(self, node: onnx.NodeProto, learned: _Learned, added: Rounding) -> None:
+        layer, module, part = learned.layer, learned.module, f"{node.name}.{learned.bits}bit"
+        paired = learned.bits == 8 and self._options["method"] == "lsq"
         data = node.input[layer.data]
         rounded = added.paired if paired else added.rounded
-        node.input[layer.data] = rounded(data, one.rounds.grid(), f"{part}.input")
+        node.input[layer.data] = rounded(data, learned.rounds.grid(), f"{part}.input")
         name = f"{part}.weight"
         if paired:
             held: Any = module

@@ -88,10 +88,10 @@ def observe(
     samples = 0
     for samples, feed in enumerate(feeds, 1):  # noqa: B007  counted
         made = dict(zip(outputs, session.run(outputs, dict(feed)), strict=True)) | dict(feed)
-        for name, one in seen.items():
+        for name, observed in seen.items():
             if not np.isfinite(made[name]).all():
                 raise ModelError(f"calibration: tensor {name!r} has values that are not finite")
-            one.add(made[name], rng)
+            observed.add(made[name], rng)
     if not samples:
         raise ModelError("calibration: there are no samples")
     return seen

@@ -60,22 +60,22 @@ class FakeQuantizer(Quantizer):
         model = for_quantization(source)
         graph, spared = model.graph, kept(model, self.options["keep"])
         held, added = constants(graph), Rounding()
-        every = [one for one in layers(graph, held) if one.node.name not in spared]
+        every = [layer for layer in layers(graph, held) if layer.node.name not in spared]
         if not every:
             raise ModelError("there are no convolutions or products outside the keep list")
-        seen = observe(model, {one.node.input[one.data]: None for one in every}, feeds)
+        seen = observe(model, {layer.node.input[layer.data]: None for layer in every}, feeds)
         made: dict[tuple[str, int, int], str] = {}
-        for one in every:
-            bits = self.options["first_last_bits" if one.outer else "bits"]
-            data, weight = (one.node.input[at] for at in (one.data, one.weight))
-            places = {(data, bits, 0): one.data, (weight, bits, 1 + one.axis): one.weight}
+        for layer in every:
+            bits = self.options["first_last_bits" if layer.outer else "bits"]
+            data, weight = (layer.node.input[at] for at in (layer.data, layer.weight))
+            places = {(data, bits, 0): layer.data, (weight, bits, 1 + layer.axis): layer.weight}
             for key, at in places.items():
                 if key not in made:
-                    if at == one.data:
+                    if at == layer.data:
                         made[key] = self._activation(added, data, seen[data], bits)
                     else:
-                        made[key] = self._weights(added, weight, held[weight], one.axis, bits)
-                one.node.input[at] = made[key]
+                        made[key] = self._weights(added, weight, held[weight], layer.axis, bits)
+                layer.node.input[at] = made[key]
         drop_unused(graph, {name for name, _, _ in made} & set(held))
         graph.initializer.extend(
             numpy_helper.from_array(array, name) for name, array in added.constants.items()

@@ -61,6 +61,6 @@ class OpenVinoInjector(CutInjector):
             if request is None:
                 request = local.request = compiled.create_infer_request()
             request.infer(list(arrays), share_inputs=True, share_outputs=True)
-            return [np.array(one.data) for one in request.output_tensors]
+            return [np.array(output_tensor.data) for output_tensor in request.output_tensors]
 
         return run

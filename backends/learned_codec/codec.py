@@ -71,7 +71,9 @@ def _checked(path: Path, data: bytes) -> int:
         raise ModelError(f"{path}: no ONNX file: {_line(error)}") from error
     if any(tensor.data_location == tensor.EXTERNAL for tensor in _tensors(model)):
         raise ModelError(f"{path}: keeps data in other files; a codec must be one file")
-    said = {one.key: one.value for one in model.metadata_props}.get("stride", "")
+    said = {metadata_prop.key: metadata_prop.value for metadata_prop in model.metadata_props}.get(
+        "stride", ""
+    )
     if not (said.isascii() and said.isdigit() and len(said) < 4 and int(said) in STRIDES):
         raise ModelError(
             f"{path}: its metadata must have a stride from 1 to {STRIDES[-1]}, got "

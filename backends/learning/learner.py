@@ -107,7 +107,7 @@ class Learner:
         self, lesson: TrainingObjective, outputs: Sequence[torch.Tensor], targets: Sequence[Any]
     ) -> float:
         """Send a lesson's derivatives back through the network; return its loss."""
-        arrays = [one.detach().numpy() for one in outputs]
+        arrays = [output.detach().numpy() for output in outputs]
         value, slopes = lesson.loss(dict(zip(self.ports, arrays, strict=True)), targets)
         named = dict(zip(self.ports, outputs, strict=True))
         learned = [name for name in slopes if named[name].requires_grad]
@@ -136,7 +136,7 @@ class Learner:
         with torch.no_grad():
             for start in range(0, len(inputs), 100):
                 part = np.array(inputs[start : start + 100])
-                parts.append([one.numpy() for one in self._outputs(torch.from_numpy(part))])
+                parts.append([output.numpy() for output in self._outputs(torch.from_numpy(part))])
         whole = (np.concatenate(of) for of in zip(*parts, strict=True))
         return dict(zip(self.ports, whole, strict=True))
 

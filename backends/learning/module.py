@@ -43,10 +43,10 @@ class ModuleNetwork(Learner):
         self.module = made(self._name, weights, options["seed"]).eval()
         self._sample = np.array(calibration[:1])
         self._try()
-        norms = any(isinstance(one, BATCHES) for one in self.module.modules())
+        norms = any(isinstance(module, BATCHES) for module in self.module.modules())
         if norms and options["statistics"] == "learn":
             self.fewest = 2
-        wanted = [one for one in self.module.parameters() if one.requires_grad]
+        wanted = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         if not wanted:
             raise ModelError(f"{self._name}: no parameter needs gradients")
         decaying = [one for one in wanted if one.ndim > 1]

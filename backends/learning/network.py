@@ -69,20 +69,22 @@ class OnnxNetwork(OnnxLearner):
                     "batches; keep them, or export it with a free batch size"
                 )
             self.fewest = 2
-        decaying = _once(one.module.weight for one in products)
-        biases = _once(one.module.bias for one in products if one.module.bias is not None)
-        scales = [value for one in self._norms for value in (one.module.weight, one.module.bias)]
+        decaying = _once(product.module.weight for product in products)
+        biases = _once(
+            product.module.bias for product in products if product.module.bias is not None
+        )
+        scales = [value for norm in self._norms for value in (norm.module.weight, norm.module.bias)]
         self.learn([{"params": decaying, "weight_decay": DECAY}, {"params": [*biases, *scales]}])
 
     def begin(self) -> None:
         """Let normalizations see batches, if their statistics are learned."""
-        for one in self._norms:
-            one.module.train(self._options["statistics"] == "learn")
+        for norm in self._norms:
+            norm.module.train(self._options["statistics"] == "learn")
 
     def end(self) -> None:
         """Normalize by the statistics."""
-        for one in self._norms:
-            one.module.eval()
+        for norm in self._norms:
+            norm.module.eval()
 
     def write(self, target: Path) -> None:
         """Write the ONNX file: the same nodes, with what was learned."""
@@ -93,9 +95,9 @@ class OnnxNetwork(OnnxLearner):
         model.CopyFrom(self._model)
         nodes = {node.name: node for node in model.graph.node}
         named: dict[int, str] = {}
-        for one in self._learned:
-            node = nodes[one.node.name]
-            for index, tensor, value in _values(one):
+        for learned in self._learned:
+            node = nodes[learned.node.name]
+            for index, tensor, value in _values(learned):
                 if id(tensor) not in named:
                     named[id(tensor)] = name = f"{node.output[0]}.learned.{index}"
                     model.graph.initializer.append(numpy_helper.from_array(value, name))
@@ -113,32 +115,36 @@ def _share(products: Sequence[_Learned]) -> None:
     Only weights tell layers apart: exporters merge other constants that happen to be equal.
     """
     first: dict[str, _Learned] = {}
-    for one in products:
-        assert one.layer is not None
-        held = first.setdefault(one.node.input[one.layer.weight], one)
-        mine, theirs = one.module, held.module
-        if held is one or not torch.equal(mine.weight, theirs.weight):
+    for product in products:
+        assert product.layer is not None
+        held = first.setdefault(product.node.input[product.layer.weight], product)
+        mine, theirs = product.module, held.module
+        if held is product or not torch.equal(mine.weight, theirs.weight):
             continue
         mine.weight = theirs.weight
-        if mine.bias is not None and list(one.node.input[2:]) == list(held.node.input[2:]):
+        if mine.bias is not None and list(product.node.input[2:]) == list(held.node.input[2:]):
             mine.bias = theirs.bias
 
 
 def _once(values: Iterable[Any]) -> list[Any]:
     """Return parameters without those that came before."""
-    return list({id(one): one for one in values}.values())
+    return list({id(value): value for value in values}.values())
 
 
-def _values(one: _Learned) -> Iterator[tuple[int, torch.Tensor, Array]]:
+def _values(learned: _Learned) -> Iterator[tuple[int, torch.Tensor, Array]]:
     """Yield the index of each input of a node that was learned, its tensor, and its value there."""
-    if one.layer is None:
+    if learned.layer is None:
         for index, name in enumerate(_OF_NORMALIZATION, 1):
-            tensor = getattr(one.module, name)
+            tensor = getattr(learned.module, name)
             yield index, tensor, np.array(tensor.detach().numpy())
         return
-    module, weights = one.module, weights_of(one.module)
-    yield one.layer.weight, module.weight, laid(weights, one.node.op_type, one.layer.axis)
-    if module.bias is not None and len(one.node.input) > 2:
+    module, weights = learned.module, weights_of(learned.module)
+    yield (
+        learned.layer.weight,
+        module.weight,
+        laid(weights, learned.node.op_type, learned.layer.axis),
+    )
+    if module.bias is not None and len(learned.node.input) > 2:
         yield 2, module.bias, np.array(module.bias.detach().numpy())
 
 

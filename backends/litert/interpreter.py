@@ -91,7 +91,7 @@ class InterpreterRuntime(Runtime):
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         session = self._session()
-        shapes = {one["index"]: tuple(one["shape"]) for one in session.get_input_details()}
+        shapes = {detail["index"]: tuple(detail["shape"]) for detail in session.get_input_details()}
         for tensor in self._takes:
             value = tensor.store(feeds[tensor.name])
             if shapes[tensor.index] != value.shape:

@@ -131,7 +131,7 @@ class _Walk:
 
     def __init__(self, model: onnx.ModelProto, feeds: Feeds) -> None:
         self._model = model
-        self._held: list[dict[str, Array]] = [dict(one) for one in feeds]
+        self._held: list[dict[str, Array]] = [dict(feed) for feed in feeds]
         self._left = list(model.graph.node)
 
     def mean(self, layer: Any) -> Array:
@@ -207,7 +207,7 @@ def _run(
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = 3
     session = ort.InferenceSession(part, options, providers=["CPUExecutionProvider"])
-    wanted = [one.name for one in session.get_inputs()]
+    wanted = [get_input.name for get_input in session.get_inputs()]
     for sample in feeds:
         found = session.run(list(names), {name: sample[name] for name in wanted})
         yield sample, dict(zip(names, found, strict=True))
@@ -215,7 +215,7 @@ def _run(
 
 def kept(feeds: Iterator[Mapping[str, Array]], into: list[Mapping[str, Array]]) -> Iterator[Any]:
     """Pass calibration inputs on, and keep the first :data:`SAMPLES` of them."""
-    for one in feeds:
+    for feed in feeds:
         if len(into) < SAMPLES:
-            into.append(one)
-        yield one
+            into.append(feed)
+        yield feed

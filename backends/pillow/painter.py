@@ -50,7 +50,7 @@ class PillowPainter(Painter):
         scale = _scale(panels, _SIDE_OF_THREE)
         longest = max(panels[0].image.shape)
         marked = [key.color for panel in panels for key in panel.legend]
-        marked += [one.color for panel in panels for one in panel.rectangles]
+        marked += [rectangle.color for panel in panels for rectangle in panel.rectangles]
         colors = list(dict.fromkeys((_WHITE, _BLACK, *marked)))
         while True:
             sheets = [_sheet([_drawn(one, scale)], [one], legend, 1) for one in panels]

@@ -132,13 +132,13 @@ def transforms(
     if uncentred:
         ends.append({"center": (False,), "frames": tuple(uncentred_frames or frames)})
     shapes: list[dict[str, Admits]] = []
-    if curved := tuple(one for one in windows if one != "none"):
+    if curved := tuple(window for window in windows if window != "none"):
         shapes.append({"window": curved, "window_symmetry": tuple(symmetry)})
     if "none" in windows:
         shapes.append({"window": ("none",)})
     common: dict[str, Admits] = {"scaling": tuple(scaling), "power": (1, 2), **extra}
     return tuple(
-        Offer(Stage.STFT, {**end, **one, **common}, make, evidence=evidence, source=source)
+        Offer(Stage.STFT, {**end, **shape, **common}, make, evidence=evidence, source=source)
         for end in ends
-        for one in shapes
+        for shape in shapes
     )

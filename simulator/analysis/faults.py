@@ -225,7 +225,7 @@ def _sums(
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} values and {len(clusters)} clusters")
     places: dict[Hashable, int] = {}
-    which = np.array([places.setdefault(one, len(places)) for one in clusters], np.intp)
+    which = np.array([places.setdefault(cluster, len(places)) for cluster in clusters], np.intp)
     sums, sizes = np.zeros((2, len(places)))
     each = np.ones(len(values)) if weights is None else np.asarray(weights, np.float64)
     np.add.at(sums, which, values * each)

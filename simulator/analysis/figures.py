@@ -100,10 +100,10 @@ def figures(
         parts: models to read in place of others.
     """
     found = list(_Walk(vocabulary or {}, parts or {}).part(shape, value, _Place(), None))
-    taken = {one.path for one in found}
-    for at, one in enumerate(found):  # a name is that of the first; others have their paths
-        names = tuple(name for name in one.names if name == one.path or name not in taken)
-        found[at] = replace(one, names=names or (one.path,))
+    taken = {figure.path for figure in found}
+    for at, figure in enumerate(found):  # a name is that of the first; others have their paths
+        names = tuple(name for name in figure.names if name == figure.path or name not in taken)
+        found[at] = replace(figure, names=names or (figure.path,))
         taken.update(names)
     return found
 
@@ -243,18 +243,18 @@ def _first(kind: type[T], said: Iterable[Any]) -> T | None:
 def _length(said: Sequence[Any]) -> int:
     """The fixed length of a list; 0 where it varies."""
     limits = [one for field in said for one in getattr(field, "metadata", [field])]
-    least = max((one.min_length for one in limits if hasattr(one, "min_length")), default=0)
-    most = min((one.max_length for one in limits if hasattr(one, "max_length")), default=-1)
+    least = max((limit.min_length for limit in limits if hasattr(limit, "min_length")), default=0)
+    most = min((limit.max_length for limit in limits if hasattr(limit, "max_length")), default=-1)
     return least if least == most else 0
 
 
 def by_name(known: Iterable[Figure]) -> dict[str, Figure]:
     """Return figures by every name that rules have for them; a path is its own name."""
     known = [*known]
-    found = {one.path: one for one in known}
-    for one in known:
-        for name in one.names:
-            found.setdefault(name, one)
+    found = {figure.path: figure for figure in known}
+    for figure in known:
+        for name in figure.names:
+            found.setdefault(name, figure)
     return found
 
 

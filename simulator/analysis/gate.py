@@ -208,12 +208,12 @@ def _require(rule: Rule, name: str, known: Mapping[str, Figure]) -> None:
     """Refuse a name that no figure has."""
     if name in known:
         return
-    paths = dict.fromkeys(one.path for one in known.values())
+    paths = dict.fromkeys(figure.path for figure in known.values())
     if inside := [path for path in paths if path.startswith(f"{name}.")]:
         raise UserError(f"the rule {rule.text!r}: {not_one(name, inside)}")
-    near = [known[one] for one in difflib.get_close_matches(name, known, n=9, cutoff=0.5)]
-    whole = sorted(near, key=lambda one: len(one.names) == 1)  # a figure before its p-value
-    names = [*dict.fromkeys(one.names[0] for one in whole)][:3]
+    near = [known[match] for match in difflib.get_close_matches(name, known, n=9, cutoff=0.5)]
+    whole = sorted(near, key=lambda figure: len(figure.names) == 1)  # a figure before its p-value
+    names = [*dict.fromkeys(figure.names[0] for figure in whole)][:3]
     hint = f"did you mean {' or '.join(names)}?" if near else "see summary.json"
     raise UserError(f"the rule {rule.text!r} names {name}, which this run does not have; {hint}")
 

@@ -53,21 +53,22 @@ def evaluate(
         undecided: ``pass`` or ``fail``, for a rule on a figure that the samples do not give.
         shape: the model of a summary that is a mapping.
     """
-    asked = [one for rule in rules for one in for_stacks(rule, summary)]
+    asked = [for_stack for rule in rules for for_stack in for_stacks(rule, summary)]
     known = by_name(_figures(summary, shape)) if asked else {}
     outcomes = [_apply(one, summary, known) for one in asked]
     if at_chance(summary.get("warnings", ())):
         outcomes = unjudged(outcomes)
     if undecided == "pass":
         outcomes = [
-            one.model_copy(update={"failed": False}) if one.undecided else one for one in outcomes
+            outcome.model_copy(update={"failed": False}) if outcome.undecided else outcome
+            for outcome in outcomes
         ]
     return Gate.of(outcomes)
 
 
 def at_chance(notices: Iterable[Notice]) -> list[Notice]:
     """Return those of some notices that say that nothing can be judged by the training stack."""
-    return [one for one in notices if one.kind is Kind.AT_CHANCE]
+    return [notice for notice in notices if notice.kind is Kind.AT_CHANCE]
 
 
 def unjudged(outcomes: Sequence[RuleOutcome]) -> list[RuleOutcome]:
@@ -82,8 +83,10 @@ def unjudged(outcomes: Sequence[RuleOutcome]) -> list[RuleOutcome]:
         "reason": "the training stack is not shown to be better than guessing",
     }  # fmt: skip
     return [
-        one if one.rule.rpartition(": ")[2].startswith("failed.") else one.model_copy(update=told)
-        for one in outcomes
+        outcome
+        if outcome.rule.rpartition(": ")[2].startswith("failed.")
+        else outcome.model_copy(update=told)
+        for outcome in outcomes
     ]
 
 

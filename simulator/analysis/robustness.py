@@ -84,7 +84,11 @@ def mean_over(figures: Mapping[str, Floats], without: Sequence[str] = ()) -> Flo
         figures: (1 + R + n,) by condition.
         without: conditions that the benchmark leaves out of its mean.
     """
-    counted = [one for name, one in figures.items() if name not in without and not np.isnan(one[0])]
+    counted = [
+        figure
+        for name, figure in figures.items()
+        if name not in without and not np.isnan(figure[0])
+    ]
     if not counted:
         return np.full(1, np.nan)
     found: Floats = np.mean(counted, axis=0)

@@ -54,9 +54,9 @@ def read_answers(content: bytes, manifest: JsonObject, where: str) -> dict[str, 
         names = [n for n in table.column_names if n not in _KEYS]
         found = {side: SideAnswers({}, {}) for side in SIDES}
         for row in table.to_pylist():
-            one, sample = found[row["side"]], row["sample"]
-            one.digests[sample] = None if row["skipped"] is not None else str(row["digest"])
-            one.records[sample] = {name: row[name] for name in names}
+            answers, sample = found[row["side"]], row["sample"]
+            answers.digests[sample] = None if row["skipped"] is not None else str(row["digest"])
+            answers.records[sample] = {name: row[name] for name in names}
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise RunError(f"{where}: not records of a pair: {one_line(error, 100)}") from error
     return found

@@ -90,7 +90,7 @@ class Archive(Closing):
             if problem := _problem(one, known):
                 raise RunError(f"{self.path}: {one.filename[:200]!r} {problem}; nothing was read")
             known.add(one.filename.lower())
-        total = sum(one.file_size for one in members)
+        total = sum(member.file_size for member in members)
         if total > MOST_BYTES:
             raise RunError(
                 f"{self.path}: would unpack to {total:,} bytes; {MOST_BYTES:,} at most; "

@@ -137,7 +137,7 @@ class Audit:
         return self._own(self.tail_rules, model, deploy)
 
     def _own(self, rules: Sequence[DocumentRule], model: str, deploy: str) -> list[DocumentRule]:
-        found = [one for one in rules if one.is_for(model, deploy)]
+        found = [rule for rule in rules if rule.is_for(model, deploy)]
         return [*found, self.borne] if found else []
 
     def stacks(self) -> Iterator[tuple[str, StackSpec, Key]]:
@@ -259,17 +259,19 @@ def _rules(
 ) -> tuple[DocumentRule, ...]:
     """Parse rules; what is wrong with them goes to *problems*."""
     found = []
-    for number, one in enumerate(written):
+    for number, rule_spec in enumerate(written):
         place: Key = (*key, number)
         for field, known in (("deploy", spec.deploy), ("models", spec.models)):
-            problems += _strange(getattr(one, field), known, (*place, field), document)
+            problems += _strange(getattr(rule_spec, field), known, (*place, field), document)
         where = f"{document.where((*place, 'fail_on'))}: {_dotted(place)}.fail_on"
         try:
-            rule = gate.parse(one.fail_on)
+            rule = gate.parse(rule_spec.fail_on)
         except UserError as error:
             problems.append(f"{where}: {error}")
         else:
-            found.append(DocumentRule(rule, one.because, where, one.deploy, one.models))
+            found.append(
+                DocumentRule(rule, rule_spec.because, where, rule_spec.deploy, rule_spec.models)
+            )
     return tuple(found)
 
 
@@ -316,10 +318,10 @@ def check(
         ProfileError: a rule names what no such run has, each as ``file:line: key: what``.
     """
     problems = []
-    for one in rules:
+    for rule in rules:
         try:
-            gate.check([one.rule], shape, vocabulary)
+            gate.check([rule.rule], shape, vocabulary)
         except UserError as error:
-            problems.append(f"{one.where}: {error}")
+            problems.append(f"{rule.where}: {error}")
     if problems:
         raise ProfileError(problems)

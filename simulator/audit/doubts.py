@@ -100,7 +100,7 @@ def stated(recorded: RecordedAudit, fields: Sequence[str]) -> list[str]:
         RunError: a summary is no JSON object.
     """
     found = [recorded.read_json(f"{place}/{SUMMARY}") for place in recorded.places]
-    return [one for one in fields if any(summary.get(one) is not None for summary in found)]
+    return [field for field in fields if any(summary.get(field) is not None for summary in found)]
 
 
 def contradictions(
@@ -123,7 +123,7 @@ def contradictions(
         kind, model, deploy = place.split("/")
         of = recorded.audit.of_pair if kind == PAIRS_FOLDER else recorded.audit.of_rounds
         summary = recorded.summary(place)
-        outcome = outcomes.evaluate([one.rule for one in of(model, deploy)], summary)
+        outcome = outcomes.evaluate([rule.rule for rule in of(model, deploy)], summary)
         return summary.model_copy(update={"gate": outcome})
 
     try:
@@ -160,7 +160,7 @@ def _gate(
         for one in expected["gate"]["rules"]
         if (one["model"], one["deploy"], one["of"]) == (*key, of)
     ]
-    own = {"passed": not any(one["failed"] for one in rules), "rules": rules}
+    own = {"passed": not any(rule["failed"] for rule in rules), "rules": rules}
     reported = recorded.read_json(f"{place}/{SUMMARY}").get("gate")
     return [".".join(path) for path in _differing(reported, own, (place, "gate"))]
 

@@ -70,7 +70,7 @@ def collect(
                 asked = audit.of_rounds(model, deploy)
                 own += _outcomes(timed, asked, model, deploy, TAIL)
             doubtful = bool(audit.rules or audit.tail_rules) and at_chance(found.warnings)
-            passed = not doubtful and not any(one.failed for one in own)
+            passed = not doubtful and not any(rule.failed for rule in own)
             pairs.append(_pair(model, deploy, found, timed, passed))
             rules += own
     known = axes_of(*(profile.spec for profile, _ in chosen.values()))
@@ -115,8 +115,12 @@ def _outcomes(
     of: Literal["pair", "tail"],
 ) -> list[AuditedRule]:
     outcomes = found.gate.rules
-    written = [(each, one) for one in asked for each in for_stacks(one.rule, found)]
-    if [one.rule for one in outcomes] != [rule.text for rule, _ in written]:
+    written = [
+        (each, document_rule)
+        for document_rule in asked
+        for each in for_stacks(document_rule.rule, found)
+    ]
+    if [rule_outcome.rule for rule_outcome in outcomes] != [rule.text for rule, _ in written]:
         raise RunError(f"{of}s/{model}/{deploy}: its rules are not those of the document")
     return [
         AuditedRule(model=model, deploy=deploy, of=of, because=rule.because, **plain(outcome))
@@ -144,8 +148,8 @@ def _pair(
         flips=PairFlips(**{key: found.flips[key] for key in PairFlips.model_fields}),
         latency_ms=PairLatency(
             **{
-                side: ShownLatency(p50=one.p50, p90=one.p90, p99=one.p99)
-                for side, one in totals.items()
+                side: ShownLatency(p50=total.p50, p90=total.p90, p99=total.p99)
+                for side, total in totals.items()
             }
         ),
         differing=[entry.axis for entry in found.axes],

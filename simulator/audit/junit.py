@@ -29,9 +29,9 @@ def document(summary: AuditSummary, created: str) -> bytes:
     root, said = ET.Element("testsuites"), line(told(summary))
     for number, pair in enumerate(summary.pairs):
         rules = [
-            one
-            for one in summary.gate.rules
-            if (one.model, one.deploy) == (pair.model, pair.deploy)
+            rule
+            for rule in summary.gate.rules
+            if (rule.model, rule.deploy) == (pair.model, pair.deploy)
         ]
         root.append(_suite(number, summary, pair, rules, created, said))
     ET.indent(root)
@@ -48,7 +48,7 @@ def _suite(
     said: str,
 ) -> ET.Element:
     """A pair; *said* is the audit's verdict."""
-    verdicts = [verdict(one) for one in rules]
+    verdicts = [verdict(audited_rule) for audited_rule in rules]
     suite = ET.Element(
         "testsuite",
         {

@@ -45,9 +45,9 @@ def comment(summary: AuditSummary, digest: str) -> str:
         digest: SHA-256 of its bundle.
     """
     rules = summary.gate.rules
-    bad = [_rule(one) for one in rules if one.failed]
-    good = [_rule(one) for one in rules if not one.failed]
-    noted = [f"- {escaped(one)}" for one in notes(summary.pairs)]
+    bad = [_rule(rule) for rule in rules if rule.failed]
+    good = [_rule(rule) for rule in rules if not rule.failed]
+    noted = [f"- {escaped(note)}" for note in notes(summary.pairs)]
     page = _Page(_head(summary))
     page.section("", _table(summary), "pairs", "summary.json")
     if bad:
@@ -138,7 +138,7 @@ def _table(summary: AuditSummary) -> list[str]:
 
 
 def _named(name: str, stack: AuditedStack) -> str:
-    own = " ".join(f"+{one}" for one in stack.overrides)
+    own = " ".join(f"+{override}" for override in stack.overrides)
     return " ".join(filter(None, (name, f"({stack.profile})" * (stack.profile != name), own)))
 
 

@@ -89,7 +89,7 @@ class OngoingAudit:
     def _check(self, model: str, session: Session) -> None:
         spec = self.audit.spec
         stacks = [name for name in spec.deploy if self.audit.timed(name)]
-        rules = [one for one in self.audit.rules if one.models is None or model in one.models]
+        rules = [rule for rule in self.audit.rules if rule.models is None or model in rule.models]
         task = session.card.task
         document.check(rules, pair_summary(task.Flips), vocabulary(session.card))
         if spec.tail and stacks:
@@ -174,7 +174,7 @@ class OngoingAudit:
                     for kind in (PAIRS_FOLDER, TAILS_FOLDER)
                     for deploy in self.audit.spec.deploy
                 )
-                refuse_changed(session, [one for one in runs if is_complete(one[0])])
+                refuse_changed(session, [run for run in runs if is_complete(run[0])])
         else:
             write_json(self.folder / MANIFEST, start)
             clear(self.folder)

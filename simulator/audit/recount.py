@@ -109,9 +109,9 @@ def _counted(table: pa.Table) -> dict[str, object]:
     """How many samples went through every stack, and which stacks failed on the others."""
     stacks = list(dict.fromkeys(table["side"].to_pylist()))
     known = tried_in(table, stacks)
-    answered = [one for one in known if len(one.failed) < len(stacks)]
+    answered = [tried for tried in known if len(tried.failed) < len(stacks)]
     counts: dict[str, object] = {
-        "samples": sum(not one.failed for one in known),
+        "samples": sum(not tried.failed for tried in known),
         "skipped": len(known) - len(answered),
     }
     if "failed" not in table.column_names:  # of a version that left samples out for all stacks
@@ -160,8 +160,8 @@ def of_rounds(
     """
     try:
         stacks = {
-            side: {"rounds": one.rounds, "queries": one.total.size, "failed": one.failed}
-            for side, one in times.items()
+            side: {"rounds": time.rounds, "queries": time.total.size, "failed": time.failed}
+            for side, time in times.items()
         }
         expected = {
             **_counted(pq.read_table(io.BytesIO(records))),
@@ -195,7 +195,7 @@ def of_tail(
     answers, task, truths = recorded.answers(place), measure.task, measure.truths
     asked = recorded.audit.spec.tail
     try:
-        names = [name for name, one in next(iter(answers.values())).digests.items() if one]
+        names = [name for name, digest in next(iter(answers.values())).digests.items() if digest]
         known = [truths[name] for name in names]
         qualities = {
             side: Quality(task, [answers[side].records[name] for name in names], known)

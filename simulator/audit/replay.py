@@ -72,7 +72,7 @@ def replay(experiment: Experiment[Any], asked: ReplayOptions) -> Result[ReplaySu
 def _asked(recorded: RecordedAudit, asked: ReplayOptions) -> AuditOptions:
     """Return what the audit is asked again: under its condition, with this call's options."""
     told: Any = recorded.manifest.get("under")
-    shared = {one.name: getattr(asked, one.name) for one in fields(Options)}
+    shared = {field.name: getattr(asked, field.name) for field in fields(Options)}
     try:
         if told is not None:
             shared |= {"under": str(told["text"]), "trial": int(told["trial"] or 0)}
@@ -192,7 +192,7 @@ def _summary(
         name=spec.name,
         bundle=Bundle(path=str(recorded.path), sha256=sha256),
         pairs=pairs,
-        not_replayed=[one.rule.text for one in recorded.audit.tail_rules],
+        not_replayed=[tail_rule.rule.text for tail_rule in recorded.audit.tail_rules],
         stated=[*doubted.unverified, *stated(recorded, recount.STATED)],
         contradictions=[
             f"the audit's summary does not follow from its pairs and document: {one}"

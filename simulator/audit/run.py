@@ -143,14 +143,14 @@ def run_all(
         spec = ongoing.audit.spec
         wanted = []
         for deploy in spec.deploy:
-            rules = [one.rule for one in ongoing.audit.of_pair(model, deploy)]
-            one = CompareOptions(
+            rules = [document_rule.rule for document_rule in ongoing.audit.of_pair(model, deploy)]
+            options = CompareOptions(
                 **ongoing.pair(deploy), model=card, data=data, limit=spec.limit, seed=spec.seed,
                 fail_on=[rule.text for rule in rules if not isinstance(rule, Borne)],
                 allow_failed=spec.allow_failed, quick=True,
                 under=ongoing.given.under, trial=ongoing.given.trial,
             )  # fmt: skip
-            request = Job(Compare(), one).request()
+            request = Job(Compare(), options).request()
             wanted.append(
                 Wanted(
                     ongoing.sides(deploy),
@@ -175,7 +175,9 @@ def times(ongoing: OngoingAudit, before: int) -> None:
         if is_complete(folder):
             continue
         show.stage(number, before + len(pairs), f"rounds of {model} / {deploy}")
-        rules = [one for one in ongoing.audit.tail_rules if one.is_for(model, deploy)]
+        rules = [
+            tail_rule for tail_rule in ongoing.audit.tail_rules if tail_rule.is_for(model, deploy)
+        ]
         asked = TailOptions(
             **ongoing.pair(deploy),
             model=card,
@@ -185,7 +187,7 @@ def times(ongoing: OngoingAudit, before: int) -> None:
             rounds=spec.tail.rounds,
             max_rounds=spec.tail.max_rounds,
             max_minutes=spec.tail.max_minutes,
-            fail_on=[one.rule.text for one in rules],
+            fail_on=[rule.rule.text for rule in rules],
             allow_failed=spec.allow_failed,
             data=data, limit=spec.limit, seed=spec.seed, out=folder, resume=True,
             workers=given.workers, memory=given.memory, progress=given.progress,

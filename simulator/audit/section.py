@@ -42,7 +42,7 @@ def verdicts(run: Run[AuditSummary]) -> Section:
 def reasons(run: Run[AuditSummary]) -> Section:
     """Show every rule, what was found, and why the team has it; those that fail first."""
     summary = run.summary
-    outcomes = sorted(summary.gate.rules, key=lambda one: not one.failed)
+    outcomes = sorted(summary.gate.rules, key=lambda rule: not rule.failed)
     rows: list[list[Cell]] = [
         [
             one.rule, f"{one.model} / {one.deploy}",
@@ -55,14 +55,14 @@ def reasons(run: Run[AuditSummary]) -> Section:
         "Rules: what was found, and why they are there",
         "Which rules hold, and what is the reason for each?",
         notes=["undecided: the samples do not give the figure; that fails the gate too."]
-        if any(one.undecided for one in outcomes)
+        if any(outcome.undecided for outcome in outcomes)
         else [],
         tables=[
             Table(
                 ["rule", "model / stack", "verdict", "found", "because"],
                 rows,
                 "Every rule, those that fail first",
-                marked=frozenset(at for at, one in enumerate(outcomes) if one.failed),
+                marked=frozenset(at for at, outcome in enumerate(outcomes) if outcome.failed),
             )
         ],
     )
@@ -75,7 +75,7 @@ def _train(summary: AuditSummary) -> list[Cell]:
 
 def _row(summary: AuditSummary, pair: AuditedPair) -> list[Cell]:
     stack = summary.stacks[pair.deploy]
-    profile = "".join([stack.profile, *(f" +{one}" for one in stack.overrides)])
+    profile = "".join([stack.profile, *(f" +{override}" for override in stack.overrides)])
     reports: list[Badge | str | Link] = [Link("pair", f"{quote(pair.folder)}/{PAGE}")]
     if pair.tail:
         reports.append(Link("rounds", f"{quote(pair.tail)}/{PAGE}"))

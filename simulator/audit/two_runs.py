@@ -82,7 +82,7 @@ def _compared(
         task=task.name,
         inputs=[*requested(*manifests), *changed.inputs],
         surroundings=list(changed.surroundings),
-        stacks={side: one for side, one in stacks.items() if one is not None},
+        stacks={side: stack for side, stack in stacks.items() if stack is not None},
     )
 
 
@@ -147,12 +147,12 @@ def _of(run: Run, side: str, task: Task) -> _Answers:
 
 def _stack(task: Task, side: str, before: Run, after: Run, seed: int) -> StackAgain | None:
     """One stack on the samples that went through both runs; None where there is none."""
-    one, other = (_of(run, side, task) for run in (before, after))
-    place = pc.index_in(one.column("sample"), value_set=other.column("sample").combine_chunks())
+    answers, other = (_of(run, side, task) for run in (before, after))
+    place = pc.index_in(answers.column("sample"), value_set=other.column("sample").combine_chunks())
     there = place.is_valid().to_numpy().astype(np.bool_)
     if not there.any():
         return None
-    old = one.at(np.flatnonzero(there))
+    old = answers.at(np.flatnonzero(there))
     new = other.at(place.drop_null().to_numpy().astype(np.intp))
     changed = _changed(task, old, new)
     count = int(changed.sum())
@@ -166,7 +166,7 @@ def _stack(task: Task, side: str, before: Run, after: Run, seed: int) -> StackAg
         fails=_only_failed(after, before, side),
         answers=_only_failed(before, after, side),
         delta=_deltas(task, old, new, seed),
-        latency_ms=[_latency(found) for found in (one, other)],
+        latency_ms=[_latency(found) for found in (answers, other)],
     )
 
 

@@ -160,7 +160,7 @@ def _judge(
 
 def _against(figures: Sequence[ReplayedFigure], rules: Sequence[str], explained: bool) -> str:
     """Why answers that differ are no noise; empty: they may be."""
-    outside = [one.name for one in figures if not one.inside]
+    outside = [figure.name for figure in figures if not figure.inside]
     if not explained:
         return "although nothing else changed and the recorded run was bit-equal to itself"
     if outside:

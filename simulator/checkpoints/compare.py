@@ -58,14 +58,14 @@ def checkpoints(
     rule = borne(allow_failed)
     if len(runs) < 2:
         raise UserError("give two runs or more of simulate sweep")
-    sweeps = [opened(Path(one)) for one in runs]
+    sweeps = [opened(Path(run)) for run in runs]
     names = shared_samples(sweeps)
-    keys = [key for key in sweeps[0].keys if all(key in one.keys for one in sweeps)]
+    keys = [key for key in sweeps[0].keys if all(key in sweep.keys for sweep in sweeps)]
     if not keys:
         raise UserError("there is no option that every model ran")
     task, seed = sweeps[0].task, sweeps[0].manifest.seed
     draws = Resamples(len(names), seed, task.resamples)
-    models = [measure(one, keys, names, draws) for one in sweeps]
+    models = [measure(sweep, keys, names, draws) for sweep in sweeps]
     found = compared(models, keys, len(names), draws.number, rule)
     if out is not None:
         write(found, Path(out))

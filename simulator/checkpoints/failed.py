@@ -14,9 +14,10 @@ _ANY = "any stack of any model"
 
 def named(sweeps: Sequence[Sweep]) -> list[str]:
     """Return the names of the models; the folder of the run where two have the same."""
-    times = Counter(one.summary.model for one in sweeps)
+    times = Counter(sweep.summary.model for sweep in sweeps)
     return [
-        one.summary.model if times[one.summary.model] == 1 else str(one.folder) for one in sweeps
+        sweep.summary.model if times[sweep.summary.model] == 1 else str(sweep.folder)
+        for sweep in sweeps
     ]
 
 
@@ -33,7 +34,7 @@ def failures(sweeps: Sequence[Sweep], keys: Sequence[Key]) -> Tally:
     stacks = [TRAIN, *("/".join(key) for key in keys)]
     tried = [
         _tried(sample, models, stacks)
-        for sample in dict.fromkeys(s for one in sweeps for s in one.lost)
+        for sample in dict.fromkeys(s for sweep in sweeps for s in sweep.lost)
     ]
     some = {sample.sample for sample in tried}
     whole = len(set(sweeps[0].manifest.data.images) - some)

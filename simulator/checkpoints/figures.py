@@ -51,14 +51,14 @@ def compared(
         rule: how many samples a model may fail on.
     """
     groups: dict[str, list[Measured]] = {}
-    for one in models:
-        groups.setdefault(recipe(one), []).append(one)
+    for model in models:
+        groups.setdefault(recipe(model), []).append(model)
     options: dict[str, list[str]] = {}
     for column, option in keys:
         options.setdefault(column, []).append(option)
     summary = models[0].sweep.summary
-    every = dict.fromkeys(key for one in models for key in one.sweep.keys)
-    failed = failures([one.sweep for one in models], keys)
+    every = dict.fromkeys(key for model in models for key in model.sweep.keys)
+    failed = failures([model.sweep for model in models], keys)
     found = Checkpoints(
         verdict=[],
         suite=summary.suite,
@@ -72,7 +72,7 @@ def compared(
         options=options,
         left_out=["/".join(key) for key in every if key not in keys],
         first=next(iter(groups)),
-        checkpoints=[_checkpoint(one, options, number) for one in models],
+        checkpoints=[_checkpoint(model, options, number) for model in models],
         recipes={name: _recipe(group, options, number) for name, group in groups.items()},
         comparisons=[
             row for figure in FIGURES for row in _comparisons(groups, options, figure, number)
@@ -81,15 +81,15 @@ def compared(
     return found.model_copy(update={"verdict": verdict(found)})
 
 
-def recipe(one: Measured) -> str:
+def recipe(measured: Measured) -> str:
     """Return the recipe that a model's card names; without one, the model's own name."""
-    section = one.sweep.manifest.model.spec.get("checkpoint") or {}
-    return str(section.get("recipe") or one.sweep.summary.model)
+    section = measured.sweep.manifest.model.spec.get("checkpoint") or {}
+    return str(section.get("recipe") or measured.sweep.summary.model)
 
 
-def mean(one: Measured, column: str, options: Sequence[str], figure: Figure) -> Floats:
+def mean(measured: Measured, column: str, options: Sequence[str], figure: Figure) -> Floats:
     """Return the mean of a figure over the options of a column, resampled."""
-    values = one.drops if figure == "drop" else one.flips
+    values = measured.drops if figure == "drop" else measured.flips
     found: Floats = np.mean([values[column, option] for option in options], axis=0)
     return found
 
@@ -98,21 +98,23 @@ def _share(figure: Floats, number: int, bounds: Bounds = RATE) -> Share:
     return Share(value=float(figure[0]), ci95=list(interval(figure, number, bounds)))
 
 
-def _checkpoint(one: Measured, options: Mapping[str, Sequence[str]], number: int) -> Checkpoint:
-    summary = one.sweep.summary
-    section = one.sweep.manifest.model.spec.get("checkpoint") or {}
+def _checkpoint(
+    measured: Measured, options: Mapping[str, Sequence[str]], number: int
+) -> Checkpoint:
+    summary = measured.sweep.summary
+    section = measured.sweep.manifest.model.spec.get("checkpoint") or {}
     return Checkpoint(
         model=summary.model,
-        recipe=recipe(one),
+        recipe=recipe(measured),
         seed=section.get("seed"),
-        run=str(one.sweep.folder),
-        trained=_share(one.trained, number),
-        columns={name: _column([one], name, of, number) for name, of in options.items()},
+        run=str(measured.sweep.folder),
+        trained=_share(measured.trained, number),
+        columns={name: _column([measured], name, of, number) for name, of in options.items()},
     )
 
 
 def _recipe(group: Sequence[Measured], options: Mapping[str, Sequence[str]], number: int) -> Recipe:
-    trained: Floats = np.mean([one.trained for one in group], axis=0)
+    trained: Floats = np.mean([measured.trained for measured in group], axis=0)
     columns = {name: _column(group, name, of, number) for name, of in options.items()}
     return Recipe(checkpoints=len(group), trained=_share(trained, number), columns=columns)
 
@@ -121,16 +123,21 @@ def _column(
     group: Sequence[Measured], name: str, options: Sequence[str], number: int
 ) -> CheckpointColumn:
     """A column's figures, the mean over checkpoints."""
-    drops = [mean(one, name, options, "drop") for one in group]
-    flips: Floats = np.mean([mean(one, name, options, "flip_rate") for one in group], axis=0)
+    drops = [mean(measured, name, options, "drop") for measured in group]
+    flips: Floats = np.mean(
+        [mean(measured, name, options, "flip_rate") for measured in group], axis=0
+    )
     whole: Floats = np.mean(drops, axis=0)
-    most = [max((float(one.drops[name, option][0]), option) for option in options) for one in group]
+    most = [
+        max((float(measured.drops[name, option][0]), option) for option in options)
+        for measured in group
+    ]
     return CheckpointColumn(
         drop=_share(whole, number, DIFFERENCE),
         max_drop=float(np.mean([value for value, _ in most])),
         worst=max(most)[1],
         flip_rate=_share(flips, number),
-        std=float(np.std([one[0] for one in drops], ddof=1)) if len(drops) > 1 else None,
+        std=float(np.std([drop[0] for drop in drops], ddof=1)) if len(drops) > 1 else None,
     )
 
 
@@ -144,7 +151,9 @@ def _comparisons(
     first, *others = groups
     pairs = [(name, column) for name in others for column in options]
     means = {
-        (name, column): [mean(one, column, options[column], figure) for one in groups[name]]
+        (name, column): [
+            mean(measured, column, options[column], figure) for measured in groups[name]
+        ]
         for name in groups
         for column in options
     }

@@ -18,8 +18,8 @@ def show(found: Checkpoints, console: Console) -> None:
     """Print the verdict, the recipes, the tests and what cannot be told."""
     word, style = ("", "bold") if found.gate.passed else (f"{NOT_OK}: ", "bold red")
     console.print(f"[{style}]{escape(word + ' '.join(found.verdict))}[/]", highlight=False)
-    for one in failures(found):
-        console.print(f"[red]fails[/] {escape(one)}", highlight=False)
+    for failure in failures(found):
+        console.print(f"[red]fails[/] {escape(failure)}", highlight=False)
     metric = title(found.task, found.metric)
     heading(
         f"\n{found.suite}: change of {metric}, points, mean ± half of the 95 % interval (worst) / "

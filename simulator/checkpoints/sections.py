@@ -38,7 +38,8 @@ def scatter(found: Checkpoints, column: str) -> Figure:
     """Return one panel: the change in a column against clean accuracy, a point per checkpoint."""
     drawn_as = looks({name: Profile(profile=name) for name in found.recipes})
     groups: Mapping[str, list[Checkpoint]] = {
-        name: [one for one in found.checkpoints if one.recipe == name] for name in found.recipes
+        name: [checkpoint for checkpoint in found.checkpoints if checkpoint.recipe == name]
+        for name in found.recipes
     }
     traces = [_mean(group, column, drawn_as[name]) for name, group in groups.items()]
     if len(found.options[column]) > 1:
@@ -50,10 +51,10 @@ def scatter(found: Checkpoints, column: str) -> Figure:
 
 
 def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
-    x = [100 * one.trained.value for one in group]
-    shown = [one.columns[column].drop for one in group]
-    y = [0 - 100 * one.value for one in shown]
-    both = ((y, [turned(one.ci95) for one in shown]), (x, [one.trained.ci95 for one in group]))
+    x = [100 * checkpoint.trained.value for checkpoint in group]
+    shown = [checkpoint.columns[column].drop for checkpoint in group]
+    y = [0 - 100 * share.value for share in shown]
+    both = ((y, [turned(share.ci95) for share in shown]), (x, [one.trained.ci95 for one in group]))
     down, across = (
         error_bars(values, [[100 * (end or 0) for end in ci95] for ci95 in of], color=look.color)
         for values, of in both
@@ -69,8 +70,8 @@ def _mean(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
 
 def _most(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
     return charts.scatter(
-        x=[100 * one.trained.value for one in group],
-        y=[0 - 100 * one.columns[column].max_drop for one in group],
+        x=[100 * checkpoint.trained.value for checkpoint in group],
+        y=[0 - 100 * checkpoint.columns[column].max_drop for checkpoint in group],
         mode="markers", name=look.label, legendgroup=look.name, showlegend=False,
         marker={
             "color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5},
@@ -117,7 +118,7 @@ def _differences(found: Checkpoints) -> list[Section]:
 
 def _models(found: Checkpoints, beside: Path) -> Section:
     made = tables.checkpoints(found, "Every model; its name leads to its own report")
-    links = [_link(one, beside) for one in found.checkpoints]
+    links = [_link(checkpoint, beside) for checkpoint in found.checkpoints]
     cells = [[link, *row[1:]] for link, row in zip(links, made.rows, strict=True)]
     return Section(
         "models",
@@ -127,8 +128,8 @@ def _models(found: Checkpoints, beside: Path) -> Section:
     )
 
 
-def _link(one: Checkpoint, beside: Path) -> Cell:
-    page = Path(one.run) / PAGE
+def _link(checkpoint: Checkpoint, beside: Path) -> Cell:
+    page = Path(checkpoint.run) / PAGE
     if not page.is_file():
-        return one.model
-    return [Link(one.model, quote(os.path.relpath(page, beside)))]
+        return checkpoint.model
+    return [Link(checkpoint.model, quote(os.path.relpath(page, beside)))]

@@ -16,14 +16,17 @@ FIGURES = {"drop": "change, points", "flip_rate": "answers flipped, points"}
 def recipes(found: Checkpoints, title: str = "") -> Table:
     """Return the accuracy of each recipe, then each column's mean and maximum."""
     rows: list[Sequence[Cell]] = [
-        [name, one.checkpoints, *_cells(found, one)] for name, one in found.recipes.items()
+        [name, recipe.checkpoints, *_cells(found, recipe)] for name, recipe in found.recipes.items()
     ]
     return Table([Column("recipe"), Column("checkpoints", Unit.COUNT), *_head(found)], rows, title)
 
 
 def checkpoints(found: Checkpoints, title: str) -> Table:
     """Return the same of each model."""
-    rows = [[one.model, one.recipe, *_cells(found, one)] for one in found.checkpoints]
+    rows = [
+        [checkpoint.model, checkpoint.recipe, *_cells(found, checkpoint)]
+        for checkpoint in found.checkpoints
+    ]
     return Table([Column("model"), Column("recipe"), *_head(found)], rows, title)
 
 

@@ -69,7 +69,7 @@ def drops(found: Checkpoints, name: str) -> list[Comparison]:
 
 def limits(found: Checkpoints) -> list[str]:
     """Return what this comparison cannot tell, a sentence each."""
-    sizes = {name: one.checkpoints for name, one in found.recipes.items()}
+    sizes = {name: recipe.checkpoints for name, recipe in found.recipes.items()}
     seen = _and([f"{count(size, 'checkpoint')} of {name}" for name, size in sizes.items()])
     lines = [
         f"There {'is' if next(iter(sizes.values())) == 1 else 'are'} {seen}. The first interval is "

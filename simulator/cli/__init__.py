@@ -103,14 +103,14 @@ def names() -> list[str]:
     """Return every command: the experiments, those of other packages too, and ours."""
     from simulator.command.experiment import EXPERIMENTS
 
-    return [*(one for one in EXPERIMENTS.names if one != MAIN), *COMMANDS]
+    return [*(name for name in EXPERIMENTS.names if name != MAIN), *COMMANDS]
 
 
 def listed() -> dict[str, str]:
     """Return what every command does."""
     from simulator.command.experiment import EXPERIMENTS
 
-    found = {one: EXPERIMENTS[one].about for one in EXPERIMENTS.names if one != MAIN}
+    found = {name: EXPERIMENTS[name].about for name in EXPERIMENTS.names if name != MAIN}
     return found | COMMANDS
 
 

@@ -99,8 +99,8 @@ def lead(summary: Summary, of: str = "") -> None:
     found = verdict(summary)
     said = f"{of}: {line(found)}" if of else line(found)
     console().print(f"[{STYLES[found.decision]}]{escape(said)}[/]", highlight=False)
-    for one in failures(summary):
-        console().print(f"[red]fails[/] {escape(one)}", highlight=False)
+    for failure in failures(summary):
+        console().print(f"[red]fails[/] {escape(failure)}", highlight=False)
     if found.next:
         console().print(f"next: {escape(found.next)}", highlight=False, soft_wrap=True)
     if summary.under is not None:

@@ -41,11 +41,11 @@ def run(options: argparse.Namespace) -> int:
         common.print_json(found.model_dump())
         return cli.PASS
     console = common.console()
-    changed = sum(one.changed for one in found.stacks.values())
+    changed = sum(stack.changed for stack in found.stacks.values())
     verdict = f"{changed:,} answers differ." if changed else "No answer differs."
-    for side, one in found.stacks.items():
-        if one.fails:
-            verdict = f"{side} fails on {one.fails:,} more samples than before. {verdict}"
+    for side, stack in found.stacks.items():
+        if stack.fails:
+            verdict = f"{side} fails on {stack.fails:,} more samples than before. {verdict}"
     console.print(f"[bold]{verdict}[/]", highlight=False)
     for part, said in lines(found).items():
         console.print(f"\n[bold]{_WORDS[part]}[/]", highlight=False)

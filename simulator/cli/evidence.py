@@ -42,7 +42,7 @@ def write(name: str, path: Path) -> int:
     found = record.gather(registry.backend(name), path, tell)
     code = told(name, lines, silent=True)
     size = f"{path.stat().st_size / 2**20:.1f} MB"
-    inputs = sum(len(one.inputs) for one in found.recordings)
+    inputs = sum(len(recording.inputs) for recording in found.recordings)
     print(f"{path}: {len(found.recordings)} recordings of {inputs} inputs, {size}; send this file")
     return code
 
@@ -75,7 +75,7 @@ def read(options: argparse.Namespace) -> int:
         _page(bundle, rows)
         if profile:
             _against(bundle, profile, sections)
-    failed = any(one.mark == "failed" for one in bundle.evidence.findings)
+    failed = any(finding.mark == "failed" for finding in bundle.evidence.findings)
     return cli.GATE_FAILED if failed else cli.PASS
 
 
@@ -104,15 +104,15 @@ def _document(bundle: Bundle, rows: list[Row], sections: list[Section]) -> dict[
         ],
         "sections": [
             {
-                "section": one.name,
-                "recorded": one.exact,
-                "missing": list(one.missing),
+                "section": section.name,
+                "recorded": section.exact,
+                "missing": list(section.missing),
                 "stages": {
                     stage: {"options": recorded.options, **(plain(match) or {})}
-                    for stage, (recorded, match) in one.stages.items()
+                    for stage, (recorded, match) in section.stages.items()
                 },
             }
-            for one in sections
+            for section in sections
         ],
     }
 
@@ -122,7 +122,7 @@ def _page(bundle: Bundle, rows: list[Row]) -> None:
 
     found = bundle.evidence
     say = common.console().print
-    counts = Counter(one.mark for one in found.findings)
+    counts = Counter(finding.mark for finding in found.findings)
     libraries = ", ".join(f"{name} {version}" for name, version in found.libraries.items())
     drivers = "; ".join(f"{name}: {said}" for name, said in found.drivers.items())
     cpu = found.machine.get("cpu")
@@ -138,9 +138,9 @@ def _page(bundle: Bundle, rows: list[Row]) -> None:
         f"{counts['cannot']} cannot",
     ]
     heads += [
-        f"{one.mark}: {one.stage} {one.options} {one.check}: {one.remark}"
-        for one in found.findings
-        if one.mark != "passed"
+        f"{finding.mark}: {finding.stage} {finding.options} {finding.check}: {finding.remark}"
+        for finding in found.findings
+        if finding.mark != "passed"
     ]
     for head in heads:
         say(_printable(head), markup=False, highlight=False, soft_wrap=True)
@@ -166,31 +166,31 @@ def _against(bundle: Bundle, profile: Profile, sections: list[Section]) -> None:
     from simulator.profile import axes
 
     shown = common.table("section", f"{profile.name} against the recording", "so it is")
-    for one in sections:
-        claim = axes.claims(profile).get(one.name)
+    for section in sections:
+        claim = axes.claims(profile).get(section.name)
         kind = str(claim.kind) if claim else "not claimed"
         lines = [
             f"{stage}: {escape(match.name)}: {match}; recorded "
             + escape(_printable(" ".join(f"{k}={v}" for k, v in recorded.options.items())))
-            for stage, (recorded, match) in one.stages.items()
+            for stage, (recorded, match) in section.stages.items()
         ]
-        lines += [f"{stage}: no such recording" for stage in one.missing]
+        lines += [f"{stage}: no such recording" for stage in section.missing]
         word = f"{kind}, as recorded" if kind in _STRONGER else "recorded"
-        verdict = f"[green]{word}[/]" if one.exact else f"still {kind}"
-        shown.add_row(f"[bold]{one.name}[/]", "\n".join(lines), verdict)
+        verdict = f"[green]{word}[/]" if section.exact else f"still {kind}"
+        shown.add_row(f"[bold]{section.name}[/]", "\n".join(lines), verdict)
     common.console().print(shown, highlight=False)
     claims = axes.claims(profile)
     exact = [
-        one
-        for one in sections
-        if one.exact and not (one.name in claims and claims[one.name].kind in _STRONGER)
+        section
+        for section in sections
+        if section.exact and not (section.name in claims and claims[section.name].kind in _STRONGER)
     ]
     if exact:
         print("If the device of the bundle is the device of the profile, its evidence may say:")
-        for one in exact:
-            print(f"  {one.name}:")
+        for section in exact:
+            print(f"  {section.name}:")
             print("    kind: recorded")
-            print(f"    source: {json.dumps(_printable(_ran(bundle, one)))}")
+            print(f"    source: {json.dumps(_printable(_ran(bundle, section)))}")
             print(f"    bundle: {{file: {bundle.path.name}, sha256: {bundle.sha256}}}")
 
 

@@ -82,8 +82,8 @@ def _experiment(
         asked = experiment.Options(**values, report=report, progress=bar)
         found = experiment.run(asked)
     results = found if isinstance(found, list) else [found]
-    for one in results:
-        sign(one.folder)
+    for result in results:
+        sign(result.folder)
     form, table = getattr(given, "format", "text"), getattr(given, "table", None)
     code = show(experiment, results, given.json, form, table)
     if experiment.compared and len(results) > 1 and given.out:
@@ -96,7 +96,7 @@ def _compare(
     experiment: Experiment[Any], results: Sequence[Result[Any]], asked: Any, quiet: bool
 ) -> int:
     """Compare the models; those that cannot be compared have their own reports all the same."""
-    folders = [one.folder for one in results]
+    folders = [result.folder for result in results]
     try:
         code: int = place(experiment.compared)(
             folders, Path(asked.out), allow_failed=asked.allow_failed, quiet=quiet
@@ -125,7 +125,7 @@ def show(
     """
     from simulator.report.words import PAGE
 
-    summaries = [one.summary for one in found]
+    summaries = [result.summary for result in found]
     if as_json:
         common.print_json(summaries if experiment.several else summaries[0])
     elif form != "text":
@@ -133,12 +133,12 @@ def show(
     elif experiment.together:
         _screen(experiment, found, len(found) > 1)
     else:
-        for one in found:
-            _screen(experiment, [one], several=False)
+        for result in found:
+            _screen(experiment, [result], several=False)
     if form != "text" and not as_json:
-        for one in found:
-            lines = [f"run: {one.folder}", f"report: {one.folder / PAGE}"]
-            print("\n".join([*experiment.notes(one.summary), *lines]), file=sys.stderr)
+        for result in found:
+            lines = [f"run: {result.folder}", f"report: {result.folder / PAGE}"]
+            print("\n".join([*experiment.notes(result.summary), *lines]), file=sys.stderr)
     passed = all(experiment.passed(summary) for summary in summaries)
     return PASS if passed else GATE_FAILED
 
@@ -146,9 +146,9 @@ def show(
 def _screen(experiment: Experiment[Any], found: Sequence[Result[Any]], several: bool) -> None:
     from simulator.report.words import PAGE
 
-    for one in found:
-        common.lead(one.summary, one.summary.model if several else "")
+    for result in found:
+        common.lead(result.summary, result.summary.model if several else "")
     experiment.show(found, common.console())
     if experiment.reported:
-        for one in found:
-            print(f"report: {one.folder / PAGE}")
+        for result in found:
+            print(f"report: {result.folder / PAGE}")

@@ -42,30 +42,34 @@ def run(options: argparse.Namespace) -> int:
     from simulator.results.shared import STOPPED
 
     summary = read_summary(Path(options.run))[1]
-    figures = [one for one in of_run(summary) if one.held]
+    figures = [figure for figure in of_run(summary) if figure.held]
     named = by_name(figures)
     asked = gate.resolved(gate.read(options.fail_on, options.allow_failed), named)
     outcome = outcomes.evaluate(asked, summary, options.undecided)
     notes = []
     decided = getattr(summary, "decided", None)
     if decided is not None:
-        own = gate.resolved([gate.parse(one.rule) for one in summary.gate.rules], named)
+        own = gate.resolved(
+            [gate.parse(rule_outcome.rule) for rule_outcome in summary.gate.rules], named
+        )
         decisions = zip(own, summary.gate.rules, strict=True)
-        known = {_words(rule): one for rule, one in decisions}
-        judged = [_words(one) for rule in asked for one in outcomes.for_stacks(rule, summary)]
+        known = {_words(rule): rule_outcome for rule, rule_outcome in decisions}
+        judged = [
+            _words(for_stack) for rule in asked for for_stack in outcomes.for_stacks(rule, summary)
+        ]
         outcome = _as_decided(outcome, [known.get(one) for one in judged], options.undecided)
         if decided.samples < decided.of and any(one not in known for one in judged):
             notes = [STOPPED]
     listed = figures if options.list or not asked else []
-    listed = [one for one in listed if not one.about.hidden]
+    listed = [figure for figure in listed if not figure.about.hidden]
     if getattr(summary, "early", None) is not None:
         notes = [str(one) for one in summary.get("warnings", ()) if one.kind is Kind.FEW_SAMPLES]
     if options.json:
-        values = {one.names[0]: one.value for one in listed}
+        values = {figure.names[0]: figure.value for figure in listed}
         common.print_json({"figures": values, "gate": outcome, "notes": notes})
         return cli.PASS if outcome.passed else cli.GATE_FAILED
-    for one in listed:
-        print(f"{one.names[0]:<44} {rules.number(one.value, one.about.unit)}")
+    for figure in listed:
+        print(f"{figure.names[0]:<44} {rules.number(figure.value, figure.about.unit)}")
     terminal.gate(summary.model_copy(update={"gate": outcome}), common.console())
     for note in notes:
         print(f"note: {note}")
@@ -84,4 +88,4 @@ def _as_decided(outcome: Gate, known: Sequence[RuleOutcome | None], undecided: s
     both = zip(known, outcome.rules, strict=True)
     failed = {"failed": undecided == "fail"}
     rules = (own if own and new.judged else new for own, new in both)
-    return Gate.of([one.model_copy(update=failed) if one.undecided else one for one in rules])
+    return Gate.of([rule.model_copy(update=failed) if rule.undecided else rule for rule in rules])

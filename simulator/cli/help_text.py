@@ -17,7 +17,7 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
         found: list[str] = []
         for kept, lines in groupby(text.splitlines(), _kept):
             if kept:
-                found += [_line(one, width) for one in lines]
+                found += [_line(line, width) for line in lines]
             else:
                 found.append(fill(" ".join(lines), width, break_on_hyphens=False))
         return "\n".join(indent + one for one in found)

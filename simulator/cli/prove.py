@@ -95,21 +95,21 @@ def _stage(name: str) -> Iterator[Line]:
     from simulator.testing import Mark, prove
 
     STAGES.require(name)
-    for one in registry.backends():
-        if not one.of(name):
+    for backend in registry.backends():
+        if not backend.of(name):
             continue
         try:
-            findings = [found for found in prove(one) if found.stage == name]
+            findings = [found for found in prove(backend) if found.stage == name]
         except MissingLibrary as error:
-            yield Mark.CANNOT, f"{one.name:<9} {error}"
+            yield Mark.CANNOT, f"{backend.name:<9} {error}"
             continue
         for mark, words in map(line, findings):
-            yield mark, f"{one.name}: {words}"
+            yield mark, f"{backend.name}: {words}"
 
 
 def _lines(verdicts: Iterable[Verdict]) -> Iterator[Line]:
-    for one in verdicts:
-        yield one.mark, "  ".join(filter(None, (one.check, one.remark)))
+    for verdict in verdicts:
+        yield verdict.mark, "  ".join(filter(None, (verdict.check, verdict.remark)))
 
 
 def _verdicts(kind: str, name: str, model: str | None) -> list[Verdict]:

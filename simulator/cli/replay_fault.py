@@ -38,4 +38,4 @@ def run(options: argparse.Namespace) -> int:
         ])  # fmt: skip
     else:
         screen.replayed(found, common.console())
-    return cli.PASS if all(one.equal for one in found) else cli.GATE_FAILED
+    return cli.PASS if all(replayed.equal for replayed in found) else cli.GATE_FAILED

@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     from simulator.report import page
 
-    runs = [Path(one) for one in options.runs]
+    runs = [Path(run) for run in options.runs]
     if len(runs) > 1:
         place = Path(options.out) if options.out else runs[0].parent
         place.mkdir(parents=True, exist_ok=True)

@@ -139,8 +139,10 @@ def _forwarding(child: subprocess.Popen[bytes]) -> Iterator[None]:
 
     handlers = dict.fromkeys(_FORWARDED, forward) | {signal.SIGTSTP: stop}
     # What is ignored, as SIGHUP under nohup, the child ignores too.
-    handlers = {n: one for n, one in handlers.items() if signal.getsignal(n) != signal.SIG_IGN}
-    before = {number: signal.signal(number, one) for number, one in handlers.items()}
+    handlers = {
+        n: handler for n, handler in handlers.items() if signal.getsignal(n) != signal.SIG_IGN
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:

@@ -169,7 +169,9 @@ class WorkerActor:
         assert self._do is not None
         every = zip(samples, self._found(samples, ()), strict=True)
         places = {sample.item.name: (sample, place) for sample, place in every}
-        done = [self._do(one, lambda name: self._context(*places[name])) for one in arguments]
+        done = [
+            self._do(argument, lambda name: self._context(*places[name])) for argument in arguments
+        ]
         data = pickle.dumps(done, protocol=pickle.HIGHEST_PROTOCOL)
         return data, time.perf_counter() - start
 

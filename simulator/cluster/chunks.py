@@ -148,12 +148,12 @@ class BatchMembers:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._batched = [one.recipe for one in plan.nodes if isinstance(one.recipe, Batched)]
-        self._batched.sort(key=lambda one: -one.size)
+        self._batched = [node.recipe for node in plan.nodes if isinstance(node.recipe, Batched)]
+        self._batched.sort(key=lambda batched: -batched.size)
         self._places = {
-            item.name: at for one in self._batched[:1] for at, item in enumerate(one.items)
+            item.name: at for batched in self._batched[:1] for at, item in enumerate(batched.items)
         }
-        self.step = max((one.size for one in self._batched), default=1)
+        self.step = max((batched.size for batched in self._batched), default=1)
 
     def place(self, items: Sequence[Item]) -> int:
         """Return the place of the first sample in its largest batch."""
@@ -162,10 +162,10 @@ class BatchMembers:
     def of(self, samples: Sequence[Item]) -> list[Item]:
         """Return the other samples that are in batches with some samples."""
         found: dict[str, Item] = {}
-        for one in self._batched:
+        for batched in self._batched:
             for sample in samples:
-                start = self._places.get(sample.name, 0) // one.size * one.size
-                found |= {item.name: item for item in one.items[start : start + one.size]}
+                start = self._places.get(sample.name, 0) // batched.size * batched.size
+                found |= {item.name: item for item in batched.items[start : start + batched.size]}
         for sample in samples:
             found.pop(sample.name, None)
         return list(found.values())

@@ -135,7 +135,7 @@ def connect(place: str) -> Cluster:
         MissingLibrary: Ray is not installed.
         UserError: there is no such cluster, or the process is connected to another one.
     """
-    known = next((one for one in _joined if one.ray.is_initialized()), None)
+    known = next((cluster for cluster in _joined if cluster.ray.is_initialized()), None)
     if known is not None:
         if known.place == place:
             return known

@@ -129,7 +129,7 @@ class RayExecutor(Executor):
     def described(self) -> dict[str, object]:
         """Return the name, the address, and for each stack the nodes where samples of it ran."""
         nodes = {
-            stack: [asdict(one) | {"versions": dict(one.versions)} for one in found]
+            stack: [asdict(node) | {"versions": dict(node.versions)} for node in found]
             for stack, found in self._ran.items()
         }
         return super().described() | {"nodes": nodes}
@@ -192,5 +192,5 @@ def _used(plan: Plan) -> list[Recipe]:
 
 def _versions(recipes: Iterable[Recipe]) -> Mapping[str, Mapping[str, str | None]]:
     """The versions of the libraries that recipes use, by backend."""
-    choices = (getattr(getattr(one, "infer", one), "choice", None) for one in recipes)
+    choices = (getattr(getattr(recipe, "infer", recipe), "choice", None) for recipe in recipes)
     return {choice.backend.name: registry.versions(choice.backend) for choice in choices if choice}

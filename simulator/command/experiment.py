@@ -216,9 +216,9 @@ def function(name: str) -> Callable[..., Any]:
     def call(*values: Any, **named: Any) -> Any:
         if len(values) > len(first):
             raise TypeError(f"{called}() takes {len(first)} values without names at most")
-        for one in named:
-            if one not in every:
-                raise TypeError(unknown("option", one, every))
+        for option in named:
+            if option not in every:
+                raise TypeError(unknown("option", option, every))
         taken = dict(zip(first, values, strict=False))
         if twice := taken.keys() & named:
             raise TypeError(f"{called}() got {min(twice)!r} twice")

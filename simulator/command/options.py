@@ -338,7 +338,7 @@ def declared(shape: type[Group]) -> dict[str, Declared]:
     """Return the options of a group by name: its own first, those of every experiment last."""
     if shape not in _KNOWN:
         hints = get_type_hints(shape, include_extras=True)
-        fields = {one.name: one for one in dataclasses.fields(shape)}
+        fields = {field.name: field for field in dataclasses.fields(shape)}
         kinds = sorted(shape.__mro__, key=lambda kind: kind is Options)
         order = [name for kind in kinds for name in vars(kind).get("__annotations__", {})]
         _KNOWN[shape] = {

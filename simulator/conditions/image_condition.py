@@ -185,7 +185,7 @@ def cut(values: NDArray[Any]) -> U8:
 
 def _tools() -> list[Any]:
     """The decoder, the resizer and the writer with their library's version."""
-    return [one.identity() for one in (decoding(), resizing("bilinear"), writing())]
+    return [choice.identity() for choice in (decoding(), resizing("bilinear"), writing())]
 
 
 def _writer() -> ImageWriter:

@@ -58,7 +58,7 @@ class Released(Condition):
             own = PurePosixPath(image.name)
             ends = dict.fromkeys((own.suffix, *SUFFIXES, *(end.upper() for end in SUFFIXES)))
             places = (folder / own.with_suffix(end) for end in ends)
-            place = next((one for one in places if one.is_file()), None)
+            place = next((path for path in places if path.is_file()), None)
             if place is None:
                 raise SampleError(f"{folder} has no {own}")
             return read_image(image.name, place)

@@ -117,13 +117,22 @@ ONNX = "onnx"
 
 def card_formats() -> list[ModelFormat]:
     """Return the formats that a card can name: ONNX, then other files, then folders."""
-    named = (one for one in MODEL_FORMATS if one.key)
-    return sorted(named, key=lambda one: (one.name != ONNX, one.is_folder, one.name))
+    named = (model_format for model_format in MODEL_FORMATS if model_format.key)
+    return sorted(
+        named,
+        key=lambda model_format: (
+            model_format.name != ONNX,
+            model_format.is_folder,
+            model_format.name,
+        ),
+    )
 
 
 def format_of(path: Path) -> ModelFormat | None:
     """Return the format of a model file; None for another file."""
-    return next((one for one in MODEL_FORMATS if one.recognises(path)), None)
+    return next(
+        (model_format for model_format in MODEL_FORMATS if model_format.recognises(path)), None
+    )
 
 
 def suffix_of(format: str) -> str:

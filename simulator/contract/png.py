@@ -75,21 +75,21 @@ def check(data: bytes, width: int, height: int) -> bytes:
     """
     before, exif, animation = b"", b"", _Animation(width, height)
     seen: set[bytes] = set()
-    for one in chunks(data):
-        if problem := _misplaced(one, before, seen) or animation.problem(one):
-            raise SampleError(f"corrupt PNG: {problem} at byte {one.at}")
-        if one.kind == b"eXIf":
-            if exif or bytes(one.content[:2]) not in (b"II", b"MM"):
+    for chunk in chunks(data):
+        if problem := _misplaced(chunk, before, seen) or animation.problem(chunk):
+            raise SampleError(f"corrupt PNG: {problem} at byte {chunk.at}")
+        if chunk.kind == b"eXIf":
+            if exif or bytes(chunk.content[:2]) not in (b"II", b"MM"):
                 raise SampleError("corrupt PNG: its eXIf chunk is repeated or is not EXIF")
-            exif = bytes(one.content)
-        before = one.kind
-        seen.add(one.kind)
+            exif = bytes(chunk.content)
+        before = chunk.kind
+        seen.add(chunk.kind)
     return exif
 
 
-def _misplaced(one: Chunk, before: bytes, seen: set[bytes]) -> str:
+def _misplaced(chunk: Chunk, before: bytes, seen: set[bytes]) -> str:
     """What is wrong with where a chunk stands or how long it is; empty: nothing."""
-    kind, length = one.kind, len(one.content)
+    kind, length = chunk.kind, len(chunk.content)
     if (kind == b"IHDR") != (not seen) or (kind == b"IHDR" and length != 13):
         return "no valid IHDR chunk, or a second one"
     if kind == b"PLTE" and ({b"PLTE", b"IDAT"} & seen or length % 3 or not 0 < length <= _PALETTE):
@@ -115,18 +115,18 @@ class _Animation:
         self._filled = True
         self._pixels = False
 
-    def problem(self, one: Chunk) -> str:
+    def problem(self, chunk: Chunk) -> str:
         """Return what is wrong with the next chunk of the file; empty: nothing."""
-        if one.kind == b"acTL":
-            return self._begins(one.content)
-        if one.kind == b"fcTL":
-            return self._frame(one.content)
-        if one.kind == b"fdAT":
-            return self._data(one.content)
-        if one.kind == b"IDAT":
+        if chunk.kind == b"acTL":
+            return self._begins(chunk.content)
+        if chunk.kind == b"fcTL":
+            return self._frame(chunk.content)
+        if chunk.kind == b"fdAT":
+            return self._data(chunk.content)
+        if chunk.kind == b"IDAT":
             self._pixels = self._filled = True
         lacks = self._frames != self._promised or not self._filled
-        if one.kind == b"IEND" and self._promised is not None and lacks:
+        if chunk.kind == b"IEND" and self._promised is not None and lacks:
             return f"an animation of {self._promised} frames that lacks some"
         return ""
 

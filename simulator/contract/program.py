@@ -97,7 +97,7 @@ def _copied(source: IO[bytes], target: IO[bytes], known: re.Pattern[str], check:
     size = source.seek(0, io.SEEK_END)
     with zipfile.ZipFile(source) as packed, zipfile.ZipFile(target, "w") as new:
         members = packed.infolist()
-        if sum(one.file_size for one in members) > max(SMALL, MOST_RATIO * size):
+        if sum(member.file_size for member in members) > max(SMALL, MOST_RATIO * size):
             raise ValueError("it would unpack to far more bytes than it has")
         top = members[0].filename.partition("/")[0] if members else ""
         seen: set[str] = set()

@@ -209,7 +209,9 @@ def _is_low(node: Any) -> bool:
     numbers: list[Any] = [one.value for one in exponent if isinstance(one, ast.Constant)]
     names = {one.id for one in exponent if isinstance(one, ast.Name)}
     plain = not any(isinstance(one, ast.BinOp) for one in exponent) and names <= {"Integer"}
-    return plain and all(not isinstance(one, str) and abs(one) <= HIGHEST for one in numbers)
+    return plain and all(
+        not isinstance(number, str) and abs(number) <= HIGHEST for number in numbers
+    )
 
 
 def _nothing(text: str) -> None:

@@ -56,7 +56,7 @@ def read_card(path: Path) -> DataCard:
 def _formats_of(task: str) -> tuple[str, ...]:
     """Return the words that cards of a task may have as their ``format``."""
     kinds = [name.removeprefix(f"{task}.") for name in LABELS.names]
-    return tuple({*(one for one in kinds if "." not in one), *labelled_sources()})
+    return tuple({*(kind for kind in kinds if "." not in kind), *labelled_sources()})
 
 
 def _format_of(task: str, word: str) -> DataFormat:

@@ -150,16 +150,16 @@ def read_coco(samples: Samples, path: Root) -> Coco:
     categories = _categories(path, _entries(path, root, "categories"))
     coco = Coco(path, listed, categories, {key: [] for key in present})
     seen: set[Any] = set()
-    for one in _entries(path, root, "annotations"):
-        key, number = one.get("image_id"), one.get("category_id")
+    for entry in _entries(path, root, "annotations"):
+        key, number = entry.get("image_id"), entry.get("category_id")
         if not isinstance(number, int) or number not in categories:
-            coco.refuse(one, f"no category has the id {short(number)}")
+            coco.refuse(entry, f"no category has the id {short(number)}")
         if not isinstance(key, (int, str)) or key not in listed:
             stray = f"image_id {short(key)}"
             samples.tally.add("left out", "annotation", "of no listed image", stray)
         elif key in coco.annotations:
-            coco.annotations[key].append(one)
-        if isinstance(identity := one.get("id"), (int, str)):
+            coco.annotations[key].append(entry)
+        if isinstance(identity := entry.get("id"), (int, str)):
             if identity in seen:
                 samples.tally.add("kept", "annotation", "with the id of another", f"id {identity}")
             seen.add(identity)
@@ -179,15 +179,15 @@ def _entries(path: Root, root: Entry, key: str) -> list[Entry]:
 def _pictures(path: Root, entries: list[Entry]) -> dict[int | str, Picture]:
     found: dict[int | str, Picture] = {}
     names: set[str] = set()
-    for index, one in enumerate(entries):
-        where, key, name = f"{path}: images[{index}]", one.get("id"), one.get("file_name")
+    for index, entry in enumerate(entries):
+        where, key, name = f"{path}: images[{index}]", entry.get("id"), entry.get("file_name")
         if not isinstance(key, (int, str)) or not isinstance(name, str):
-            raise DataError(f"{where}: an id and a file_name expected, got {short(one)}")
+            raise DataError(f"{where}: an id and a file_name expected, got {short(entry)}")
         name = safe(name, where)
         for what, value, known in (("id", key, found), ("file_name", name, names)):
             if value in known:
                 raise DataError(f"{where}: another image has this {what}, {short(value)}")
-        sides = [one.get(side, math.inf) for side in ("height", "width")]
+        sides = [entry.get(side, math.inf) for side in ("height", "width")]
         if not all(side == math.inf or (is_number(side) and side > 0) for side in sides):
             raise DataError(f"{where}: height and width in pixels expected, got {short(sides)}")
         names.add(name)
@@ -207,8 +207,8 @@ def _present(samples: Samples, listed: Mapping[int | str, Picture]) -> list[int 
 
 def _categories(path: Root, entries: list[Entry]) -> dict[int, str]:
     found: dict[int, str] = {}
-    for index, one in enumerate(entries):
-        number, name = one.get("id"), one.get("name")
+    for index, entry in enumerate(entries):
+        number, name = entry.get("id"), entry.get("name")
         if not isinstance(number, int) or not isinstance(name, str):
             raise DataError(f"{path}: categories[{index}]: an id and a name expected")
         if number in found:

@@ -179,7 +179,9 @@ def read_truths(dataset: Dataset, read: Read) -> Dataset:
 def with_truths(dataset: Dataset, truths: Truths) -> Dataset:
     """Return the samples that have a truth by their name, with it."""
     items = tuple(
-        Item(one.name, one.path, truths[one.name]) for one in dataset.items if one.name in truths
+        Item(item.name, item.path, truths[item.name])
+        for item in dataset.items
+        if item.name in truths
     )
     return replace(dataset, items=items, film=dataset.film and len(items) == len(dataset.items))
 

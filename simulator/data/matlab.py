@@ -94,7 +94,7 @@ def _numbers(kind: int, content: bytes, order: Order) -> list[float]:
 def _integers(element: tuple[int, bytes], order: Order) -> list[int]:
     if element[0] in (7, 9):
         raise ValueError("damaged: a size that is not whole")
-    return [int(one) for one in _numbers(*element, order)]
+    return [int(number) for number in _numbers(*element, order)]
 
 
 def _sort(flags: bytes, order: Order) -> int:

@@ -70,7 +70,7 @@ class OutlineMask(MaskTruth):
 
     def _read(self) -> Indices:
         mask = np.full((self.height, self.width), self.background, np.uint8)
-        drawn = [(one.label, self._drawn(one.segmentation)) for one in self.outlines]
+        drawn = [(outline.label, self._drawn(outline.segmentation)) for outline in self.outlines]
         drawn.sort(key=lambda pair: (pair[0] != IGNORE, -np.count_nonzero(pair[1])))
         for label, inside in drawn:
             mask[inside] = label
@@ -83,10 +83,10 @@ class OutlineMask(MaskTruth):
             corners = [np.array(polygon, np.float64) for polygon in segmentation]
         except (ValueError, TypeError, OverflowError) as error:
             raise SampleError("segmentation: a polygon is a list of x, y, x, y, …") from error
-        for one in corners:
-            if one.ndim != 1 or len(one) % 2 or len(one) < 6:
+        for corner in corners:
+            if corner.ndim != 1 or len(corner) % 2 or len(corner) < 6:
                 raise SampleError("segmentation: a polygon is at least three pairs x, y")
-            if not (np.abs(one) < _FAR).all():
+            if not (np.abs(corner) < _FAR).all():
                 raise SampleError("segmentation: a corner of a polygon is far outside of the image")
         runs = rasterizer.frPyObjects([c.tolist() for c in corners], self.height, self.width)
         whole = rasterizer.merge(runs)

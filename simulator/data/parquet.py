@@ -114,7 +114,7 @@ def _label(value: Any, names: list[str] | None, where: str) -> str | None:
 def _check_size(shard: Archive, opened: pq.ParquetFile, group: int, column: str) -> None:
     found = opened.metadata.row_group(group)
     sizes = [found.column(at) for at in range(found.num_columns)]
-    size = sum(one.total_uncompressed_size for one in sizes if one.path_in_schema == column)
+    size = sum(chunk.total_uncompressed_size for chunk in sizes if chunk.path_in_schema == column)
     if size > GROUP:
         raise DataError(
             f"{shard.where}: row group {group}: {size:,} bytes in {column} would be unpacked; "

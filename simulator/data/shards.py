@@ -188,8 +188,8 @@ def _rows(shard: Archive, reader: Reader, tally: Tally) -> Iterator[Row]:
         pq.write_table(table, folder / _INDEX)
 
     table = pq.read_table(cache.entry(f"shards/{key.hexdigest()}", write) / _INDEX)
-    for one in json.loads(table.schema.metadata[b"left"]):
-        tally.add(*one)
+    for load in json.loads(table.schema.metadata[b"left"]):
+        tally.add(*load)
     for batch in table.to_batches():
         columns = (column.to_pylist() for column in batch.columns)
         yield from map(Row._make, zip(*columns, strict=True))

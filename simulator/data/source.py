@@ -58,7 +58,7 @@ def names_in(root: Root) -> list[str]:
     if isinstance(root, str):
         return remote.names(root)
     with os.scandir(root) as entries:
-        return [one.name + "/" * one.is_dir() for one in entries]
+        return [entry.name + "/" * entry.is_dir() for entry in entries]
 
 
 class Source(DataFormat):
@@ -121,7 +121,7 @@ def labelled_sources() -> list[str]:
 def source_of(root: Root, files: Files) -> Source:
     """Return the source that takes a path or a URL."""
     given = Given(root, files)
-    return next((one for one in SOURCES if one.takes(given)), SOURCES[FOLDER])
+    return next((source for source in SOURCES if source.takes(given)), SOURCES[FOLDER])
 
 
 def samples_of(root: Root, files: Files) -> Dataset:

@@ -141,11 +141,11 @@ def grouped(shard: Archive) -> Iterator[tuple[str, dict[str, Member]] | str]:
     """
     key: str | None = None
     parts: dict[str, Member] = {}
-    for one in members(shard):
-        if isinstance(one, str):
-            yield one
+    for member in members(shard):
+        if isinstance(member, str):
+            yield member
             continue
-        folder, name = os.path.split(one.name)
+        folder, name = os.path.split(member.name)
         stem, _, ending = name.partition(".")
         if not stem:
             yield "without a name before its first dot"
@@ -156,8 +156,8 @@ def grouped(shard: Archive) -> Iterator[tuple[str, dict[str, Member]] | str]:
                 yield key, parts
             key, parts = whole, {}
         if ending.lower() in parts:
-            raise DataError(f"{shard.where}: two members are called {one.name!r}")
-        parts[ending.lower()] = one
+            raise DataError(f"{shard.where}: two members are called {member.name!r}")
+        parts[ending.lower()] = member
     if key is not None:
         yield key, parts
 

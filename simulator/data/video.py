@@ -85,7 +85,7 @@ class Video(Source):
         name = f"video/{'-'.join([digest[:32], taken, *versions])}"
         place = cache.entry(name, lambda folder: _write(path, wanted, source, writing, folder))
         pictures = sorted(place.glob("*.png"))
-        items = tuple(Item(f"{path.name}#{one.stem}", one, None) for one in pictures)
+        items = tuple(Item(f"{path.name}#{picture.stem}", picture, None) for picture in pictures)
         how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {source.name}"
         note = f"{how} to RGB; decoders of stacks get them as PNG files"
         return Dataset(path, items, (note,), film=True)

@@ -118,7 +118,7 @@ class Bundle(Closing):
             against: names of backends to compare with; by default every one that offers the stage.
         """
         name = self.evidence.backend
-        others = against or [one.name for one in registered()]
+        others = against or [backend.name for backend in registered()]
         for recorded in self.evidence.recordings:
             own = [
                 subject
@@ -146,7 +146,7 @@ class Bundle(Closing):
         for backend, offer in sorted(offered, key=lambda pair: _unlike(recorded, *pair)):
             subjects = self._of(backend, offer)
             yield from self._matches(
-                recorded, sorted(subjects, key=lambda one: _contradicted(recorded, one))
+                recorded, sorted(subjects, key=lambda subject: _contradicted(recorded, subject))
             )
 
     def sections(self, profile: Profile, choices: Choices) -> list[Section]:
@@ -186,7 +186,7 @@ class Bundle(Closing):
         """Return what a backend has for a stage here; nothing where it cannot run."""
         with suppress(SimulatorError):
             backend = registry.backend(name)
-            return [one for offer in backend.of(stage) for one in self._of(backend, offer)]
+            return [subject for offer in backend.of(stage) for subject in self._of(backend, offer)]
         return []
 
     def _of(self, backend: Backend, offer: Offer) -> list[Subject]:
@@ -220,7 +220,7 @@ class Bundle(Closing):
                 for model, given in inputs.networks().items()
                 for name, (sha, x) in given.items()
             ]
-        asked = [one for one in self._references if one.name in recorded.inputs]
+        asked = [reference for reference in self._references if reference.name in recorded.inputs]
         return matched(REFERENCE, recorded, asked, self._arrays)
 
 
@@ -273,7 +273,10 @@ def load(path: Path) -> Bundle:
             raise RunError(f"{path}: {checked.problems[0]}{more}: not as it was written")
         evidence = read(packed)
         wanted = {
-            sha for one in evidence.recordings for shas in one.arrays.values() for sha in shas
+            sha
+            for recording in evidence.recordings
+            for shas in recording.arrays.values()
+            for sha in shas
         }
         total = sum(packed.size(name) for name in packed.names)
         if total > MOST_TOTAL:

@@ -71,11 +71,13 @@ def matched(
     """
     equal = compared = unlike = 0
     means, largest = [], []
-    known = {one.name for one in attempts if recorded.inputs.get(one.name) == one.digest}
-    for one in attempts:
-        theirs = [arrays[sha] for sha in recorded.arrays.get(one.name, ())]
-        ours = [] if isinstance(one.outcome, str) else list(one.outcome)
-        if one.name not in known or not (theirs or ours):
+    known = {
+        attempt.name for attempt in attempts if recorded.inputs.get(attempt.name) == attempt.digest
+    }
+    for attempt in attempts:
+        theirs = [arrays[sha] for sha in recorded.arrays.get(attempt.name, ())]
+        ours = [] if isinstance(attempt.outcome, str) else list(attempt.outcome)
+        if attempt.name not in known or not (theirs or ours):
             continue
         compared += 1
         if [a.shape for a in theirs] != [a.shape for a in ours]:

@@ -60,12 +60,12 @@ def gather(backend: Backend, path: Path, tell: Callable[[Finding], None]) -> Evi
         with tempfile.TemporaryDirectory() as folder:
             workshop = Workshop(Path(folder), registered())
             findings = []
-            for one in prove(backend, workshop):
-                tell(one)
+            for finding in prove(backend, workshop):
+                tell(finding)
                 findings.append(
                     Conformance(
-                        stage=str(one.stage), options=one.options, check=one.check,
-                        mark=one.mark.value, remark=one.remark,
+                        stage=str(finding.stage), options=finding.options, check=finding.check,
+                        mark=finding.mark.value, remark=finding.remark,
                     )
                 )  # fmt: skip
             arrays: dict[str, bytes] = {}
@@ -131,14 +131,16 @@ def _recordings(
                     stage=str(offer.stage),
                     options=finite(dict(variant.options)),
                     what=what,
-                    inputs={one.name: one.digest for one in found},
+                    inputs={attempt.name: attempt.digest for attempt in found},
                     arrays={
-                        one.name: [_kept(array, arrays) for array in one.outcome]
-                        for one in found
-                        if not isinstance(one.outcome, str)
+                        attempt.name: [_kept(array, arrays) for array in attempt.outcome]
+                        for attempt in found
+                        if not isinstance(attempt.outcome, str)
                     },
                     refused={
-                        one.name: one.outcome for one in found if isinstance(one.outcome, str)
+                        attempt.name: attempt.outcome
+                        for attempt in found
+                        if isinstance(attempt.outcome, str)
                     },
                 )
 

@@ -81,7 +81,7 @@ class SingleAxisSwaps:
             seed: of the bootstrap.
         """
         found = [self._figures(axis, items, train, seen, seed) for axis in self.chains]
-        found.sort(key=lambda one: -one.changed)
+        found.sort(key=lambda alone: -alone.changed)
         return found + [_not_run([axis], why) for axis, why in self.cannot.items()]
 
     def _figures(
@@ -170,6 +170,6 @@ def _together(
 
 def _chain(session: Session, stacks: Sequence[Stack], axes: Sequence[str]) -> Chain:
     mixed = swap(stacks[0].profile, stacks[1].profile, axes)
-    pair = {side: (one.profile, one.choices) for side, one in zip(SIDES, stacks, strict=True)}
+    pair = {side: (stack.profile, stack.choices) for side, stack in zip(SIDES, stacks, strict=True)}
     name = f"train with {' '.join(axes)}"
     return session.stack(Variant(name, mixed, pair)).chain

@@ -138,7 +138,7 @@ def _run(executor: Executor, stack: Stack, item: Item) -> list[tuple[str, str]]:
 def _outputs(found: Inferred) -> list[tuple[str, Array]]:
     """Every output of every inference."""
     inferences = found.outputs if isinstance(found.outputs, tuple) else (found.outputs,)
-    return [pair for one in inferences for pair in one.items()]
+    return [pair for inference in inferences for pair in inference.items()]
 
 
 def _refuse_not_finite(found: Inferred) -> None:

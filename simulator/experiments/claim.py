@@ -37,9 +37,9 @@ def request(command: Command[Any], asked: Group, **found: Any) -> Request:
         found: values that the call has found for some options.
     """
     arguments = {
-        one.name: _placed(one, value)
-        for one, value in given(asked)
-        if one.about.asked and (value != one.default or one.name in ALWAYS)
+        declared.name: _placed(declared, value)
+        for declared, value in given(asked)
+        if declared.about.asked and (value != declared.default or declared.name in ALWAYS)
     }
     return Request(command=command.name, arguments=arguments | found)
 
@@ -87,14 +87,14 @@ def _identity(plan: Plan) -> Plan:
     return Plan(request=Request(command=plan.request.command, arguments=kept), work=plan.work)
 
 
-def _placed(one: Declared, value: Any) -> Any:
+def _placed(declared: Declared, value: Any) -> Any:
     """The value of an option as JSON; a place is absolute."""
-    if one.several and value is not None:
-        return [_absolute(one, inner) for inner in value]
-    return _absolute(one, value)
+    if declared.several and value is not None:
+        return [_absolute(declared, inner) for inner in value]
+    return _absolute(declared, value)
 
 
-def _absolute(one: Declared, value: Any) -> Any:
-    if value is None or one.about.kind not in PLACES:
+def _absolute(declared: Declared, value: Any) -> Any:
+    if value is None or declared.about.kind not in PLACES:
         return value
-    return absolute(PLACES[one.about.kind](value))
+    return absolute(PLACES[declared.about.kind](value))

@@ -245,7 +245,7 @@ def manifest(
                 "artifact": {
                     "key": stack.artifact.key,
                     "sha256": session.digests[stack.artifact.path],
-                    "after": [one.model_dump(mode="json") for one in stack.artifact.reports],
+                    "after": [report.model_dump(mode="json") for report in stack.artifact.reports],
                 },
                 "recordings": _recordings(stack),
                 "effective": as_dict(stack.effective),
@@ -271,4 +271,4 @@ def _recordings(stack: Stack) -> dict[str, str]:
     """The SHA-256 of every recording that replaces a stage of a stack."""
     chosen = stack.profile, stack.choices
     found = {stage: recorded.recording(*chosen, stage) for stage in (Stage.DECODE, Stage.RUNTIME)}
-    return {str(stage): one.digest for stage, one in found.items() if one}
+    return {str(stage): recording.digest for stage, recording in found.items() if recording}

@@ -72,8 +72,8 @@ def self_check(repeats: Iterable[Repeat]) -> SelfCheck:
     found = list(repeats)
     return SelfCheck(
         samples=len(found),
-        flips=sum(one.flips for one in found),
-        bit_equal=all(one.equal for one in found),
+        flips=sum(repeat.flips for repeat in found),
+        bit_equal=all(repeat.equal for repeat in found),
     )
 
 

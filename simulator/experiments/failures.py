@@ -78,17 +78,17 @@ def tallied(
     """
     count, of = Counter[str](), Counter(whole)
     why: dict[tuple[str, str], list[str]] = {}
-    for one in samples:
-        ran = [name for name in one.stacks if name in stacks]
+    for sample in samples:
+        ran = [name for name in sample.stacks if name in stacks]
         for name in ran:
             others = [reference] if reference in ran and name != reference else ran
-            answered = any(other not in one.failed for other in others if other != name)
-            fails = name in one.failed
+            answered = any(other not in sample.failed for other in others if other != name)
+            fails = name in sample.failed
             of[name] += answered or not fails
             if fails and answered:
                 count[name] += 1
-                reason = one.failed[name].replace(f"{one.sample}: ", "")
-                why.setdefault((name, reason), []).append(one.sample)
+                reason = sample.failed[name].replace(f"{sample.sample}: ", "")
+                why.setdefault((name, reason), []).append(sample.sample)
     most = sorted(why.items(), key=lambda entry: -len(entry[1]))
     return {
         "failed": {

@@ -56,7 +56,7 @@ class Observers:
 
     def wanting(self, index: int, rank: int | None) -> list[str]:
         """Return the observers that are for a sample; see :meth:`Observer.wants`."""
-        return [name for name, one in self.by_name.items() if one.wants(index, rank)]
+        return [name for name, observer in self.by_name.items() if observer.wants(index, rank)]
 
     def observe(self, walk: Walk, names: Sequence[str]) -> Seen:
         """Return what some observers make of a sample."""

@@ -137,7 +137,7 @@ class RecordStore(Sized):
         which = np.array(samples, np.int64)
         groups = np.array(self._of, np.int64)[which]
         rows = np.array(self._starts, np.int64)[which] + arms[groups]
-        return StackRecords(self.table, [one.name for one in self.task.columns], rows)
+        return StackRecords(self.table, [column.name for column in self.task.columns], rows)
 
     def records(self, stack: str) -> StackRecords:
         """Return the records of one stack, of the samples that were not skipped."""
@@ -147,14 +147,14 @@ class RecordStore(Sized):
         """Return the records of stacks, on the samples that all of them were run on."""
         taken = self.ran_on(*stacks)
         ran = [at for at in taken if at not in self.why]
-        broken = [one for one in self.partly(*stacks) if len(one.failed) < len(stacks)]
+        broken = [tried for tried in self.partly(*stacks) if len(tried.failed) < len(stacks)]
         records = tuple(self.of(name, ran) for name in stacks)
         return Answers(
             self.task,
             stacks,
             tuple(self.items[at] for at in ran),
             records,
-            np.array([list(each(one, "digest")) for one in records], np.bytes_),
+            np.array([list(each(record, "digest")) for record in records], np.bytes_),
             len(taken) - len(ran) - len(broken),
             tuple(broken),
         )
@@ -197,11 +197,11 @@ class RecordStore(Sized):
         )
         broken = [
             Tried(
-                one.sample,
-                list(dict.fromkeys(called[name] for name in one.stacks)),
-                {called[name]: why for name, why in one.failed.items()},
+                tried.sample,
+                list(dict.fromkeys(called[name] for name in tried.stacks)),
+                {called[name]: why for name, why in tried.failed.items()},
             )
-            for one in self.partly()
+            for tried in self.partly()
         ]
         return tallied(broken, stacks, reference, whole)
 

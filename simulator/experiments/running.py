@@ -80,20 +80,20 @@ class Recorder:
         for item, rows in zip(items, self._earlier, strict=False):
             self._tell(self.done.restore(item, rows, self.names, self._stacks), None)
 
-    def take(self, number: int, one: SampleResult, seen: Any) -> None:
+    def take(self, number: int, result: SampleResult, seen: Any) -> None:
         """Take a sample, and what was observed of it; it is written if it was not finished."""
         if number < len(self.done):
             if self.watch:
-                self.watch.keep(one, seen)
+                self.watch.keep(result, seen)
             return
-        self._tell(one, seen)
-        self.done.add(one, self.names, self.timed, self._stacks)
+        self._tell(result, seen)
+        self.done.add(result, self.names, self.timed, self._stacks)
 
-    def _tell(self, one: SampleResult, seen: Any) -> None:
+    def _tell(self, result: SampleResult, seen: Any) -> None:
         if self.watch:
-            self.watch.keep(one, seen)
+            self.watch.keep(result, seen)
         if self.policy:
-            self.policy.tell(one, self._stacks)
+            self.policy.tell(result, self._stacks)
 
 
 def run_recorded(session: Session, merged: Plan, recorders: Sequence[Recorder]) -> None:
@@ -107,12 +107,12 @@ def run_recorded(session: Session, merged: Plan, recorders: Sequence[Recorder]) 
     Raises:
         DataError: of one run no sample went through every stack.
     """
-    for one in recorders:
-        one.restore(session.sealed())
+    for recorder in recorders:
+        recorder.restore(session.sealed())
     run_samples(session, merged, recorders)
-    for one in recorders:
-        session.require_some(one.done)
-        one.run.records.join()
+    for recorder in recorders:
+        session.require_some(recorder.done)
+        recorder.run.records.join()
 
 
 def run_samples(
@@ -126,17 +126,17 @@ def run_samples(
         recorders: of the runs.
         stop: the first sample not to run; None: all are run.
     """
-    start = min(len(one.done) for one in recorders)
-    watches = tuple(one.watch for one in recorders if one.watch)
+    start = min(len(recorder.done) for recorder in recorders)
+    watches = tuple(recorder.watch for recorder in recorders if recorder.watch)
     watch = _Watching(watches) if watches else None
     with closing(session.stream(merged, start, watch, stop)) as results:
         number = start
-        while not all(one.decided for one in recorders):
+        while not all(recorder.decided for recorder in recorders):
             if (done := next(results, None)) is None:
                 break
-            for at, one in enumerate(recorders):
-                part = done if one.arms is None else done.part(one.arms)
-                one.take(number, part, done.seen[at] if done.seen else None)
+            for at, recorder in enumerate(recorders):
+                part = done if recorder.arms is None else done.part(recorder.arms)
+                recorder.take(number, part, done.seen[at] if done.seen else None)
             number += 1
 
 
@@ -165,4 +165,4 @@ class _Watching:
     watches: tuple[Watch, ...]
 
     def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> list[Any]:
-        return [one(walk, outcomes) for one in self.watches]
+        return [watch(walk, outcomes) for watch in self.watches]

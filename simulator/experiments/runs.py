@@ -65,7 +65,7 @@ def listed(folder: Path) -> list[Listed]:
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder; runs are in runs/ by default")
     found = [_listed(place) for place in _places(folder, DEPTH)]
-    return sorted(found, key=lambda one: (one.created, str(one.folder)), reverse=True)
+    return sorted(found, key=lambda listed: (listed.created, str(listed.folder)), reverse=True)
 
 
 def write_index(runs: list[Listed], folder: Path) -> Path:

@@ -346,7 +346,7 @@ class Session(Closing):
         """
         changed = sum(why.endswith(CHANGED) for why in done.why.values())
         whole = self.files.count(len(done))
-        self.notes[:] = [one for one in self.notes if one.kind is not Kind.CHANGED]
+        self.notes[:] = [note for note in self.notes if note.kind is not Kind.CHANGED]
         if changed:
             words = (
                 f"{changed:,} of {whole} changed during the run and "

@@ -174,7 +174,7 @@ def latency(
         table[side] = {stage: figures(ns) for stage, ns in columns.items()}
         for stage, ns in columns.items():
             reasons = not_carried(len(ns)) if len(ns) else {}
-            why |= {f"latency_ms.{side}.{stage}.{key}": one for key, one in reasons.items()}
+            why |= {f"latency_ms.{side}.{stage}.{key}": reason for key, reason in reasons.items()}
     return table, why
 
 

@@ -207,8 +207,10 @@ class Tuning(ABC):
 
     def _asked(self) -> dict[str, object]:
         """Return the options that the summary names."""
-        options = ((one, value) for one, value in given(self.settings) if one.about.asked)
-        return {one.name: value for one, value in options if one.name not in _UNTOLD}
+        options = (
+            (declared, value) for declared, value in given(self.settings) if declared.about.asked
+        )
+        return {declared.name: value for declared, value in options if declared.name not in _UNTOLD}
 
     def _work(self, choice: Choice) -> dict[str, object]:
         """Return all that the weights depend on besides the options."""

@@ -81,17 +81,17 @@ class PairWatch:
             REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
         }
-        for one in self.pictures:
-            found[one.name] = Observer(one.see, one.first, one.worst)
+        for picture in self.pictures:
+            found[picture.name] = Observer(picture.see, picture.first, picture.worst)
         if self.alone.chains:
             found[ALONE] = Observer(self.alone.see, first=EVERY)
-        most = max(one.first for name, one in found.items() if name != ALONE)
+        most = max(observer.first for name, observer in found.items() if name != ALONE)
         first = tuple(islice(self._index, most))
         self._observers = Observers(self.arms, found, first)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        one = self._observers
-        return Observers, (one.arms, one.by_name, one.first)
+        observers = self._observers
+        return Observers, (observers.arms, observers.by_name, observers.first)
 
     def keep_in(self, table: RecordTable) -> None:
         """Write the records with each axis alone to a table; take those that it has already."""
@@ -105,8 +105,8 @@ class PairWatch:
     def asides(self) -> dict[str, Chain]:
         """Return the chains that are needed besides the arms, by their names in the plan."""
         found = self.effects.asides() | self.alone.asides()
-        for one in self.pictures:
-            found |= one.asides()
+        for picture in self.pictures:
+            found |= picture.asides()
         return found
 
     def __call__(self, walk: Walk, outcomes: Mapping[int, Outcome]) -> Seen | None:
@@ -165,7 +165,7 @@ class PairWatch:
                     raise SampleError("a stack fails on it now")
                 self._add(item, self._observers.observe(walk, names))
             except SampleError as error:  # the file is gone or changed since the earlier attempt
-                lost = {one.name: one.lost(one_line(error)) for one in self.pictures}
+                lost = {picture.name: picture.lost(one_line(error)) for picture in self.pictures}
                 lost |= {REPEAT: Repeat(False, 0), AXES: {}, ALONE: {}}
                 self._add(item, {name: lost[name] for name in names if lost[name] is not None})
 
@@ -189,7 +189,10 @@ class PairWatch:
         The first samples fill up what the worst flips leave of an observer's samples.
         """
         tops = self._tops()
-        left = {name: one.first - len(tops[name]) for name, one in self._observers.by_name.items()}
+        left = {
+            name: observer.first - len(tops[name])
+            for name, observer in self._observers.by_name.items()
+        }
         for item in ran:
             known, index = self.seen.get(item.name, {}), self._index[item.name]
             lacking = []
@@ -214,9 +217,11 @@ class PairWatch:
     def draw(self, summary: dict[str, Any], ran: Sequence[Item], run: RunWriter) -> None:
         """Write the pictures and add them to the summary."""
         self._beside(summary["worst_flips"])
-        for one in self.pictures:
-            kept = {name: seen[one.name] for name, seen in self.seen.items() if one.name in seen}
-            one.draw(Finished(self.session, ran, kept, summary, run))
+        for picture in self.pictures:
+            kept = {
+                name: seen[picture.name] for name, seen in self.seen.items() if picture.name in seen
+            }
+            picture.draw(Finished(self.session, ran, kept, summary, run))
 
     def _beside(self, flips: Sequence[dict[str, Any]]) -> None:
         """Add what the modality says of both stacks' inputs to the worst flips."""
@@ -224,7 +229,7 @@ class PairWatch:
         if type(modality).beside is Modality.beside:
             return  # it says nothing, so that no sample is read again
         last = [stack.chain.last for stack in self.stacks]
-        placings = [one.placing for one in last if isinstance(one, Answer)]
+        placings = [recipe.placing for recipe in last if isinstance(recipe, Answer)]
         items = self.session.dataset.items
         for flip in flips if len(placings) == len(self.stacks) else ():
             try:

@@ -117,5 +117,7 @@ class Allocation:
         if self.rule == "equal":
             return stratum, list(self.shares)
         first, strata = self.pilot / faults, len(self.shares)
-        shares = [first * one for one in self.shares] + [(1 - first) * one for one in self.shares]
+        shares = [first * share for share in self.shares] + [
+            (1 - first) * share for share in self.shares
+        ]
         return stratum + strata * (number >= self.pilot), shares

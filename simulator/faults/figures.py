@@ -79,9 +79,9 @@ def summarized(
         done: the samples without faults.
     """
     spec, card = campaign.spec, session.card
-    first, names = found[0], [one.stack.side for one in found]
-    figures = {one.stack.side: _Figures(session, campaign, one, number) for one in found}
-    notices = merged(notice for one in found for notice in one.stack.labelled_notices)
+    first, names = found[0], [stack.stack.side for stack in found]
+    figures = {stack.stack.side: _Figures(session, campaign, stack, number) for stack in found}
+    notices = merged(notice for stack in found for notice in stack.stack.labelled_notices)
     return FaultsSummary(
         **head(card, len(first.items), len(done.skipped)),
         **done.failures(names, reference_of(names)),
@@ -95,22 +95,22 @@ def summarized(
         allocation=spec.allocation,
         faults=number,
         stacks={
-            side: one.stack(one.found.population.alike(first.population))
-            for side, one in figures.items()
+            side: figure.stack(figure.found.population.alike(first.population))
+            for side, figure in figures.items()
         },
         paired={
-            one.stack.side: _paired(before, figures[one.stack.side])
-            for one in found[1:]
-            for before in [_before(one, found)]
-            if one.population.alike(before.population)
+            stack.stack.side: _paired(before, figures[stack.stack.side])
+            for stack in found[1:]
+            for before in [_before(stack, found)]
+            if stack.population.alike(before.population)
         },
     )
 
 
-def _before(one: OnStack, found: Sequence[OnStack]) -> OnStack:
+def _before(stack: OnStack, found: Sequence[OnStack]) -> OnStack:
     """What a stack is compared with: itself without a range restriction, or the first one."""
-    plain = one.stack.side.removesuffix(MARK)
-    same = [other for other in found if other.stack.side == plain and other is not one]
+    plain = stack.stack.side.removesuffix(MARK)
+    same = [other for other in found if other.stack.side == plain and other is not stack]
     return same[0] if same else found[0]
 
 
@@ -164,7 +164,7 @@ class _Figures:
         if not at:
             return dict.fromkeys(names), dict.fromkeys(names)
         answers = self.rows.select([field.name for field in self._task.columns]).to_pylist()
-        faulty = [None if gone else one for gone, one in zip(lost, answers, strict=True)]
+        faulty = [None if gone else answer for gone, answer in zip(lost, answers, strict=True)]
         golden = [self.found.clean[sample] for sample in at]
         truths = [self.found.items[sample].truth for sample in at]
         both = metrics(self._task, golden, faulty, truths)

@@ -241,7 +241,7 @@ class OpenedInjection:
         except Exception as error:  # a runtime may raise anything
             raise ModelError(f"{self._own.who}: {one_line(error)}") from error
 
-    def _golden(self, sites: tuple[int, ...], rest: Suffix, one: _Ready, read: Read) -> Golden:
+    def _golden(self, sites: tuple[int, ...], rest: Suffix, ready: _Ready, read: Read) -> Golden:
         """The inference without faults by the same code; that of the trace if bits are equal."""
         if sites not in self._exact:
             first = self._ready(self._own.first, read)
@@ -249,20 +249,21 @@ class OpenedInjection:
                 rest.run(first.trace).outputs, first.golden.run.outputs
             )
         if self._exact[sites]:
-            return one.golden
-        return self._verdicts.golden(rest.run(one.trace), one.sample)
+            return ready.golden
+        return self._verdicts.golden(rest.run(ready.trace), ready.sample)
 
 
 def row_of(side: str, hit: Hit, injector: Injector) -> Row:
     """Return the columns of a row that say which inference it is."""
     drawn = hit.drawn
-    sites = [injector.sites[drawn.sites[one.site]] for one in drawn.faults]
+    sites = [injector.sites[drawn.sites[fault.site]] for fault in drawn.faults]
     return {
         "fault": drawn.number, "stack": side, "at": hit.at, "sample": hit.sample,
         "layer": [site.layer for site in sites], "operator": [site.operator for site in sites],
         "target": [str(site.target) for site in sites],
         "storage": [site.storage for site in sites], "stratum": drawn.stratum, "skipped": None,
-        "index": [one.index for one in drawn.faults], "bit": [one.bit for one in drawn.faults],
+        "index": [fault.index for fault in drawn.faults],
+        "bit": [fault.bit for fault in drawn.faults],
         "kind": str(drawn.faults[0].kind),
     }  # fmt: skip
 

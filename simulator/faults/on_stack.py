@@ -143,7 +143,8 @@ class OnStack:
     def _chunk(self, numbers: range, total: int) -> None:
         session, items = self._session, self.items
         drawn = (
-            self.population.draw(one, session.seed, len(items), self.weights) for one in numbers
+            self.population.draw(number, session.seed, len(items), self.weights)
+            for number in numbers
         )
         every = {
             f"{numbers.start:09}-{part.name}": part

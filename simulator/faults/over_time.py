@@ -21,10 +21,15 @@ def over_time(summary: FaultsSummary) -> Section:
     seen = tracked(summary)
     drawn_as = looks({side: summary.stacks[side] for side in seen})
     panels = [
-        Panel(_levels({drawn_as[side]: one for side, one in seen.items()}, kind), title)
+        Panel(
+            _levels({drawn_as[side]: persistence for side, persistence in seen.items()}, kind),
+            title,
+        )
         for kind, title in KINDS.items()
     ]
-    worst = {side: one for side, one in seen.items() if one.worst is not None}
+    worst = {
+        side: persistence for side, persistence in seen.items() if persistence.worst is not None
+    }
     panels += [
         Panel(_frames(drawn_as[side], one), f"{drawn_as[side].name}: fault {one.worst}, the worst")
         for side, one in worst.items()
@@ -32,9 +37,9 @@ def over_time(summary: FaultsSummary) -> Section:
     title = "Share of faults that leave an area above L on average, with intervals"
     tables = [replace(shares(summary, rescaled=True), title=title)]
     clips: list[list[Cell]] = [
-        [side, str(one.worst), Link(one.clip, quote(one.clip))]
-        for side, one in worst.items()
-        if one.clip
+        [side, str(persistence.worst), Link(persistence.clip, quote(persistence.clip))]
+        for side, persistence in worst.items()
+        if persistence.clip
     ]
     if clips:
         tables.append(Table(["stack", "fault", "clip"], clips, "The worst fault, frame by frame"))
@@ -81,12 +86,12 @@ def _levels(seen: dict[Look, Persistence], kind: str) -> Figure:
     traces = []
     for look, one in seen.items():
         rates: Sequence[Rate] = getattr(one, kind)
-        values = [one.rate for one in rates]
+        values = [rate.rate for rate in rates]
         traces.append(
             charts.scatter(
                 x=one.levels, y=values, name=look.label, mode="lines+markers", line=look.line,
                 marker=look.marker,
-                error_y=error_bars(values, [one.ci95 for one in rates]),
+                error_y=error_bars(values, [rate.ci95 for rate in rates]),
                 hovertemplate="above %{x:.0%}: %{y:.2%}<extra></extra>",
             )
         )  # fmt: skip

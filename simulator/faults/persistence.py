@@ -149,8 +149,8 @@ def _figures(tracked: Mapping[int, Severity], bits: Mapping[int, int], frames: i
         least=_RULE.least,
         radius=_RULE.radius,
         levels=list(LEVELS),
-        false=[_rate(one) for one in faults.exceeding(false, LEVELS)],
-        missed=[_rate(one) for one in faults.exceeding(missed, LEVELS)],
+        false=[_rate(rate) for rate in faults.exceeding(false, LEVELS)],
+        missed=[_rate(rate) for rate in faults.exceeding(missed, LEVELS)],
         by_bit={
             str(bit): PersistentGroup(
                 false=_above([tracked[f].false for f, hit in bits.items() if hit == bit]),

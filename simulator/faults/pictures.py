@@ -49,14 +49,14 @@ def with_pictures(
         The summary with the answers in words and the names of the files.
     """
     stacks = dict(summary.stacks)
-    for number, one in enumerate(every):
-        side = one.stack.side
+    for number, stack in enumerate(every):
+        side = stack.stack.side
         worst = stacks[side].worst
         if not worst:
             continue
         session.show.say(f"{side}: drawing the worst faults")
         shown = [
-            _shown(session, one, event, run, f"{EVENTS}/{number:02}-{rank:02}")
+            _shown(session, stack, event, run, f"{EVENTS}/{number:02}-{rank:02}")
             for rank, event in enumerate(worst[:DRAWN], start=1)
         ]
         told = {"worst": [*shown, *worst[DRAWN:]]}
@@ -99,18 +99,18 @@ def with_clips(
         The summary with the names of the files.
     """
     stacks = dict(summary.stacks)
-    for number, one in enumerate(every):
-        side = one.stack.side
+    for number, stack in enumerate(every):
+        side = stack.stack.side
         seen = stacks[side].persistence
         draws = painter()
         if seen is None or seen.worst is None or draws is None:
             continue
         session.show.say(f"{side}: drawing the worst fault")
-        chosen = _stretch(list(shots(one, session.card.task, seen.worst)))
-        images = canvas(session, one.stack, [one.items[shot.at] for shot in chosen])
+        chosen = _stretch(list(shots(stack, session.card.task, seen.worst)))
+        images = canvas(session, stack.stack, [stack.items[shot.at] for shot in chosen])
         if images is None:
             continue
-        panels = [_panel(one, seen.worst, *both) for both in zip(chosen, images, strict=True)]
+        panels = [_panel(stack, seen.worst, *both) for both in zip(chosen, images, strict=True)]
         name = f"{CLIPS}/{number:02}-fault-{seen.worst}.gif"
         run.write_file(name, draws.gif(panels, EACH))
         told = seen.model_copy(update={"clip": name})

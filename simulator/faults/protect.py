@@ -63,7 +63,7 @@ def protected(session: Session, stack: Stack, items: Sequence[Item], by: By) -> 
     if stack.artifact.format != "onnx" or maker.takes != "onnx":
         raise Unsupported(f"{stack.side}: a range restriction is for ONNX files")
     feeds = inputs_of(session, stack, items, SAMPLES)
-    used = [one.name for one in items[:SAMPLES]]
+    used = [item.name for item in items[:SAMPLES]]
     key = digest([stack.artifact.key, by, used, [choice.identity()]])
 
     def make(folder: Path) -> None:
@@ -73,7 +73,9 @@ def protected(session: Session, stack: Stack, items: Sequence[Item], by: By) -> 
     folder = entry("artifacts", session.card, key, make)
     artifact = Artifact(folder / "model.onnx", key, "onnx")
     infer = replace(_infer(stack), artifact=artifact)
-    recipes = tuple(infer if isinstance(one, Infer) else one for one in stack.chain.recipes)
+    recipes = tuple(
+        infer if isinstance(recipe, Infer) else recipe for recipe in stack.chain.recipes
+    )
     chain = replace(stack.chain, recipes=recipes)
     return replace(stack, side=f"{stack.side}{MARK}", artifact=artifact, chain=chain)
 
@@ -91,8 +93,8 @@ def _ranges(stack: Stack, feeds: Sequence[Mapping[str, Array]]) -> Ranges:
         place = Path(folder) / "tapped.onnx"
         onnx.save(model, str(place))
         with closing(stack.choices[Stage.RUNTIME].make(place)) as runtime:
-            for one in feeds:
-                found = runtime.run(one)
+            for feed in feeds:
+                found = runtime.run(feed)
                 ranges.add({layer: found[name] for layer, name in tensors.items()})
     return ranges
 
@@ -114,10 +116,10 @@ def slowdown(session: Session, stack: Stack, other: Stack, items: Sequence[Item]
 
 def _time(runtime: Runtime, feeds: Sequence[Mapping[str, Array]]) -> float:
     start = time.perf_counter()
-    for one in feeds:
-        runtime.run(one)
+    for feed in feeds:
+        runtime.run(feed)
     return time.perf_counter() - start
 
 
 def _infer(stack: Stack) -> Infer:
-    return next(one for one in stack.chain.recipes if isinstance(one, Infer))
+    return next(recipe for recipe in stack.chain.recipes if isinstance(recipe, Infer))

@@ -106,12 +106,12 @@ class Rates:
         Source:
             G. Y. Zou and A. Donner, Stat. Med. 27 (2008) 1693-1702.
         """
-        one, other = self.estimate(more, among), self.estimate(less, among)
-        if one is None or other is None:
+        estimate, other = self.estimate(more, among), self.estimate(less, among)
+        if estimate is None or other is None:
             return None, [None, None]
-        value = one.value - other.value
-        low = math.hypot(one.value - one.low, other.high - other.value)
-        high = math.hypot(one.high - one.value, other.value - other.low)
+        value = estimate.value - other.value
+        low = math.hypot(estimate.value - estimate.low, other.high - other.value)
+        high = math.hypot(estimate.high - estimate.value, other.value - other.low)
         return value, [max(-1.0, value - low), min(1.0, value + high)]
 
     def mean(self, values: Sequence[float | None], among: Mask, clusters: Sequence[int]) -> Mean:
@@ -122,7 +122,7 @@ class Rates:
             among: which ones.
             clusters: what each of them depends on.
         """
-        known = [one if one is not None and np.isfinite(one) else None for one in values]
+        known = [value if value is not None and np.isfinite(value) else None for value in values]
         weights = self.weights[among].tolist() if self.weighted else None
         found = faults.mean(known, clusters, self._resamples, self._seed, weights)
         ends = found.ci95 if found.events >= FEW else None

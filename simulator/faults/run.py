@@ -72,7 +72,7 @@ def built(
         return stacks, []
     session.show.say("finding the ranges of activations")
     items = session.sealed()
-    return stacks, [protected(session, one, items, protect) for one in stacks]
+    return stacks, [protected(session, stack, items, protect) for stack in stacks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ class _Faults:
         runtimes = session.executor.runtimes
         injectors = [injector_of(one.side, one.chain, runtimes) for one in stacks]
         populations = []
-        for stack, one in zip(stacks, injectors, strict=True):  # before anything is run
+        for stack, injector in zip(stacks, injectors, strict=True):  # before anything is run
             try:
-                populations.append(Population(one.sites, self.campaign))
+                populations.append(Population(injector.sites, self.campaign))
             except UserError as error:
                 raise UserError(f"{stack.side}: {error}") from error
         with self.job.writer(folder, start, session) as run:
@@ -107,11 +107,13 @@ class _Faults:
             shared = Run(self.campaign, session, items, table, asked.memory)
             every: list[OnStack] = []
             for at, (stack, own) in enumerate(zip(stacks, populations, strict=True)):
-                leader = next((one for one in every if one.population.alike(own)), None)
+                leader = next(
+                    (on_stack for on_stack in every if on_stack.population.alike(own)), None
+                )
                 every.append(OnStack(at, stack, injectors[at], own, leader, clean[at], shared))
             number = self._rounds(every)
             session.show.say("computing the figures")
-            table.finish([one.rows for one in every])
+            table.finish([on_stack.rows for on_stack in every])
             truths = [item.truth for item in items]
             session.notes.extend(doubt(session, session.card.task.score(clean[0], truths)))
             summary = summarized(session, self.campaign, every, number, done)
@@ -132,15 +134,15 @@ class _Faults:
 
     def _rounds(self, every: Sequence[OnStack]) -> int:
         """Run the campaign on every stack, and further rounds until its intervals are narrow."""
-        for one in every:
-            one.canary()
+        for stack in every:
+            stack.canary()
         done, wanted = 0, self.campaign.spec.faults
         while done < wanted:
-            for one in every:
-                one.run(range(done, wanted))
+            for stack in every:
+                stack.run(range(done, wanted))
             done = wanted
             until = self.job.asked.until
             if until is not None:
-                more = max(one.further(done, until) for one in every)
+                more = max(stack.further(done, until) for stack in every)
                 wanted = min(done + min(more, done), MOST)
         return done

@@ -52,10 +52,10 @@ def _print(table: Table, console: Console) -> None:
 
 def replayed(found: Sequence[Replayed], console: Console) -> None:
     """Print what one fault did, then and now."""
-    for one in found:
-        word = "[green]equal[/]" if one.equal else "[red]differs[/]"
-        console.print(f"fault {one.fault}, {escape(one.stack)}: {word}", highlight=False)
-        for name, (then, now) in one.values.items():
+    for replayed in found:
+        word = "[green]equal[/]" if replayed.equal else "[red]differs[/]"
+        console.print(f"fault {replayed.fault}, {escape(replayed.stack)}: {word}", highlight=False)
+        for name, (then, now) in replayed.values.items():
             told = _listed(then) if then == now else f"{_listed(then)} then, {_listed(now)} now"
             console.print(escape(f"  {name}: {told}"), highlight=False)
 
@@ -79,8 +79,8 @@ def reading(summary: FaultsSummary) -> Iterator[str]:
 def notes(summary: FaultsSummary) -> Iterator[str]:
     """Yield how faults were put in, what a restriction costs, and how stacks compare."""
     yield from reading(summary)
-    for side, one in summary.stacks.items():
-        yield f"{side}: {one.method}. DUE: {one.tap}."
+    for side, stack in summary.stacks.items():
+        yield f"{side}: {stack.method}. DUE: {stack.tap}."
     for side, ratio in summary.slowdown.items():
         yield f"{side}: an inference takes {ratio:.2f} of the time without the restriction."
     for side, paired in summary.paired.items():

@@ -56,7 +56,7 @@ def _rates(summary: FaultsSummary) -> Section:
 def _events(run: Run[FaultsSummary]) -> Section:
     """The worst silent corruptions, and pictures of some of them."""
     summary = run.summary
-    wanted = [(one.preview, _caption(side, one)) for side, one in _ranked(summary)]
+    wanted = [(event.preview, _caption(side, event)) for side, event in _ranked(summary)]
     pictures, left = fitting(run, wanted, LOOKS)
     return Section(
         "events",
@@ -71,7 +71,7 @@ def _events(run: Run[FaultsSummary]) -> Section:
 
 def _ranked(summary: FaultsSummary) -> Iterator[tuple[str, FaultEvent]]:
     """The worst corruption of each stack, then the second ones, and so on."""
-    worst = [[(side, one) for one in stack.worst] for side, stack in summary.stacks.items()]
+    worst = [[(side, event) for event in stack.worst] for side, stack in summary.stacks.items()]
     return (one for rank in zip_longest(*worst) for one in rank if one is not None)
 
 
@@ -91,13 +91,13 @@ def _grouped(summary: FaultsSummary, what: str, question: str, note: str) -> Sec
         traces = []
         for side, found in groups_of(summary, what).items():
             look = drawn_as[side]
-            rates: list[Rate] = [getattr(one, kind) for one in found.values()]
-            shares = [one.rate for one in rates]
+            rates: list[Rate] = [getattr(group, kind) for group in found.values()]
+            shares = [rate.rate for rate in rates]
             traces.append(
                 charts.bar(
                     x=[text(name) for name in found], y=shares, name=look.label,
                     marker={"color": look.color},
-                    error_y=error_bars(shares, [one.ci95 for one in rates]),
+                    error_y=error_bars(shares, [rate.ci95 for rate in rates]),
                     hovertemplate="%{x}: %{y:.2%}<extra></extra>",
                 )
             )  # fmt: skip

@@ -41,17 +41,18 @@ def rates(summary: FaultsSummary, first: str = "", title: str = "") -> Table:
     """
     stacks, said = list(summary.stacks.values()), words(summary)
     found = [
-        ("silent corruption (SDC)", [rate(one.sdc) for one in stacks]),
-        ("NaN or Inf (DUE)", [rate(one.due) for one in stacks]),
-        ("masked", [rate(one.masked) for one in stacks]),
+        ("silent corruption (SDC)", [rate(stack.sdc) for stack in stacks]),
+        ("NaN or Inf (DUE)", [rate(stack.due) for stack in stacks]),
+        ("masked", [rate(stack.masked) for stack in stacks]),
     ]
-    if any(one.refused.count for one in stacks):
-        found.append(("outputs refused", [rate(one.refused) for one in stacks]))
+    if any(stack.refused.count for stack in stacks):
+        found.append(("outputs refused", [rate(stack.refused) for stack in stacks]))
     found += [
-        (said(name), [rate(one.further[name]) for one in stacks]) for name in stacks[0].further
+        (said(name), [rate(stack.further[name]) for stack in stacks]) for name in stacks[0].further
     ]
     found += [
-        (said(name), [mean(one.severity[name]) for one in stacks]) for name in stacks[0].severity
+        (said(name), [mean(stack.severity[name]) for stack in stacks])
+        for name in stacks[0].severity
     ]
     for metric in stacks[0].clean:
         cells = [f"{share(one.clean[metric])} → {share(one.faulty[metric])}" for one in stacks]
@@ -92,11 +93,11 @@ def groups(summary: FaultsSummary, what: str) -> Table:
     names = shown(summary)
     rows: list[list[Cell]] = [
         [
-            side, name, one.sdc.of, rate(one.sdc), rate(one.due),
-            *(mean(one.severity[name]) for name in names),
+            side, name, group.sdc.of, rate(group.sdc), rate(group.due),
+            *(mean(group.severity[name]) for name in names),
         ]
         for side, found in groups_of(summary, what).items()
-        for name, one in found.items()
+        for name, group in found.items()
     ]  # fmt: skip
     figures = ["SDC", "DUE", *map(words(summary), names)]
     columns = [Column("stack"), Column(what), Column("faults", Unit.COUNT), *map(Column, figures)]
@@ -107,7 +108,10 @@ def striking_groups(summary: FaultsSummary, what: str) -> Table:
     """Return the groups with a silent corruption or a NaN, the most frequent first of layers."""
     found = groups_of(summary, what)
     names = dict.fromkeys(
-        name for by in found.values() for name, one in by.items() if one.sdc.count + one.due.count
+        name
+        for by in found.values()
+        for name, group in by.items()
+        if group.sdc.count + group.due.count
     )
 
     def worst(name: str) -> float:
@@ -151,8 +155,8 @@ def values(event: FaultEvent) -> str:
 
 def tracked(summary: FaultsSummary) -> dict[str, Persistence]:
     """Return what stays over a video, of the stacks whose answers were followed."""
-    found = {side: one.persistence for side, one in summary.stacks.items()}
-    return {side: one for side, one in found.items() if one is not None}
+    found = {side: stack.persistence for side, stack in summary.stacks.items()}
+    return {side: persistence for side, persistence in found.items() if persistence is not None}
 
 
 def over_time(summary: FaultsSummary, *, rescaled: bool) -> Table:
@@ -181,10 +185,10 @@ def some_bits(summary: FaultsSummary) -> bool:
     return any(summary.stacks[side].share_of_bits != 1 for side in tracked(summary))
 
 
-def _times(one: Rate, by: float) -> Rate:
-    scaled = [None if end is None else end * by for end in one.ci95]
-    value = None if one.rate is None else one.rate * by
-    return one.model_copy(update={"rate": value, "ci95": scaled})
+def _times(rate: Rate, by: float) -> Rate:
+    scaled = [None if end is None else end * by for end in rate.ci95]
+    value = None if rate.rate is None else rate.rate * by
+    return rate.model_copy(update={"rate": value, "ci95": scaled})
 
 
 def words(summary: FaultsSummary) -> Callable[[str], str]:
@@ -199,18 +203,18 @@ def shown(summary: FaultsSummary) -> list[str]:
     return [name for name in TASKS[summary.task].Impact.shown if name in severity]
 
 
-def rate(one: Rate) -> str:
+def rate(rate: Rate) -> str:
     """Return a rate with its interval."""
-    low, high = one.ci95
+    low, high = rate.ci95
     if low is None or high is None:
-        return share(one.rate, 2)
-    return f"{share(one.rate, 2)} ({share(low, 2)} to {share(high, 2)})"
+        return share(rate.rate, 2)
+    return f"{share(rate.rate, 2)} ({share(low, 2)} to {share(high, 2)})"
 
 
-def mean(one: Mean) -> str:
+def mean(mean: Mean) -> str:
     """Return a mean with its interval."""
-    low, high = one.ci95
-    if one.value is None:
+    low, high = mean.ci95
+    if mean.value is None:
         return "–"
     ends = "" if low is None or high is None else f" ({low:.3g} to {high:.3g})"
-    return f"{figure(one.value, '.3g')}{ends}"
+    return f"{figure(mean.value, '.3g')}{ends}"

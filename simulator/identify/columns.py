@@ -196,13 +196,13 @@ def _single() -> Iterator[tuple[str, Fields]]:
     known = {place[-1] for place in STAGES[Stage.RUNTIME].shared} | {"device", "threads"}
     for backend in registry.backends():
         for offer in backend.of(Stage.RUNTIME):
-            admits = {name: one for name, one in offer.options.items() if name not in known}
-            fields = {name: one for name, one in admits.items() if isinstance(one, tuple)}
+            admits = {name: option for name, option in offer.options.items() if name not in known}
+            fields = {name: admit for name, admit in admits.items() if isinstance(admit, tuple)}
             fp32 = all("fp32" in offer.options[name] for name in ("storage", "compute"))
             here = offer.make.takes == "onnx" and "cpu" in offer.options["device"]
             if not fp32 or not here or len(fields) < len(admits):
                 continue
-            varied = [name for name, one in fields.items() if len(one) > 1]
+            varied = [name for name, field in fields.items() if len(field) > 1]
             for row in product(*fields.values()):
                 values = dict(zip(fields, row, strict=True))
                 words = [f"{name}={values[name]}" for name in varied]

@@ -75,7 +75,7 @@ class Identify(Experiment[IdentifyOptions]):
         run = function("run")(**stack, limit=4, quick=True, out=folder / "run")
         rows = [one for one in run.records().to_pylist() if one["side"] == "deploy"]
         named = ("prediction", "score", "margin")
-        lines = [",".join([one["sample"], *(repr(one[key]) for key in named)]) for one in rows]
+        lines = [",".join([row["sample"], *(repr(row[key]) for key in named)]) for row in rows]
         table = "\n".join([",".join(["image", *named]), *lines, ""])
         (folder / "board.csv").write_text(table, "utf-8")
         model = json.loads((run.folder / "manifest.json").read_text("utf-8"))["model"]["sha256"]

@@ -85,7 +85,7 @@ def _combinations(backend: Backend, stage: str, shared: set[str]) -> Iterator[Fi
         for name in backend.may_be_left_out:
             if name in offer.options:
                 first.setdefault(name, next(iter(values_of(offer.options[name])), None))
-        admits = {name: values_of(one) for name, one in offer.options.items()}
+        admits = {name: values_of(option) for name, option in offer.options.items()}
         own = {name: values for name, values in admits.items() if name not in shared}
         rest = {name: values for name, values in admits.items() if name in shared}
         for values in _rows(own):

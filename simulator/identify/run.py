@@ -226,7 +226,7 @@ def starts(composer: Composer) -> Iterator[Point]:
     First that of the base: of each axis the option that changes nothing, or else its first one.
     Then combinations of options, and at last the base itself.
     """
-    count, options = len(composer.names), [list(one) for one in composer.axes.values()]
+    count, options = len(composer.names), [list(axis) for axis in composer.axes.values()]
     own = []
     for at, some in enumerate(options):
         alone = ((*[None] * at, one, *[None] * (count - at - 1)) for one in some)

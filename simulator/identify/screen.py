@@ -26,7 +26,7 @@ def show(summary: IdentifySummary, folder: str, console: Console) -> None:
     """
     for table in tables(summary, f"{summary.recording} of {summary.device}: {summary.kind}"):
         console.print(screen(table), highlight=False)
-    for note in [*notes(summary), *(f"warning: {one}" for one in summary.warnings)]:
+    for note in [*notes(summary), *(f"warning: {warning}" for warning in summary.warnings)]:
         console.print(escape(note), highlight=False)
     console.print(f"run: {escape(folder)}", highlight=False, soft_wrap=True)
 
@@ -39,16 +39,20 @@ def tables(summary: IdentifySummary, title: str) -> list[Table]:
         title: of the first table.
     """
     columns = ("axis", "identified", "equal here", "nearest other", *_DISTANCES)
-    rows = [[axis, *_row(one)] for axis, one in summary.axes.items() if one.applies]
+    rows = [
+        [axis, *_row(identified_axis)]
+        for axis, identified_axis in summary.axes.items()
+        if identified_axis.applies
+    ]
     found = [Table(columns, rows, title, 4)]
     if summary.runners_up:
         near: list[Sequence[Cell]] = [
             [
-                ", ".join(f"{axis} {option}" for axis, option in one.changes.items()),
-                f"{one.equal:,} of {summary.samples:,}",
-                *_far(one),
+                ", ".join(f"{axis} {option}" for axis, option in runner_up.changes.items()),
+                f"{runner_up.equal:,} of {summary.samples:,}",
+                *_far(runner_up),
             ]
-            for one in summary.runners_up
+            for runner_up in summary.runners_up
         ]
         found.append(Table(("what differs", "images equal", *_DISTANCES), near, NEAR, 1))
     return found
@@ -56,7 +60,7 @@ def tables(summary: IdentifySummary, title: str) -> list[Table]:
 
 def notes(summary: IdentifySummary) -> list[str]:
     """Return what else is to be said of a search."""
-    unused = [axis for axis, one in summary.axes.items() if not one.applies]
+    unused = [axis for axis, identified_axis in summary.axes.items() if not identified_axis.applies]
     found = [
         f"{summary.compared:,} different stacks were compared in {summary.seconds or 0:,.0f} s; "
         f"the options make {summary.combinations:,} combinations, those that cannot run included."
@@ -79,10 +83,15 @@ def notes(summary: IdentifySummary) -> list[str]:
     return found
 
 
-def _row(one: IdentifiedAxis) -> list[str]:
-    equal = [*one.equal, *(f"{option} (with another axis)" for option in one.together)]
+def _row(axis: IdentifiedAxis) -> list[str]:
+    equal = [*axis.equal, *(f"{option} (with another axis)" for option in axis.together)]
     more = [f"and {len(equal) - NAMED} more"] if len(equal) > NAMED else []
-    return [one.option, "; ".join([*equal[:NAMED], *more]) or "none", one.next or "-", *_far(one)]
+    return [
+        axis.option,
+        "; ".join([*equal[:NAMED], *more]) or "none",
+        axis.next or "-",
+        *_far(axis),
+    ]
 
 
 def _far(one: IdentifiedAxis | RunnerUp) -> list[str]:

@@ -36,7 +36,7 @@ class Passed:
         self, predictions: Mapping[int, Any], truth: Any, source: Any
     ) -> dict[int, dict[str, object]]:
         """Return each as a record."""
-        return {arm: {"found": one} for arm, one in predictions.items()}
+        return {arm: {"found": prediction} for arm, prediction in predictions.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +172,11 @@ class Trials:
     def _score(self, key: Key, items: Sequence[Item]) -> Score:
         found = [self._distances[key][item.name] for item in items]
         return Score(
-            sum(one.equal for one in found),
+            sum(distance.equal for distance in found),
             len(found),
-            float(np.mean([one.mean for one in found])),
-            max(one.largest for one in found),
-            float(np.mean([one.shape for one in found])),
+            float(np.mean([distance.mean for distance in found])),
+            max(distance.largest for distance in found),
+            float(np.mean([distance.shape for distance in found])),
         )
 
     def _measure(self, chains: Mapping[Key, Steps], items: Sequence[Item]) -> None:

@@ -53,7 +53,7 @@ class AccuracyChecker(Importer):
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name each model with each of its launchers and data sets."""
-        return [one.label for one in _entries(file.yaml)]
+        return [entry.label for entry in _entries(file.yaml)]
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the reader and the steps of one of them."""
@@ -103,8 +103,8 @@ def _one(top: Keys, path: Path, chosen: _Entry) -> None:
     model.rest(named=("name", *places))
     for key, items in lists.items():
         draft.aside += [
-            f"{key}.{n}={values.show(one.get('framework', one.get('name')))}: another entry"
-            for n, one in enumerate(items)
+            f"{key}.{n}={values.show(item.get('framework', item.get('name')))}: another entry"
+            for n, item in enumerate(items)
             if n != places[key]
         ]
     if not all(lists.values()):

@@ -100,7 +100,9 @@ def _inputs(keys: Keys) -> None:
     inputs = keys.mappings("inputs")
     images = [one for one in inputs if one.get("type", "INPUT") == "INPUT"]
     others = [one for one in inputs if one not in images]
-    plain = all(one.get("precision", "FP32") == "FP32" and not set(one) - _INPUT for one in images)
+    plain = all(
+        image.get("precision", "FP32") == "FP32" and not set(image) - _INPUT for image in images
+    )
     if len(images) > 1 or not plain or any(one["type"] not in _OTHERS for one in others):
         keys.refuse("inputs", "a profile feeds one float32 image, and constants of the card")
     elif inputs:

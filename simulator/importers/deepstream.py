@@ -126,7 +126,7 @@ def _positive(written: str) -> Fraction:
 
 def _dimensions(written: str) -> tuple[int, int] | None:
     parts = _listed(written)
-    if len(parts) not in (3, 4) or not all(re.fullmatch(r"\s*\d{1,6}\s*", one) for one in parts):
+    if len(parts) not in (3, 4) or not all(re.fullmatch(r"\s*\d{1,6}\s*", part) for part in parts):
         raise ValueError("channels;height;width expected")
     channels, height, width = map(int, parts[:3])
     if channels != 3:

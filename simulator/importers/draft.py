@@ -114,7 +114,7 @@ class Draft:
             origin: returns the origin of ``mean`` and of ``std``.
         """
         for name, numbers in (("mean", mean), ("std", std)):
-            self.write("normalize", name, [float(one) for one in numbers], origin(name))
+            self.write("normalize", name, [float(number) for number in numbers], origin(name))
         self.write("normalize", "arithmetic", *order)
 
     def render(self, name: str, source: str, extends: str) -> str:

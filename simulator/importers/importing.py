@@ -108,7 +108,7 @@ def _unknown(text: str) -> str:
     for mark, why in _NOT_THESE:
         if re.search(mark, text, re.MULTILINE):
             return why
-    known = "; ".join(f"{one.name} ({one.about})" for one in IMPORTERS)
+    known = "; ".join(f"{importer.name} ({importer.about})" for importer in IMPORTERS)
     return f"unknown format; these can be imported: {known}"
 
 

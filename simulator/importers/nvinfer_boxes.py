@@ -60,7 +60,7 @@ def boxes(own: Keys, path: Path, found: Groups) -> None:
     classes: dict[str, Limits] = {}
     for number, group in single.items():
         limits = _limits(_raw(group, raw), mode)
-        differs = {name: one for name, one in limits.items() if one != nms[name]}
+        differs = {name: limit for name, limit in limits.items() if limit != nms[name]}
         origins += _origins(group, mode, differs)
         classes |= {number: differs} if differs else {}
     nms["classes"] = classes

@@ -78,18 +78,18 @@ class Tflite(Importer):
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name the networks."""
-        return [show(one.name) for one in _networks(file)]
+        return [show(network.name) for network in _networks(file)]
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Take the numbers of one network; resize and crop are MediaPipe's own."""
         found = _networks(file)
-        one = found[stack]
-        draft.name = Path(one.name).stem if len(found) > 1 else ""
-        said = _problem(one) or _statistics(one)
+        network = found[stack]
+        draft.name = Path(network.name).stem if len(found) > 1 else ""
+        said = _problem(network) or _statistics(network)
         if isinstance(said, str):
-            draft.problems.append(f"{file.path}: {show(one.name)}: {said}")
+            draft.problems.append(f"{file.path}: {show(network.name)}: {said}")
         else:
-            _write(draft, one, *said)
+            _write(draft, network, *said)
 
 
 def _networks(file: ConfigFile) -> list[Network]:
@@ -139,9 +139,9 @@ def _network(name: str, data: bytes) -> Network:
         if quantization and (scales := quantization.numbers(2, "<f")):
             made.scale = scales[0]
             made.zero = int(next(iter(quantization.numbers(3, "<q")), 0))
-    for one in model.tables(6):
-        if one.text(0) == "TFLITE_METADATA":
-            at = one.integer(1, "<I")
+    for table in model.tables(6):
+        if table.text(0) == "TFLITE_METADATA":
+            at = table.integer(1, "<I")
             if at >= len(buffers):
                 raise flat.Broken("the metadata's buffer is missing")
             _describe(made, flat.Table.root(buffers[at].raw(0)))
@@ -156,7 +156,7 @@ def _describe(made: Network, metadata: flat.Table) -> None:
     holders = [metadata, *graphs[:1], *tensors]
     fields = (5, 4, *[6] * len(tensors)) if graphs else (5,)
     for holder, place in zip(holders, fields, strict=True):
-        made.files += [one.text(0) for one in holder.tables(place)]
+        made.files += [table.text(0) for table in holder.tables(place)]
     inputs = graphs[0].tables(2) if graphs else []
     if not inputs:
         return
@@ -171,16 +171,16 @@ def _describe(made: Network, metadata: flat.Table) -> None:
             made.mean, made.std = options.numbers(0, "<f"), options.numbers(1, "<f")
 
 
-def _problem(one: Network) -> str:
+def _problem(network: Network) -> str:
     """Why this input is no image of one size; empty if it is."""
-    if not one.has_metadata:
+    if not network.has_metadata:
         return "no TFLITE_METADATA, so it says nothing of its preprocessing"
-    if one.color == _GRAY or one.shape[3:] == (1,):
+    if network.color == _GRAY or network.shape[3:] == (1,):
         return "a gray image; a profile's images are in color"
-    if len(one.shape) != 4 or one.shape[3] != 3:
-        return f"its input is {show(list(one.shape))}, and no color image of NHWC"
-    if not all(0 < side <= PIXELS for side in one.shape[1:3]):
-        return f"its input is {show(list(one.shape))}: one size expected"
+    if len(network.shape) != 4 or network.shape[3] != 3:
+        return f"its input is {show(list(network.shape))}, and no color image of NHWC"
+    if not all(0 < side <= PIXELS for side in network.shape[1:3]):
+        return f"its input is {show(list(network.shape))}: one size expected"
     return ""
 
 

@@ -103,8 +103,8 @@ def ratios(times: Mapping[str, Times]) -> dict[str, Ratio]:
 def spread(times: Mapping[str, Times]) -> dict[str, Spread]:
     """Return how far rounds differ, due to clock frequency, heat and other programs."""
     found = {}
-    for side, one in times.items():
-        rounds = [row[row != NEVER] for row in one.total]
+    for side, time in times.items():
+        rounds = [row[row != NEVER] for row in time.total]
         medians = np.array([np.median(row) for row in rounds if row.size]) / MS
         known = len(medians) > 1 and np.median(medians) > 0
         wide = float(np.ptp(medians) / np.median(medians)) if known else None
@@ -122,10 +122,10 @@ def conditions(rounds: Sequence[Round]) -> Conditions | None:
     loads = [one["load"] for one in every]
     return Conditions(
         collections=Collections(
-            count=sum(one["count"] for one in pauses),
-            ms=sum(one["ms"] for one in pauses),
-            samples=sum(one["samples"] for one in pauses),
-            longest_ms=max(one["longest_ms"] for one in pauses),
+            count=sum(pause["count"] for pause in pauses),
+            ms=sum(pause["ms"] for pause in pauses),
+            samples=sum(pause["samples"] for pause in pauses),
+            longest_ms=max(pause["longest_ms"] for pause in pauses),
         ),
         preempted=sum(one["preempted"] for one in every),
         load=[min(loads), max(loads)],

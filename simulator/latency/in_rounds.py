@@ -150,7 +150,7 @@ def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
             sizes.append(modality.sizes(modality.read(item.name, item.path)))
         except SampleError as error:
             raise DataError(f"{item.path}: {error}; it could be read before") from error
-    measures = {name: [one[name] for one in sizes] for name in sizes[0]}
+    measures = {name: [size[name] for size in sizes] for name in sizes[0]}
     return Inputs([item.name for item in items], measures, modality.length)
 
 

@@ -84,8 +84,8 @@ def _timed(run: Run, summary: LatencySummary) -> TimedRun:
     sizes = None
     if set(pixels) <= set(table.column_names):
         sizes = np.stack([table[key].to_numpy() for key in pixels], axis=1)
-    units = {one.length.unit for one in summary.inputs.values() if one.length}
+    units = {effect.length.unit for effect in summary.inputs.values() if effect.length}
     lengths = {unit: table[unit].to_numpy() for unit in units}
-    sources = {side: one.source or "" for side, one in summary.stacks.items()}
+    sources = {side: stack.source or "" for side, stack in summary.stacks.items()}
     times = times_of(read_table(run.folder / LATENCIES), sources)
     return TimedRun(summary, names, sizes, times, lengths)

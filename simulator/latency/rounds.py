@@ -102,11 +102,13 @@ def times_of(table: pa.Table, sources: Mapping[str, str]) -> dict[str, Times]:
             raise ValueError(f"{name}: its rows are not rounds of the same samples")
         own = {stage: ns[mine].reshape(shape) for stage, ns in stages.items()}
         own = {stage: ns for stage, ns in own.items() if (ns != ABSENT).any()}
-        one = Times(total[mine].reshape(shape), own, source)
+        times = Times(total[mine].reshape(shape), own, source)
         there = np.any([ns != ABSENT for ns in own.values()], axis=0)
-        if (there & (one.total != sum(np.where(ns == ABSENT, 0, ns) for ns in own.values()))).any():
+        if (
+            there & (times.total != sum(np.where(ns == ABSENT, 0, ns) for ns in own.values()))
+        ).any():
             raise ValueError(f"{name}: a total is not the sum of its stages")
-        found[name] = one
+        found[name] = times
     return found
 
 

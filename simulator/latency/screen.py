@@ -78,7 +78,7 @@ def _head(summary: LatencySummary | LoadSummary, console: Console) -> None:
     )
     rows = _lines()
     for side, stack in summary.stacks.items():
-        name = stack.profile + "".join(f" +{one}" for one in stack.overrides)
+        name = stack.profile + "".join(f" +{override}" for override in stack.overrides)
         shown = "" if side == stack.profile else escape(name)
         rows.add_row(f"[bold]{escape(side)}[/]", shown, escape(", ".join(_counts(stack))))
     console.print(rows, highlight=False)

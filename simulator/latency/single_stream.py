@@ -127,7 +127,8 @@ class SingleStream:
     ) -> None:
         self._executor, self._items, self._seed = executor, items, seed
         self._stacks = [
-            executor.open(plan({Arm(str(at)): one}), timed=True) for at, one in enumerate(chains)
+            executor.open(plan({Arm(str(at)): chain}), timed=True)
+            for at, chain in enumerate(chains)
         ]
         self._column = {stage: index for index, stage in enumerate(timed_steps())}
 

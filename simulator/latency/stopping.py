@@ -168,7 +168,9 @@ class Pace:
             return used_up
         samples = times[0].total.shape[1]
         self._stopping = self._stopping or [Stopping(self._rule, samples) for _ in times]
-        settled = [one.add(own.finite()) for one, own in zip(self._stopping, times, strict=True)]
-        least = min(int((one.settled > 0).sum()) for one in self._stopping)
+        settled = [
+            stopping.add(own.finite()) for stopping, own in zip(self._stopping, times, strict=True)
+        ]
+        least = min(int((stopping.settled > 0).sum()) for stopping in self._stopping)
         self.progress = f" of at most {self.rounds}, {least} of {samples} settled"
         return all(settled) or used_up

@@ -56,7 +56,7 @@ class Timed:
 
 def summarize(session: Session, stacks: Sequence[Stack], timed: Timed) -> LatencySummary:
     """Return what rounds in SingleStream have given."""
-    measured = [side for side, one in timed.times.items() if one.measured]
+    measured = [side for side, time in timed.times.items() if time.measured]
     several = len(measured) > 1
     return LatencySummary(
         **first_fields(session, stacks, timed.done),

@@ -125,7 +125,7 @@ class _Tail(InRounds[TailSummary]):
         whole = TailSummary(
             **{**latencies, "command": "tail", "missing": latencies.missing | why},
             tail=found,
-            better=tail_figures.better({side: one.curve for side, one in found.items()}),
+            better=tail_figures.better({side: tail.curve for side, tail in found.items()}),
             convergence=tail_figures.convergence(timed.times),
         )
         notices = [
@@ -137,20 +137,20 @@ class _Tail(InRounds[TailSummary]):
 
 
 def _findings(found: TailSummary, automatic: bool) -> Iterator[Notice]:
-    for side, one in found.convergence.items():
-        if automatic and found.stacks[side].times == "measured" and one.done_after is None:
+    for side, convergence in found.convergence.items():
+        if automatic and found.stacks[side].times == "measured" and convergence.done_after is None:
             words = (
                 f"the limit of rounds or minutes was reached before all {found.sample_unit}s had "
                 "settled; --max-rounds and --max-minutes raise it"
             )
             yield Notice(Kind.STOPPED_EARLY, words, (side,))
-        if one.rounds < 2:
+        if convergence.rounds < 2:
             yield Notice(Kind.FEW_SAMPLES, tail_figures.ONE_ROUND, (side,))
     for side, judged in found.tail.items():
         names = [
             name if name.endswith("ms") else f"p{name}"
-            for name, one in judged.thresholds.items()
-            if one is not None and (one.worst or 0) < (one.forecast.ci95[0] or 0)
+            for name, threshold in judged.thresholds.items()
+            if threshold is not None and (threshold.worst or 0) < (threshold.forecast.ci95[0] or 0)
         ]
         if names:
             words = (

@@ -152,7 +152,7 @@ class _Judge:
         for at in range(0, len(grid), step):
             late = np.concatenate([_late(times, ms) for ms in grid[at : at + step]])
             found += map(_over, self._quality.of(late).reshape(-1, times.rounds))
-        columns = {key: [one[key] for one in found] for key in Over.model_fields}
+        columns = {key: [over[key] for over in found] for key in Over.model_fields}
         return Curve(ms=grid.tolist(), **columns)
 
     def halves(self, times: Times, deadlines_ms: Sequence[float]) -> Split | None:
@@ -256,9 +256,9 @@ def _over(values: Floats) -> Over:
 def _grid(times: Iterable[Times], limits: Sequence[float | None]) -> Floats:
     """The deadlines of the curves, in ms: quantiles of all stacks' latencies, and thresholds."""
     own = [
-        np.quantile(one.answered(), SHARES, method="inverted_cdf") / MS
-        for one in times
-        if one.answered().size
+        np.quantile(time.answered(), SHARES, method="inverted_cdf") / MS
+        for time in times
+        if time.answered().size
     ]
     given = np.array([ms for ms in limits if ms is not None], np.float64)
     return np.unique(np.concatenate([*own, given]))
@@ -295,15 +295,15 @@ def better(curves: Mapping[str, Curve]) -> list[Better]:
 def convergence(times: Mapping[str, Times]) -> dict[str, Convergence]:
     """Return the result of Algorithm 1 for the rounds, and how many queries MLPerf asks for."""
     found = {}
-    for side, one in times.items():
-        stopping = Stopping(Rule(), one.total.shape[1])
-        done = stopping.add(one.finite())
+    for side, time in times.items():
+        stopping = Stopping(Rule(), time.total.shape[1])
+        done = stopping.add(time.finite())
         found[side] = Convergence(
-            rounds=one.rounds,
-            instances=one.total.shape[1],
+            rounds=time.rounds,
+            instances=time.total.shape[1],
             settled=np.count_nonzero(stopping.settled),
             done_after=int(stopping.settled.max()) if done else None,
-            inferences=one.total.size,
+            inferences=time.total.size,
             mlperf=mlperf_queries(0.99),
         )
     return found

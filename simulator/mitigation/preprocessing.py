@@ -215,9 +215,11 @@ def _require(chains: Any) -> None:
     Raises:
         MissingLibrary: with a line for each that cannot.
     """
-    choices = [getattr(one, "choice", None) for chain in chains for one in chain.recipes]
+    choices = [getattr(recipe, "choice", None) for chain in chains for recipe in chain.recipes]
     problems = []
-    for backend in {one.backend.name: one.backend for one in choices if one is not None}.values():
+    for backend in {
+        choice.backend.name: choice.backend for choice in choices if choice is not None
+    }.values():
         try:
             registry.require(backend)
         except MissingLibrary as error:

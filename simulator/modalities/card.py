@@ -65,9 +65,9 @@ class CardSpec(Section):
 
     @model_validator(mode="after")
     def _has_a_file(self) -> CardSpec:
-        enough = [one for one in card_formats() if one.suffices]
-        if not any(getattr(self, one.key, None) for one in enough):
-            first, *others = (one.written for one in enough)
+        enough = [card_format for card_format in card_formats() if card_format.suffices]
+        if not any(getattr(self, model_format.key, None) for model_format in enough):
+            first, *others = (model_format.written for model_format in enough)
             raise ValueError(
                 f"a card needs {first}, or {' or '.join(others)} for the runtimes that take it"
             )

@@ -67,8 +67,12 @@ class Card:
         self.written, self.modality, task, output = _checked(document)
         self.files: dict[str, Path] = {}
         self.spec: CardSpec = self.modality.located(self.written, self._further)
-        self.named = {one.name: self._named(one) for one in card_formats()}
-        self.format = next(one for one in card_formats() if one.suffices and self.named[one.name])
+        self.named = {card_format.name: self._named(card_format) for card_format in card_formats()}
+        self.format = next(
+            card_format
+            for card_format in card_formats()
+            if card_format.suffices and self.named[card_format.name]
+        )
         self.model: Path = next(iter(self.named[self.format.name].values()))
         labels = self.spec.labels
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
@@ -129,7 +133,7 @@ def load(path: str | Path) -> Card:
 
 def of_onnx_alone(values: Values) -> Values:
     """Return a card's values without its files in other formats, which a change of one outdates."""
-    others = {one.key for one in card_formats() if one.name != ONNX}
+    others = {card_format.key for card_format in card_formats() if card_format.name != ONNX}
     return {key: value for key, value in values.items() if key not in others}
 
 

@@ -154,7 +154,9 @@ def check(card: Card) -> ModelFile:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
     if found is None:
-        ports = (Port(one.name or "input", np.dtype(one.dtype), one.shape) for one in card.feeds)
+        ports = (
+            Port(feed.name or "input", np.dtype(feed.dtype), feed.shape) for feed in card.feeds
+        )
         return ModelFile(path, digest, {port.name: port for port in ports}, {}, 0, format.name)
     _check_inputs(card, found.inputs)
     nodes = found.graph.node if found.graph else ()

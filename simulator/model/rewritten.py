@@ -64,7 +64,7 @@ def _fitted(
         model = pinned(card, given.path)
         changes = rewrite(model, asked, fittings)
         onnx.save(model, str(draft / "model.onnx"))
-        notes = [f"{one.axis}: {one}" for one in changes]
+        notes = [f"{change.axis}: {change}" for change in changes]
         notes += [remark for axis in axes for remark in fittings[axis].remarks.values()]
         (draft / NOTES).write_text(json.dumps(notes))
 

@@ -282,8 +282,8 @@ class _Batch:
         known = sorted(self._given)
         batch = [self._given[at] for at in known]
         kept = self.run(batch) if batch else []
-        for at, one, answer in zip(known, batch, kept, strict=True):
-            self.answered[at] = answer, stamp(one.value)
+        for at, given, answer in zip(known, batch, kept, strict=True):
+            self.answered[at] = answer, stamp(given.value)
         self._given.clear()
         self._done.set()
 
@@ -321,10 +321,10 @@ class _Batches:
                 self._forget_old()
 
     def _forget_old(self) -> None:
-        done = [(number, one) for number, one in self._known.items() if one.is_done]
-        held = sum(one.size for _, one in done)
-        for number, one in done[:-2]:
+        done = [(number, batch) for number, batch in self._known.items() if batch.is_done]
+        held = sum(batch.size for _, batch in done)
+        for number, batch in done[:-2]:
             if held <= KEPT:
                 break
-            held -= one.size
+            held -= batch.size
             del self._known[number]

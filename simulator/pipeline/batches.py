@@ -72,8 +72,8 @@ class Answers:
         self._batches = _read(folder)
         self._places = {
             name: (number, row)
-            for number, one in enumerate(self._batches)
-            for row, name in enumerate(one["samples"])
+            for number, batch in enumerate(self._batches)
+            for row, name in enumerate(batch["samples"])
         }
         self._array = lru_cache(OPEN)(lambda name: np.load(folder / name, mmap_mode="r"))
 
@@ -197,8 +197,8 @@ def _keep(
         np.save(work / f"{number:05}-{at}.npy", array)
     write_whole(work / f"{number:05}.state", state)
     written = {
-        "samples": [one.name for one in batch],
-        "inputs": [stamp(one.value) for one in batch],
+        "samples": [given.name for given in batch],
+        "inputs": [stamp(given.value) for given in batch],
         "outputs": list(outputs),
         "ns": ns,
         "following": batch[-1].following,
@@ -213,11 +213,11 @@ def joined(batch: Sequence[Given]) -> Array:
     Raises:
         ModelError: they are not of one shape.
     """
-    shapes = {one.value.shape for one in batch}
+    shapes = {given.value.shape for given in batch}
     if len(shapes) > 1:
         several = " and ".join(str(shape) for shape in sorted(shapes)[:2])
         raise ModelError(f"a batch needs inputs of one shape, got {several}; use batch: 1")
-    return np.concatenate([one.value for one in batch])
+    return np.concatenate([given.value for given in batch])
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:

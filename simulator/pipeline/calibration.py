@@ -101,7 +101,7 @@ class Calibrator:
         def samples() -> Iterator[tuple[Mapping[str, Array], ...]]:
             for values in self._walked(through, items, asked.what, remarks):
                 feeds = [list(_feeds(value, self.only_input)) for value in values]
-                if len({len(one) for one in feeds}) > 1:
+                if len({len(feed) for feed in feeds}) > 1:
                     raise DataError(
                         f"{asked.what}: the two stacks make different numbers of inputs of one "
                         f"{self.modality.unit}, and cannot be compared"

@@ -62,7 +62,7 @@ def with_extras(chain: Chain, extras: Iterable[tuple[StageSpec, Choice]]) -> Cha
     for spec, choice in extras:
         assert spec.step is not None and spec.after is not None
         last = steps.index(spec.after)
-        earlier = [at for at, one in enumerate(recipes) if _position(one, steps) <= last]
+        earlier = [at for at, recipe in enumerate(recipes) if _position(recipe, steps) <= last]
         at = earlier[-1] + 1 if earlier else 0
         before = recipes[at - 1].gives if at else None
         replaced = before if before in (Boundary.INPUT, Boundary.OUTPUTS) else None

@@ -106,11 +106,11 @@ def sent(
     them, and backends in workers would have workers in each.
     """
     recipes = [node.recipe for node in plan.nodes]
-    if any(isinstance(one, Adapted | Batched) for one in recipes):
+    if any(isinstance(recipe, Adapted | Batched) for recipe in recipes):
         return None
-    found = (getattr(one, "choice", None) for one in recipes)
+    found = (getattr(recipe, "choice", None) for recipe in recipes)
     choices = [one for one in found if isinstance(one, Choice)]
-    if any(one.options.get("device", "cpu") != "cpu" or one.is_apart for one in choices):
+    if any(choice.options.get("device", "cpu") != "cpu" or choice.is_apart for choice in choices):
         return None
     try:
         return pickle.dumps(Task(plan, modality, watch, isolate, memory, watchdog.limit()))

@@ -254,12 +254,12 @@ class Walk:
             self._drop_old_twins()
         self._twins_left[node.twin] -= 1
         if not self._twins_left[node.twin]:
-            self._twins = {at: one for at, one in self._twins.items() if at[0] != node.twin}
+            self._twins = {at: twin for at, twin in self._twins.items() if at[0] != node.twin}
         return known.value, known.ns
 
     def _drop_old_twins(self) -> None:
         """Keep the last one, and those before it that :data:`TWINS` has room for."""
-        held = sum(one.size for one in self._twins.values())
+        held = sum(twin.size for twin in self._twins.values())
         while held > TWINS and len(self._twins) > 1:
             held -= self._twins.pop(next(iter(self._twins))).size
 

@@ -64,7 +64,7 @@ def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
 
 def _admitted(value: Any, admits: Admits) -> bool:
     """Whether a value is supported; true and 1 are different values."""
-    alike = [one for one in admits if one == value] if isinstance(admits, tuple) else []
+    alike = [admit for admit in admits if admit == value] if isinstance(admits, tuple) else []
     kinds = {isinstance(one, bool) for one in alike}
     return value in admits and (not kinds or isinstance(value, bool) in kinds)
 

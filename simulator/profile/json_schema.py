@@ -113,11 +113,11 @@ def _field(admits: Iterable[Admits], typed: Schema, said: str | None = None) -> 
     """Return the schema of one field: the union of *admits*."""
     words: dict[str, object] = {}
     others: list[Schema] = []
-    for one in admits:
-        if isinstance(one, tuple):
-            words |= {repr(word): word for word in one}
+    for admit in admits:
+        if isinstance(admit, tuple):
+            words |= {repr(word): word for word in admit}
         else:
-            other = _of(one, typed)
+            other = _of(admit, typed)
             others += [] if other in others else [other]
     options = [*([{"enum": list(words.values())}] if words else []), *others]
     about = {"description": said} if said else _about(typed)

@@ -74,16 +74,20 @@ def keyed(
     """Return the lines of :func:`checked` for what pydantic raised, each with its key."""
     hint = Hint(model)
     walked = [_walk(detail, hint) for detail in error.errors()]
-    found = [one for one in walked if not one.is_of_items()]
-    strange = {(one.key, one.tried[one.key]) for one in found if one.is_of_another_type()}
-    meant = dict(pair for one in found for pair in one.tried.items() if pair not in strange)
+    found = [problem for problem in walked if not problem.is_of_items()]
+    strange = {
+        (problem.key, problem.tried[problem.key])
+        for problem in found
+        if problem.is_of_another_type()
+    }
+    meant = dict(pair for problem in found for pair in problem.tried.items() if pair not in strange)
     lines: list[tuple[Key, str]] = []
-    for one in found:
-        if all(meant.get(key, branch) == branch for key, branch in one.tried.items()):
-            if one.key in one.tried and one.key not in meant:
-                one.kind = "union_type"
-            key = (*place, *one.key)
-            what = _what(one, reason, never)
+    for problem in found:
+        if all(meant.get(key, branch) == branch for key, branch in problem.tried.items()):
+            if problem.key in problem.tried and problem.key not in meant:
+                problem.kind = "union_type"
+            key = (*place, *problem.key)
+            what = _what(problem, reason, never)
             lines.append((key, f"{where(key)}: {'.'.join(map(str, key)) or root}: {what}"))
     return list(dict.fromkeys(lines))
 

@@ -72,7 +72,10 @@ def graph_schema() -> type[Graph]:
     found = [one for one in map(PASSES.__getitem__, others) if isinstance(one, GraphPass)]
     if not found:
         return Graph
-    fields = {one.name: (one.schema, one.keep) for one in sorted(found, key=_order)}
+    fields = {
+        graph_pass.name: (graph_pass.schema, graph_pass.keep)
+        for graph_pass in sorted(found, key=_order)
+    }
     made: type[Graph] = create_model(
         Graph.__name__,
         __base__=Graph,
@@ -87,8 +90,8 @@ def graph_axes() -> tuple[str, ...]:
     return tuple(graph_schema().model_fields)
 
 
-def _order(one: GraphPass) -> int:
-    return one.order
+def _order(graph_pass: GraphPass) -> int:
+    return graph_pass.order
 
 
 @cache
@@ -166,7 +169,7 @@ def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
         absent = {
             spec.axis
             for spec in extra_specs(modality)
-            if all(getattr(one, spec.section[0], None) is None for one in specs)
+            if all(getattr(profile_spec, spec.section[0], None) is None for profile_spec in specs)
         }
         known |= {axis: key for axis, key in places(modality).items() if axis not in absent}
     return known

@@ -25,5 +25,5 @@ RESIZE: dict[str, dict[str, str]] = {
 
 def kernel(name: str) -> Values:
     """Return the fields of a short name; it is the whole kernel, so inherited ones are removed."""
-    every = [one.options for backend in registry.backends() for one in backend.of(Stage.RESIZE)]
+    every = [offer.options for backend in registry.backends() for offer in backend.of(Stage.RESIZE)]
     return {**dict.fromkeys(sorted(set().union(*every))), **RESIZE[name]}

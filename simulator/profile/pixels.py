@@ -24,7 +24,11 @@ def with_pixels_of(train: Profile, deploy: Profile) -> ResolvedProfile:
     refuse_recorded(train, deploy)
     refuse_mixed(train, deploy)
     taken = _sections(deploy.spec.modality)
-    lost = [one for one in deploy.overrides if one.partition("=")[0].split(".")[0] in taken]
+    lost = [
+        override
+        for override in deploy.overrides
+        if override.partition("=")[0].split(".")[0] in taken
+    ]
     if lost:
         raise UserError(
             f"--set deploy.{lost[0]}: the pixels are those of the training stack; use --deploy "

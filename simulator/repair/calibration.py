@@ -19,7 +19,7 @@ def folders(stacks: Sequence[ResolvedProfile]) -> list[str]:
     """Return the folders that stacks calibrate on, each once."""
     found = (one for profile, _ in stacks for one in _asking(profile.spec.model_dump()))
     sources = (str(one["source"]) for one in found)
-    return list(dict.fromkeys(one for one in sources if one != "data"))
+    return list(dict.fromkeys(source for source in sources if source != "data"))
 
 
 def _asking(value: Any) -> Iterator[JsonObject]:

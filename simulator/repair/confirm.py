@@ -103,7 +103,7 @@ def finalists(search: Search, rules: Gate, seed: int) -> dict[str, bool]:
         rules: the gate.
         seed: of the bootstrap.
     """
-    seen, names = search.evaluation.shared, [one.name for one in search.alive]
+    seen, names = search.evaluation.shared, [candidate.name for candidate in search.alive]
     draws = Resamples(len(seen.items), seed, DRAWS)
     passes = cache(lambda name: rules.judge(finite(compared(seen, name, draws))).passed)
     passing = list(islice(filter(passes, names), FINALISTS))
@@ -184,15 +184,15 @@ def settled(gate: Verdict, p: float | None, undecided: str) -> Verdict:
         undecided: see :func:`simulator.analysis.outcomes.evaluate`.
     """
 
-    def sure(one: RuleOutcome) -> bool:
-        if p is not None and one.rule.startswith("flip_rate"):
+    def sure(outcome: RuleOutcome) -> bool:
+        if p is not None and outcome.rule.startswith("flip_rate"):
             return p < SIGNIFICANT
-        return not one.chance
+        return not outcome.chance
 
     undecided_one = {"undecided": True, "failed": undecided == "fail"}
     rules = [
-        one if one.failed or sure(one) else one.model_copy(update=undecided_one)
-        for one in gate.rules
+        rule if rule.failed or sure(rule) else rule.model_copy(update=undecided_one)
+        for rule in gate.rules
     ]
     return Verdict.of(rules)
 
@@ -250,8 +250,8 @@ def repaired(found: Answers, picks: Picks, seed: int) -> dict[str, dict[str, Rep
     ran = {some for some in attribute.subsets(list(by)) if stack(some) in found.names}
     whole: dict[str, dict[str, Repaired]] = {name: {} for name in by}
     for figure, game in games.items():
-        for name, one in _shares(list(by), game, ran, seed, draws.number).items():
-            whole[name][figure] = one
+        for name, repaired in _shares(list(by), game, ran, seed, draws.number).items():
+            whole[name][figure] = repaired
     return whole
 
 

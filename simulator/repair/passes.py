@@ -74,12 +74,14 @@ class Passes:
         self.session.show.say("preparing the stacks")
         pair = {"train": self.train, "deploy": self.deploy}
         stacks = [self.session.stack(Variant(TRAIN, self.train, pair))]
-        for one in candidates:
-            through = pair | {"deploy": one.chosen} if own else pair
+        for candidate in candidates:
+            through = pair | {"deploy": candidate.chosen} if own else pair
             try:
-                stacks.append(self.session.stack(Variant(one.name, one.chosen, through)))
+                stacks.append(
+                    self.session.stack(Variant(candidate.name, candidate.chosen, through))
+                )
             except ModelError as error:
-                self.left_out[one.name] = str(error)
+                self.left_out[candidate.name] = str(error)
         if own:
             some = [stack for stack in stacks if stack.side in SIDES]
             self.notices += [notice for stack in some for notice in stack.labelled_notices]
@@ -104,8 +106,8 @@ class Passes:
             name: of the pass.
             broken: the samples that some of its stacks could not do.
         """
-        lost = [one for one in broken if not {TRAIN, NAME} & one.failed.keys()]
-        names = list(dict.fromkeys(stack for one in lost for stack in one.failed))
+        lost = [tried for tried in broken if not {TRAIN, NAME} & tried.failed.keys()]
+        names = list(dict.fromkeys(stack for tried in lost for stack in tried.failed))
         if names:
             more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
             text = (

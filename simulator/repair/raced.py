@@ -114,6 +114,6 @@ def _until(found: Answers, samples: int) -> Answers:
     return replace(
         found,
         items=found.items[:samples],
-        records=tuple(one[:samples] for one in found.records),
+        records=tuple(record[:samples] for record in found.records),
         digests=found.digests[:, :samples],
     )

@@ -95,12 +95,12 @@ def repair(experiment: Experiment[Any], asked: RepairOptions) -> Result[RepairSu
         document = document or _made(folder, pair, deploy, changes, asked.resume)
         _write(folder / OPTIONS, document.text)
         space = spaces.space(document, deploy, changes)
-        refuse_missing([one.chosen for one in space.candidates])
-        _refuse_adapting({one.name: one.chosen for one in space.candidates})
+        refuse_missing([candidate.chosen for candidate in space.candidates])
+        _refuse_adapting({candidate.name: candidate.chosen for candidate in space.candidates})
         session.notes.extend(unasked_notices(pair))
         passes = Passes(steps, session, pair["train"], pair["deploy"])
-        one = _Repair(session, space, passes, rules)
-        outcome, decision = one.raced() if asked.until_decided else (one.halved(), None)
+        repair = _Repair(session, space, passes, rules)
+        outcome, decision = repair.raced() if asked.until_decided else (repair.halved(), None)
         _write(folder / REPAIRED, repaired_profile(outcome.nearest, deploy))
         found = summarized(session, pair, space, outcome, passes, asked.gate)
         took = {"seconds": job.seconds(), "under": session.condition}
@@ -190,7 +190,7 @@ class _Repair:
 
     @property
     def _stacks(self) -> list[ResolvedProfile]:
-        return [self.passes.train, *(one.chosen for one in self.space.candidates)]
+        return [self.passes.train, *(candidate.chosen for candidate in self.space.candidates)]
 
     def _refuse_shared(self, items: Sequence[Item]) -> None:
         sources, session = calibration.folders(self._stacks), self.session
@@ -201,8 +201,10 @@ class _Repair:
         session, seed = self.session, self.session.seed
         seen, unseen = halves(session.sealed(), seed)
         self._refuse_shared(unseen)
-        quantizers = (one.chosen[0].spec.precision.quantizer for one in self.space.candidates)
-        if any(one and one.calibration for one in quantizers):
+        quantizers = (
+            candidate.chosen[0].spec.precision.quantizer for candidate in self.space.candidates
+        )
+        if any(quantizer and quantizer.calibration for quantizer in quantizers):
             session.notes.append(Notice(Kind.CALIBRATION, THROUGH, ("deploy",)))
         passes = replace(self.passes, session=session.calibrating_on(seen, unseen))
         found = Search(passes.over(seen), self.space, own=False)
@@ -212,7 +214,7 @@ class _Repair:
         names = confirm.finalists(found, self.rules, seed)
         stages = len(halving.rungs) + 2
         session.show.stage(stages - 1, stages, f"confirmation, {len(names)} stacks")
-        by = {one.name: one for one in found.alive}
+        by = {candidate.name: candidate for candidate in found.alive}
         passes = passes.over(unseen)
         part = passes.run(CONFIRM, [by[name] for name in dict.fromkeys([NAME, *names])])
         searched, confirmed_on = found.evaluation.shared, part.shared
@@ -224,12 +226,12 @@ class _Repair:
         repaired: Mapping[str, Mapping[str, Repaired]] = {}
         if picks:
             session.show.stage(stages, stages, "what each change gives")
-            built = {one.picks: one for one in self.space.candidates}
+            built = {candidate.picks: candidate for candidate in self.space.candidates}
             wanted = [built[some] for some in confirm.subsets(picks) if some in built]
             repaired = confirm.repaired(passes.run(PARTS, wanted).shared, picks, seed)
         points = {
-            name: (flips(searched, name), self.space.cost(one.picks, found.ms).ms)
-            for name, one in by.items()
+            name: (flips(searched, name), self.space.cost(candidate.picks, found.ms).ms)
+            for name, candidate in by.items()
         }
         how = {
             "skipped": confirmed_on.skipped + searched.skipped,

@@ -127,7 +127,9 @@ class Search:
         self._passes, self._space = passes, space
         self._stacks = passes.stacks(space.candidates, own)
         ready = {stack.side for stack in self._stacks}
-        self.by = {one.name: one for one in space.candidates if one.name in ready}
+        self.by = {
+            candidate.name: candidate for candidate in space.candidates if candidate.name in ready
+        }
         self.ms: dict[Pick, float] = {}
         if NAME not in self.by:
             why = passes.left_out.get(NAME, "it cannot run")
@@ -173,10 +175,10 @@ class Search:
 
         for pick in self._space.measured:
             apart = []
-            for one in self.by.values():
-                without = name_of(tuple(other for other in one.picks if other != pick))
-                if pick in one.picks and without in self.by:
-                    apart.append(float(np.median(slower(one.name, without))) / 1e6)
+            for candidate in self.by.values():
+                without = name_of(tuple(other for other in candidate.picks if other != pick))
+                if pick in candidate.picks and without in self.by:
+                    apart.append(float(np.median(slower(candidate.name, without))) / 1e6)
             self.ms[pick] = round(round(float(np.mean(apart)) / STEP) * STEP, 6) if apart else 0.0
 
 

@@ -24,7 +24,7 @@ def pareto(run: Run[RepairSummary]) -> Section:
     summary = run.summary
     if summary.early:
         return _raced(summary, summary.early)
-    beaten, front = [one for one in summary.tried if not one.front], repairs.front(summary)
+    beaten, front = [tried for tried in summary.tried if not tried.front], repairs.front(summary)
     traces = [
         _dots("beaten", beaten, EVEN, "circle-open"),
         _dots("Pareto's front", front, STACKS[0][0], "circle", "lines+markers"),
@@ -33,12 +33,12 @@ def pareto(run: Run[RepairSummary]) -> Section:
         ("confirmed: passes", GOOD, "triangle-up", True),
         ("confirmed: fails", BAD, "triangle-down", False),
     ):
-        some = [one for one in summary.finalists if one.confirmed.passes is passes]
+        some = [finalist for finalist in summary.finalists if finalist.confirmed.passes is passes]
         if some:
             traces.append(_dots(word, some, color, symbol))
     drawn = figure(traces, 460, "milliseconds more than the deployment as it is", "answers changed")
     drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
-    rows = [[one.name, repairs.price(one.cost), share(one.flip_rate, 2)] for one in front]
+    rows = [[tried.name, repairs.price(tried.cost), share(tried.flip_rate, 2)] for tried in front]
     return Section(
         "pareto",
         "Repairs: answers changed against latency",
@@ -59,7 +59,7 @@ def changes(run: Run[RepairSummary]) -> Section:
     made.append(repairs.changed(summary, "What each change gives back, points"))
     if summary.changes:
         made.append(repairs.difference(summary, "The change"))
-    tables = [one for one in made if one.rows]
+    tables = [table for table in made if table.rows]
     return Section(
         "repair",
         "The repair: what to change",
@@ -78,13 +78,13 @@ def changes(run: Run[RepairSummary]) -> Section:
 
 def _raced(summary: RepairSummary, early: Early) -> Section:
     """Every stack of a run that dropped them: when, and why."""
-    why = {one.option: one.why for one in early.dropped}
+    why = {dropped.option: dropped.why for dropped in early.dropped}
     rows = [
         [
-            one.name, repairs.price(one.cost), f"{one.samples:,}", share(one.flip_rate, 2),
-            why.get(one.name, "not decided"),
+            tried.name, repairs.price(tried.cost), f"{tried.samples:,}", share(tried.flip_rate, 2),
+            why.get(tried.name, "not decided"),
         ]
-        for one in summary.tried
+        for tried in summary.tried
     ]  # fmt: skip
     return Section(
         "stacks",
@@ -108,7 +108,7 @@ def _dots(
         one.confirmed.flips.rate if isinstance(one, Finalist) else one.flip_rate for one in some
     ]
     return charts.scatter(
-        x=[one.cost.ms for one in some], y=rates, text=[text(one.name) for one in some],
+        x=[tried.cost.ms for tried in some], y=rates, text=[text(tried.name) for tried in some],
         name=name, mode=mode, line={"color": color, "width": 2},
         marker={"color": color, "symbol": symbol, "size": 13 if "triangle" in symbol else 9},
         hovertemplate="%{text}: %{x:+.1f} ms, %{y:.2%}<extra></extra>",

@@ -118,10 +118,10 @@ class Space(search.Space):
         ms, hours, memory_mib = (math.fsum(of) for of in self._each(picks, measured, _MEASURES))
         return Cost(
             ms=round(ms, 6),
-            measured=any(one.ms == MEASURED for one in specs),
+            measured=any(spec.ms == MEASURED for spec in specs),
             hours=hours,
             memory_mib=memory_mib,
-            work=[one.work for one in specs if one.work],
+            work=[spec.work for spec in specs if spec.work],
         )
 
     def rank(self, picks: Picks, measured: Mapping[Pick, float]) -> tuple[Any, ...]:
@@ -172,13 +172,13 @@ def space(repairs: Repairs, deploy: str, changes: Sequence[str]) -> Space:
         except UserError as error:
             left_out[name_of(picks)] = "; ".join(str(error).splitlines())
     _refuse_useless(whole, found, left_out)
-    found.sort(key=lambda one: len(one.picks))
+    found.sort(key=lambda candidate: len(candidate.picks))
     return replace(whole, candidates=tuple(found), left_out=left_out)
 
 
 def _refuse_useless(whole: Space, found: Sequence[Candidate], left_out: Mapping[str, str]) -> None:
     """Refuse options that no combination can have; the first reason is the shortest one's."""
-    used = {pick for one in found for pick in one.picks}
+    used = {pick for candidate in found for pick in candidate.picks}
     problems = [
         f"{whole.repairs.where(*pick)}: {left_out['/'.join(pick)]}"
         for pick in whole.picks

@@ -69,8 +69,8 @@ def repaired_profile(nearest: Candidate, deploy: str) -> str:
         deploy: the path or name of the deployment.
     """
     before, after = (
-        one.spec.model_dump(by_alias=True, exclude_none=True)
-        for one in (load(deploy), nearest.chosen[0])
+        profile.spec.model_dump(by_alias=True, exclude_none=True)
+        for profile in (load(deploy), nearest.chosen[0])
     )
     name, told = after["name"], f"with {nearest.name}" if nearest.picks else "as it is"
     return derived(deploy, before, after, f"{name}-repaired", f"{name} {told}")
@@ -96,7 +96,7 @@ def summarized(
     """
     card, nearest = session.card, outcome.nearest
     answer = outcome.confirmed[nearest.name]
-    tried = {one.name: _tried(space, one, outcome) for one in outcome.candidates}
+    tried = {candidate.name: _tried(space, candidate, outcome) for candidate in outcome.candidates}
     return RepairSummary(
         **outcome.how,
         model=card.spec.name,
@@ -141,16 +141,16 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def _tried(space: Space, one: Candidate, outcome: Outcome) -> Tried:
-    own = outcome.seen[one.name]
+def _tried(space: Space, candidate: Candidate, outcome: Outcome) -> Tried:
+    own = outcome.seen[candidate.name]
     found = {
-        "name": one.name,
-        "changes": ["/".join(pick) for pick in one.picks],
-        "cost": dict(space.cost(one.picks, outcome.ms)),
+        "name": candidate.name,
+        "changes": ["/".join(pick) for pick in candidate.picks],
+        "cost": dict(space.cost(candidate.picks, outcome.ms)),
         "samples": len(own.items),
-        "flip_rate": flips(own, one.name),
-        "value": own.score(one.name).metrics[own.task.headline],
-        "front": one.name in outcome.front,
+        "flip_rate": flips(own, candidate.name),
+        "value": own.score(candidate.name).metrics[own.task.headline],
+        "front": candidate.name in outcome.front,
     }
     return Tried.model_validate(finite(found))
 

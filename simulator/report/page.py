@@ -142,7 +142,7 @@ class Page:
         Policy, level 3): what a data set may call its files runs nowhere.
         """
         scripts = [*map(content, ("page.js", "gallery.js"))]
-        packed = charts() if any(one.panels for one in self.sections) else None
+        packed = charts() if any(section.panels for section in self.sections) else None
         allowed = [script.encode() for script in scripts]
         allowed += [gzip.decompress(packed)] if packed else []
         return render(
@@ -163,7 +163,7 @@ def sections_of(run: Run) -> list[Section]:
 
 def _embedded(sections: Sequence[Section]) -> Markup:
     """The figures and the colors of dark screens as JSON that cannot end its own element."""
-    figures = ",".join(panel.figure.to_json() for one in sections for panel in one.panels)
+    figures = ",".join(panel.figure.to_json() for section in sections for panel in section.panels)
     data = f'{{"dark":{json.dumps(DARK)},"figures":[{figures}]}}'
     return Markup(data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

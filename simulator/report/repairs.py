@@ -52,7 +52,7 @@ def told(summary: RepairSummary) -> Told:
         f"stacks, that passes {gate}."
     )
     lost += _doubt(summary)
-    words = [sentence(summary, one) for one in summary.changes]
+    words = [sentence(summary, change) for change in summary.changes]
     return Told(lost, f"{'; '.join(words)}." if words else None, _next(summary))
 
 
@@ -75,7 +75,7 @@ def _told_early(summary: RepairSummary, early: Early) -> Told:
         lost = [f"None of {count(len(early.answer), 'stack')} left passes {gate} for certain."]
         more = f"More {unit}s would decide it, or a gate farther from what was measured."
         return Told([*lost, f"The nearest is {name}: {new}.", more, when])
-    found = next(one for one in summary.finalists if one.name == summary.chosen)
+    found = next(finalist for finalist in summary.finalists if finalist.name == summary.chosen)
     if not found.passed:
         lost = [f"{name} is the cheapest of {of} that does not fail {gate} for certain: {new}."]
     elif others:
@@ -87,7 +87,7 @@ def _told_early(summary: RepairSummary, early: Early) -> Told:
         lost = [f"{name} is the cheapest of {of} that passes {gate}: {new}."]
     if summary.changes:
         lost.append(f"{old[:1].upper()}{old[1:]}.")
-    words = "; ".join(sentence(summary, one) for one in summary.changes)
+    words = "; ".join(sentence(summary, change) for change in summary.changes)
     if not words:
         return Told([*lost, when])
     return Told([*lost, when], f"The change: {words}.", _next(summary))
@@ -118,7 +118,9 @@ def _loses(summary: RepairSummary, one: Judged | RepairSummary) -> str:
 
 def _doubt(summary: RepairSummary) -> list[str]:
     """Whether so few flips may be chance, where the flip rate is above the gate's limit."""
-    p = next(one for one in summary.finalists if one.name == summary.nearest).confirmed.p_holm
+    p = next(
+        finalist for finalist in summary.finalists if finalist.name == summary.nearest
+    ).confirmed.p_holm
     if p is None:
         return []
     of = f"p = {p:.2g}, Holm over {summary.family}"
@@ -128,7 +130,7 @@ def _doubt(summary: RepairSummary) -> list[str]:
 
 
 def _named(summary: RepairSummary) -> str:
-    found = next(one for one in summary.finalists if one.name == summary.nearest)
+    found = next(finalist for finalist in summary.finalists if finalist.name == summary.nearest)
     return f"{summary.nearest} ({price(found.cost)})"
 
 
@@ -179,9 +181,9 @@ def how(summary: RepairSummary) -> list[str]:
         )
     else:
         rounds = ", ".join(
-            f"{one.stacks:,} stacks on {one.samples:,}"
-            + (f" ({one.dropped:,} dropped)" if one.dropped else "")
-            for one in summary.rungs
+            f"{rung.stacks:,} stacks on {rung.samples:,}"
+            + (f" ({rung.dropped:,} dropped)" if rung.dropped else "")
+            for rung in summary.rungs
         )
         first = f"Successive halving, {unit}s so far: {rounds}. A dropped stack may be as good."
     family = (
@@ -194,7 +196,7 @@ def how(summary: RepairSummary) -> list[str]:
         f"Holm's, over {summary.family}."
     )
     order = f"Cheap means: {', '.join(summary.order)}, then fewer changes."
-    measured = any(one.cost.measured for one in summary.tried)
+    measured = any(tried.cost.measured for tried in summary.tried)
     latency = (
         ["Measured milliseconds are of this machine, not of the device; to 0.1 ms."]
         if measured
@@ -223,20 +225,20 @@ def finalists(summary: RepairSummary, title_of: str) -> Table:
         if summary.early
         else ["flips, search", "confirmed", "interval", "delta", "p", "gate"]
     )
-    by = {one.name: one for one in summary.tried}
-    found = [(one, one.confirmed) for one in summary.finalists]
-    if NAME not in {one.name for one in summary.finalists} and NAME in by:
+    by = {tried.name: tried for tried in summary.tried}
+    found = [(finalist, finalist.confirmed) for finalist in summary.finalists]
+    if NAME not in {finalist.name for finalist in summary.finalists} and NAME in by:
         found.insert(0, (by[NAME], summary.before))  # type: ignore[arg-type]
     metric = summary.metric
     lines: list[Sequence[Cell]] = []
-    for one, confirmed in found:
+    for finalist, confirmed in found:
         delta = confirmed.delta.get(metric)
         moved = "–" if delta is None or delta.value is None else f"{100 * delta.value:+.2f}"
         lines.append(
             [
-                "\n".join(one.changes) or one.name, price(one.cost),
-                figure(summary.latency_ms.get(one.name), ".1f"),
-                f"{one.samples:,}" if summary.early else share(one.flip_rate, 2),
+                "\n".join(finalist.changes) or finalist.name, price(finalist.cost),
+                figure(summary.latency_ms.get(finalist.name), ".1f"),
+                f"{finalist.samples:,}" if summary.early else share(finalist.flip_rate, 2),
                 share(confirmed.flips.rate, 2),
                 between(confirmed.flips.ci95).strip(" ()").removeprefix("95 % interval ") or "–",
                 f"{title(summary.task, metric)} {moved}",
@@ -274,7 +276,10 @@ def changed(summary: RepairSummary, title_of: str) -> Table:
 
 def difference(summary: RepairSummary, title_of: str) -> Table:
     """Return the fields of the profile that the answer changes."""
-    rows = [[one.axis, one.key, str(one.deploy), str(one.repaired)] for one in summary.difference]
+    rows = [
+        [difference.axis, difference.key, str(difference.deploy), str(difference.repaired)]
+        for difference in summary.difference
+    ]
     return Table([*map(Column, ("axis", "key", "as it is", "repaired"))], rows, title_of)
 
 
@@ -289,4 +294,6 @@ def work(summary: RepairSummary) -> list[str]:
 
 def front(summary: RepairSummary) -> Sequence[Tried]:
     """Return the stacks that no other one beats in flips and milliseconds, the cheapest first."""
-    return sorted((one for one in summary.tried if one.front), key=lambda one: one.cost.ms)
+    return sorted(
+        (tried for tried in summary.tried if tried.front), key=lambda tried: tried.cost.ms
+    )

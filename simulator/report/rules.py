@@ -41,7 +41,7 @@ def got(outcome: RuleOutcome) -> str:
 
 def doubts(outcomes: Sequence[RuleOutcome]) -> list[str]:
     """Return a sentence for the first rules whose outcomes may be chance, and how many more are."""
-    doubtful = [one for one in outcomes if one.chance]
+    doubtful = [outcome for outcome in outcomes if outcome.chance]
     told = [f"{_where(one)}{one.rule} {_came(one)}, {sure(one)}." for one in doubtful[:_DOUBTS]]
     more = len(doubtful) - len(told)
     return [*told, f"So may {count(more, 'more outcome')}."] if more else told

@@ -135,7 +135,7 @@ class Table:
     @property
     def heads(self) -> list[Column]:
         """The columns, also those that were given as text."""
-        return [Column(one) if isinstance(one, str) else one for one in self.columns]
+        return [Column(column) if isinstance(column, str) else column for column in self.columns]
 
     @property
     def titles(self) -> list[str]:
@@ -145,7 +145,7 @@ class Table:
     @property
     def right(self) -> int:
         """The first column of figures, which stand to the right with all that follow."""
-        known = (at for at, one in enumerate(self.heads) if one.unit is not None)
+        known = (at for at, head in enumerate(self.heads) if head.unit is not None)
         return next(known, 99) if self.figures is None else self.figures
 
     @property

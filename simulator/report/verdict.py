@@ -50,8 +50,8 @@ def verdict(summary: Summary, asked: Asked | None = None) -> Verdict:
     notices = summary.notices
     decision = told.decision or _decision(summary)
     failed, skipped = _left_out(summary)
-    changed = [one.text for one in notices if one.kind is Kind.CHANGED]
-    doubts = [f"{_capital(str(one))}." for one in at_chance(notices)]
+    changed = [notice.text for notice in notices if notice.kind is Kind.CHANGED]
+    doubts = [f"{_capital(str(notice))}." for notice in at_chance(notices)]
     after, then = summary.verdict.next if summary.verdict else None, told.next
     doubtful = decision == "not judged" or (bool(doubts) and not summary.of_runs)
     if doubtful:

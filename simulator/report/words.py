@@ -89,21 +89,23 @@ def failing(
     """
     unit, found = summary.sample_unit, []
     most = sorted(summary.failed.items(), key=lambda entry: -(entry[1].rate or 0))
-    for stack, one in most[:_NAMED]:
-        if one.count:
+    for stack, failed in most[:_NAMED]:
+        if failed.count:
             reasons = [each for each in summary.failures if each.stack == stack]
             more = f" and {count(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
             why = f" ({reasons[0].why}{more})" if reasons else ""
             name = (names or {}).get(stack, stack)
-            found.append(f"{name} fails on {one.count:,} of {count(one.of, unit)}{why}.")
-    if others := sum(bool(one.count) for _, one in most[_NAMED:]):
+            found.append(f"{name} fails on {failed.count:,} of {count(failed.of, unit)}{why}.")
+    if others := sum(bool(failed.count) for _, failed in most[_NAMED:]):
         found.append(f"{others:,} more stacks fail on some.")
     return found
 
 
 def unanswered(summary: ModelSummary | AuditedPair) -> list[str]:
     """Return how many samples no stack can answer, where they are more than :data:`MANY`."""
-    every = summary.skipped + max([summary.samples, *(one.of for one in summary.failed.values())])
+    every = summary.skipped + max(
+        [summary.samples, *(failed.of for failed in summary.failed.values())]
+    )
     if summary.skipped <= MANY * every:
         return []
     of = count(every, summary.sample_unit)
@@ -122,13 +124,15 @@ def failures(summary: Summary | Checkpoints) -> list[str]:
 
 def cause(axis: str, summary: ModelSummary) -> str:
     """Name an axis; precision by what it does, where the sums of INT8 products are cut here."""
-    cut = any(one.kind is Kind.SATURATED for one in summary.warnings)
+    cut = any(warning.kind is Kind.SATURATED for warning in summary.warnings)
     return f"saturation of INT8 products (axis {axis})" if cut and axis == "precision" else axis
 
 
 def answers(summary: PairSummary, sample: str) -> str:
     """Return what both stacks answered to one of the worst flips; empty for another sample."""
-    flip = next((one for one in summary.worst_flips if one.sample == sample), None)
+    flip = next(
+        (worst_flip for worst_flip in summary.worst_flips if worst_flip.sample == sample), None
+    )
     if flip is None:
         return ""
     view = TASKS[summary.task].view()
@@ -139,11 +143,11 @@ def answers(summary: PairSummary, sample: str) -> str:
 def alone(summary: PairSummary) -> dict[str, str]:
     """Return what each axis does, swapped alone: to answers, and to the input of the network."""
     found: dict[str, list[str]] = {}
-    for one in summary.alone:
-        together = f" with {' '.join(one.axes[1:])}" if len(one.axes) > 1 else ""
-        answers = f"{one.changed:,} of {one.units:,} answers change{together}"
-        for axis in one.axes:
-            found.setdefault(axis, []).append(one.why or answers)
+    for alone in summary.alone:
+        together = f" with {' '.join(alone.axes[1:])}" if len(alone.axes) > 1 else ""
+        answers = f"{alone.changed:,} of {alone.units:,} answers change{together}"
+        for axis in alone.axes:
+            found.setdefault(axis, []).append(alone.why or answers)
     for entry in summary.axes:
         if entry.effect is not None:
             words = _effect(entry.effect, summary.sample_unit)
@@ -244,8 +248,8 @@ def early_steps(found: Sequence[Early]) -> list[str]:
     """Return how far the steps of a worst case are decided; nothing of a run in whole."""
     if not found:
         return []
-    decided, steps = sum(one.decided for one in found), count(len(found), "step")
-    share = sum(one.runs for one in found) / max(sum(one.all_runs for one in found), 1)
+    decided, steps = sum(early.decided for early in found), count(len(found), "step")
+    share = sum(early.runs for early in found) / max(sum(early.all_runs for early in found), 1)
     return [
         f"{decided:,} of {steps} {'has' if decided == 1 else 'have'} one worst; in the others any "
         f"of those left may be. {share:.0%} of the work; the worst of a step is "
@@ -256,8 +260,8 @@ def early_steps(found: Sequence[Early]) -> list[str]:
 def dropped(found: Early | None, unit: str) -> list[str]:
     """Return a line for each option that was dropped early; none without a question."""
     return [
-        f"{one.option}: dropped after {count(one.samples, unit)}: {one.why}"
-        for one in (found.dropped if found else ())
+        f"{dropped.option}: dropped after {count(dropped.samples, unit)}: {dropped.why}"
+        for dropped in (found.dropped if found else ())
     ]
 
 
@@ -299,7 +303,7 @@ def chance(ci95: Sequence[float | None] | None, p: float | None = None, family: 
 
 def given_deadlines(summary: TailSummary) -> list[str]:
     """Return the names of the deadlines that the user gave, the same for every stack."""
-    names = dict.fromkeys(name for one in summary.tail.values() for name in one.thresholds)
+    names = dict.fromkeys(name for tail in summary.tail.values() for name in tail.thresholds)
     return [name for name in names if name.endswith("ms")]
 
 
@@ -307,8 +311,8 @@ def ranked(summary: TailSummary, deadline: str | None = None) -> list[str]:
     """Return the stacks, the best worst round under a deadline first; without one, as they are."""
 
     def rank(side: str) -> tuple[float, float]:
-        one = summary.tail[side].thresholds.get(deadline) if deadline else None
-        return (-(one.worst or 0), -(one.mean or 0)) if one else (0, 0)
+        threshold = summary.tail[side].thresholds.get(deadline) if deadline else None
+        return (-(threshold.worst or 0), -(threshold.mean or 0)) if threshold else (0, 0)
 
     return sorted(summary.tail, key=rank)
 

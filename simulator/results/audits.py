@@ -105,7 +105,7 @@ class AuditSummary(Summary):
     @property
     def notices(self) -> list[Notice]:
         """Those of all pairs; what several share is told once."""
-        return list(dict.fromkeys(one for pair in self.pairs for one in pair.warnings))
+        return list(dict.fromkeys(warning for pair in self.pairs for warning in pair.warnings))
 
 
 class ReplayedSide(ResultModel):

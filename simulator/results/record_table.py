@@ -180,7 +180,7 @@ class RecordTable:
 
     def column(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
         """Return (rows,) of one column."""
-        chunks = [chunk for one in self.columns([name], rows) for chunk in one[name].chunks]
+        chunks = [chunk for column in self.columns([name], rows) for chunk in column[name].chunks]
         return pa.chunked_array(chunks, self.schema.field(name).type)
 
     def _kept(self, chunk: pa.Table) -> Reader:

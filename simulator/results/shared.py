@@ -65,7 +65,7 @@ class Gate(ResultModel):
     @classmethod
     def of(cls, rules: Sequence[RuleOutcome]) -> Gate:
         """Return the gate of some outcomes: one that failed fails it."""
-        return cls(passed=not any(one.failed for one in rules), rules=list(rules))
+        return cls(passed=not any(rule.failed for rule in rules), rules=list(rules))
 
 
 class Bound(ResultModel):

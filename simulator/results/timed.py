@@ -177,7 +177,7 @@ class _Timed(ModelSummary):
 
 def _told(side: str, stack: Running) -> str:
     name = side if side == stack.profile else f"{side}, {stack.profile}"
-    name += "".join(f" +{one}" for one in stack.overrides)
+    name += "".join(f" +{override}" for override in stack.overrides)
     if not isinstance(stack, TimedStack):
         return name
     source = "measured here" if stack.times == "measured" else f"recorded, {stack.source}"

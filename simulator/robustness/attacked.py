@@ -110,13 +110,19 @@ def figures(
     found = dict(zip(records.arms, correct.T, strict=True))
     rows = [row for group in groups.values() for row in group]
     conditions = [level.condition for row in rows for level in row.levels]
-    models = [one.bound_to.target for one in conditions if isinstance(one, Attack) and one.bound_to]
+    models = [
+        condition.bound_to.target
+        for condition in conditions
+        if isinstance(condition, Attack) and condition.bound_to
+    ]
     shown = {side: _stack(found, groups, side, records.draws) for side in stacks}
     return Attacks(
         gradient="; ".join(dict.fromkeys(model.words() for model in models)),
         stacks=blanked(shown, nc),
         model={row.name: _model(found, row) for row in rows},
-        not_carried=list(dict.fromkeys(one.text for one in conditions if one.erased)),
+        not_carried=list(
+            dict.fromkeys(condition.text for condition in conditions if condition.erased)
+        ),
     )
 
 
@@ -142,7 +148,7 @@ def _stack(
     wcar = {}
     for name, group in groups.items():
         budgets = zip(*(row.levels for row in group), strict=True)
-        wcar[name] = _numbered([share(_worst(found, side, one)) for one in budgets], draws)
+        wcar[name] = _numbered([share(_worst(found, side, budget)) for budget in budgets], draws)
     return AttackedStack(
         unattacked=unattacked, AR=ar, AR_clean_correct=right_before, AAI=aai, WCAR=wcar
     )
@@ -172,6 +178,6 @@ def _numbered(
     budgets: Sequence[Floats | None], draws: Resamples, bounds: Bounds | None = RATE
 ) -> dict[str, Figure | None]:
     return {
-        str(number): None if one is None else figured(one, draws.number, bounds)
-        for number, one in enumerate(budgets, 1)
+        str(number): None if budget is None else figured(budget, draws.number, bounds)
+        for number, budget in enumerate(budgets, 1)
     }

@@ -74,9 +74,9 @@ def corrupt(command: Command[CorruptOptions], asked: CorruptOptions) -> list[Wri
     texts, found = list(asked.under), {}
     if asked.suite:
         suite = load_suite(asked.suite)
-        texts = [one.condition.text for one in suite.conditions()]
+        texts = [condition.condition.text for condition in suite.conditions()]
         found["suite"] = str(suite.path.resolve())
-    conditions = [one for text in texts if (one := condition_of(text, asked.trial))]
+    conditions = [condition for text in texts if (condition := condition_of(text, asked.trial))]
     card = Card(Path(asked.model)) if asked.model else Card(example.model_card())
     source = check(card)
     conditions = [under.bound(card, source) for under in conditions]

@@ -145,14 +145,16 @@ class ConditionSuite:
 
     def conditions(self) -> list[AppliedCondition]:
         """Return every condition once, those of frames last."""
-        rows = [level for one in self.series for level in one.levels]
-        frames = [frame for one in self.sequences for frame in one.frames]
-        return list({one.condition.text: one for one in (*rows, *frames)}.values())
+        rows = [level for series in self.series for level in series.levels]
+        frames = [frame for sequence in self.sequences for frame in sequence.frames]
+        return list(
+            {condition.condition.text: condition for condition in (*rows, *frames)}.values()
+        )
 
     def only_frames(self) -> set[str]:
         """Return the texts of the conditions that are frames, and no level of a row."""
-        rows = {level.condition.text for one in self.series for level in one.levels}
-        return {one.condition.text for one in self.conditions()} - rows
+        rows = {level.condition.text for series in self.series for level in series.levels}
+        return {condition.condition.text for condition in self.conditions()} - rows
 
     def bound(self, bind: Callable[[AppliedCondition], AppliedCondition]) -> ConditionSuite:
         """Return the suite with every condition for a model.
@@ -161,7 +163,10 @@ class ConditionSuite:
             bind: see :meth:`simulator.experiments.session.Session.bound`.
         """
         series = (replace(one, levels=tuple(map(bind, one.levels))) for one in self.series)
-        frames = (replace(one, frames=tuple(map(bind, one.frames))) for one in self.sequences)
+        frames = (
+            replace(sequence, frames=tuple(map(bind, sequence.frames)))
+            for sequence in self.sequences
+        )
         return replace(self, series=tuple(series), sequences=tuple(frames))
 
 
@@ -196,7 +201,7 @@ def load_suite(reference: str) -> ConditionSuite:
     problems: list[str] = []
     series = tuple(_series(spec, document, problems))
     sequences = tuple(_sequences(spec, document, problems))
-    names = [one.name for one in series] + [one.name for one in sequences]
+    names = [one.name for one in series] + [sequence.name for sequence in sequences]
     problems += _misfits(spec, series, names, document)
     noise = _noise(spec, document, problems)
     if problems:
@@ -213,7 +218,7 @@ def _noise(spec: ConditionSuiteSpec, document: Document, problems: list[str]) ->
         return load_options(str(beside) if beside.is_file() else spec.system_noise)
     except ProfileError as error:
         where = document.where(("system_noise",))
-        problems += [f"{where}: system_noise: {one}" for one in error.problems]
+        problems += [f"{where}: system_noise: {problem}" for problem in error.problems]
         return None
 
 

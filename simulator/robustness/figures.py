@@ -96,10 +96,10 @@ def measured(
         metrics[arm], flips[arm] = draws.of(score.figure), changed
     # A stack fails on a sample where it does under any condition.
     left_out = tried_in(records.table.filter(pc.is_valid(records.table["skipped"])), stacks)
-    broken = [one for one in left_out if 0 < len(one.failed) < len(stacks)]
+    broken = [tried for tried in left_out if 0 < len(tried.failed) < len(stacks)]
     ran = len(records.ran)
     failed = tallied(broken, stacks, stacks[0], dict.fromkeys(stacks, ran))
-    items, failing = records.items_under(CLEAN), {one.sample for one in broken}
+    items, failing = records.items_under(CLEAN), {tried.sample for tried in broken}
     every = {items[at].name: why for at, why in enumerate(records.reasons) if why is not None}
     skipped = {name: why for name, why in every.items() if name not in failing}
     return Measured(metrics, flips, ran, draws.number, skipped, failed)
@@ -139,20 +139,20 @@ def table(
     return {
         "reference": name,
         "rows": {
-            one.name: {
-                "category": one.category,
-                "levels": [level.described() for level in one.levels],
-                "in_means": one.name not in without,
+            series.name: {
+                "category": series.category,
+                "levels": [level.described() for level in series.levels],
+                "in_means": series.name not in without,
             }
-            for one in suite.series
+            for series in suite.series
         },
         "stacks": shown,
         "flips": {
             side: {
-                one.name: float(
-                    np.mean([found.flips[side, level.condition.text] for level in one.counted])
+                series.name: float(
+                    np.mean([found.flips[side, level.condition.text] for level in series.counted])
                 )
-                for one in suite.series
+                for series in suite.series
             }
             for side in others
         },
@@ -170,23 +170,30 @@ def _base(
     """What CE is relative to: its name, its clean metric, and that at each severity."""
     published = suite.spec.reference
     if published is not None:
-        errors = {one.name: 1 - published.errors[one.name] for one in suite.series}
+        errors = {series.name: 1 - published.errors[series.name] for series in suite.series}
         levels = {
-            one.name: np.full((len(one.counted), 1), errors[one.name]) for one in suite.series
+            series.name: np.full((len(series.counted), 1), errors[series.name])
+            for series in suite.series
         }
         return published.name, np.array([1 - published.clean]), levels
     if against is None and first in nc:
-        unknown = {one.name: np.full((len(one.counted), 1), np.nan) for one in suite.series}
+        unknown = {
+            series.name: np.full((len(series.counted), 1), np.nan) for series in suite.series
+        }
         return first, np.full(1, np.nan), unknown
     name = first
     if against is not None:
         name, first, metrics = against.words, against.stack, against.base.metrics
-    return name, metrics[first, CLEAN], {one.name: one.over(metrics, first) for one in suite.series}
+    return (
+        name,
+        metrics[first, CLEAN],
+        {series.name: series.over(metrics, first) for series in suite.series},
+    )
 
 
 def _blank(found: Measured, suite: ConditionSuite, side: str) -> Fields:
     """The fields of a stack that did not converge."""
-    names = [one.name for one in suite.series]
+    names = [series.name for series in suite.series]
     return {
         "clean": figured(found.metrics[side, CLEAN], found.resamples, RATE),
         "levels": {name: [] for name in names},
@@ -206,9 +213,9 @@ def _figures(
     """The fields of a stack but its name; ratios are of the metrics that are paired with a base."""
     clean, own = found.metrics[side, CLEAN], paired[side, CLEAN]
     kinds: dict[str, dict[str, Floats]] = {kind: {} for kind in KINDS}
-    for one in suite.series:
-        nr = analysis.natural_robustness(one.over(found.metrics, side))
-        mine, other = one.over(paired, side), base_levels[one.name]
+    for series in suite.series:
+        nr = analysis.natural_robustness(series.over(found.metrics, side))
+        mine, other = series.over(paired, side), base_levels[series.name]
         figures = (
             nr,
             analysis.impact(clean, nr),
@@ -216,12 +223,14 @@ def _figures(
             analysis.relative_degradation_ratio(own, mine, base, other),
         )
         for kind, figure in zip(KINDS, figures, strict=True):
-            kinds[kind][one.name] = figure
+            kinds[kind][series.name] = figure
     shown: Fields = {
         "clean": figured(clean, found.resamples, RATE),
         "levels": {
-            one.name: [float(found.metrics[side, level.condition.text][0]) for level in one.levels]
-            for one in suite.series
+            series.name: [
+                float(found.metrics[side, level.condition.text][0]) for level in series.levels
+            ]
+            for series in suite.series
         },
     }
     for kind, by in kinds.items():
@@ -236,13 +245,13 @@ def interactions(
 ) -> dict[str, Floats]:
     """Return how much more each condition moves the metric of another stack than that of one."""
     return {
-        one.name: analysis.interaction(
+        series.name: analysis.interaction(
             metrics[side, CLEAN],
-            analysis.natural_robustness(one.over(metrics, side)),
+            analysis.natural_robustness(series.over(metrics, side)),
             others[other, CLEAN],
-            analysis.natural_robustness(one.over(others, other)),
+            analysis.natural_robustness(series.over(others, other)),
         )
-        for one in suite.series
+        for series in suite.series
     }
 
 

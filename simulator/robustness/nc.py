@@ -67,4 +67,4 @@ def without_figures(part: Any) -> Any:
 
 def blanked(stacks: Mapping[str, T], nc: Collection[str]) -> dict[str, T]:
     """Return the parts of stacks, those that did not converge without figures."""
-    return {side: without_figures(one) if side in nc else one for side, one in stacks.items()}
+    return {side: without_figures(stack) if side in nc else stack for side, stack in stacks.items()}

@@ -53,8 +53,8 @@ class SystemNoise:
         self._refused: dict[str, dict[str, str]] = {side: {} for side in profiles}
         for column, option, changes in suite.options():
             for side, reference in profiles.items():
-                own = [one for one in overrides if one.startswith(f"{side}.")]
-                more = [f"{side}.{one}" for one in changes]
+                own = [override for override in overrides if override.startswith(f"{side}.")]
+                more = [f"{side}.{change}" for change in changes]
                 try:
                     found = stacks_of({side: reference}, [*own, *more])[side]
                 except ProfileError as error:

@@ -138,7 +138,7 @@ def ordered(
     if Path(asked).is_dir():
         return list(models), Path(asked)
     own = Path(asked).resolve()
-    others = [one for one in models if one is None or Path(one).resolve() != own]
+    others = [model for model in models if model is None or Path(model).resolve() != own]
     return [asked, *others], None
 
 

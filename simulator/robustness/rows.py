@@ -68,15 +68,15 @@ def _worst_cases(summary: RobustnessSummary, side: str) -> Iterator[Row]:
     if summary.attacks is None:
         return
     for category, budgets in summary.attacks.stacks[side].wcar.items():
-        for budget, one in budgets.items():
-            yield {"category": category, "condition": f"budget {budget}", **_ends("WCAR", one)}
+        for budget, figure in budgets.items():
+            yield {"category": category, "condition": f"budget {budget}", **_ends("WCAR", figure)}
 
 
 def _options(summary: RobustnessSummary, side: str) -> Iterator[Row]:
     if summary.system_noise is None:
         return
-    for name, one in summary.system_noise.stacks[side].sr.items():
-        yield {"category": "system noise", "condition": name, **_ends("SR", one)}
+    for name, figure in summary.system_noise.stacks[side].sr.items():
+        yield {"category": "system noise", "condition": name, **_ends("SR", figure)}
 
 
 def attacked(summary: RobustnessSummary) -> list[Row]:
@@ -104,10 +104,10 @@ def differences(found: RobustnessSummary | AgainstModel | Sequences) -> list[Row
     The last row of a stack is the mean over conditions.
     """
     return [
-        {"stack": side, "category": category, "condition": name, **_difference(one)}
+        {"stack": side, "category": category, "condition": name, **_difference(condition)}
         for side, by in found.interaction.items()
         for category, conditions in (("each", by), ("mean", {"mean": found.mean_interaction[side]}))
-        for name, one in conditions.items()
+        for name, condition in conditions.items()
     ]
 
 

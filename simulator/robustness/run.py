@@ -128,15 +128,15 @@ def _require_answers(suite: ConditionSuite, task: Task) -> None:
 
 def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[str, Sequence[str]]:
     """Return the names of a run's figures, to check gate rules before it is run."""
-    budgets = max((len(one.levels) for one in suite.series), default=0)
+    budgets = max((len(series.levels) for series in suite.series), default=0)
     return {
         **task.vocabulary(),
         "stack": sides,
         "other stack": sides[1:],
-        "condition": [one.name for one in suite.series],
-        "clean or condition": ["clean", *(one.name for one in suite.series)],
-        "sequence": [one.name for one in suite.sequences],
-        "option": [".".join(one[:2]) for one in suite.noise.options()] if suite.noise else (),
+        "condition": [series.name for series in suite.series],
+        "clean or condition": ["clean", *(series.name for series in suite.series)],
+        "sequence": [sequence.name for sequence in suite.sequences],
+        "option": [".".join(option[:2]) for option in suite.noise.options()] if suite.noise else (),
         "category": list(attacks(suite.series)),
         "budget": [str(one + 1) for one in range(budgets)],
     }
@@ -156,11 +156,14 @@ class _Robustness:
 
     def run(self, folder: Path, request: Request) -> Result[RobustnessSummary]:
         stacks = self.session.stacks(variants(self.sides).values())
-        rows = {one.name: one.levels[-1] for one in self.suite.series}
-        frames = {one.name: one.frames[-1] for one in self.suite.sequences}
+        rows = {series.name: series.levels[-1] for series in self.suite.series}
+        frames = {sequence.name: sequence.frames[-1] for sequence in self.suite.sequences}
         pictures = grid(self.session, stacks, rows | frames)
         options = self.noise.fitted(self.session, self.sides) if self.noise else {}
-        with_noise = [*stacks, *(one for own in options.values() for one in own.stacks.values())]
+        with_noise = [
+            *stacks,
+            *(stack for own in options.values() for stack in own.stacks.values()),
+        ]
         whole = self._plan(stacks, options, pictures)
         with self.job.writer(folder, self._start(with_noise, request), self.session) as run:
             watch = PictureWatch(self.session, whole, pictures, run) if pictures else None
@@ -202,7 +205,7 @@ class _Robustness:
     def _start(self, stacks: Sequence[Stack], request: Request) -> RunManifest:
         return manifest(stacks, self.session, self.job.asked.overrides) | {
             "request": request,
-            "conditions": [one.described() for one in self.suite.conditions()],
+            "conditions": [condition.described() for condition in self.suite.conditions()],
         }
 
     def _items(self, condition: str) -> Sequence[Item]:

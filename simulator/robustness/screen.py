@@ -20,8 +20,8 @@ def show(summary: RobustnessSummary, folder: str, console: Console) -> None:
         console.print(shown, highlight=False)
     for warning in summary.warnings:
         console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
-    for one in summary.skipped_samples[:3]:
-        words = escape(f"{one.sample} skipped: {one.why}")
+    for skipped_sample in summary.skipped_samples[:3]:
+        words = escape(f"{skipped_sample.sample} skipped: {skipped_sample.why}")
         console.print(f"[yellow]note[/] {words}", highlight=False)
     console.print(f"run: {folder}", soft_wrap=True, markup=False)
 
@@ -60,7 +60,7 @@ def notes(summary: RobustnessSummary) -> Iterator[str]:
     if summary.sequences:
         yield f"mFR and mT5D are relative to {summary.sequences.reference}."
     parts = (summary, summary.sequences, summary.against)
-    if families := [str(one.family) for one in parts if one is not None and one.family]:
+    if families := [str(part.family) for part in parts if part is not None and part.family]:
         yield f"* more than chance, Holm over {' and '.join(families)} tests."
     if left_out := [name for name, row in summary.rows.items() if not row.in_means]:
         yield f"Not in the means: {', '.join(left_out)}."

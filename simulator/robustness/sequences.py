@@ -61,14 +61,16 @@ def measured(records: ArmRecords, stacks: Sequence[str], suite: ConditionSuite) 
     found = {}
     for side in stacks:
         flips, distances = {}, {}
-        for one in suite.sequences:
-            at = [place[side, frame.condition.text] for frame in one.frames]
-            how = one.spec.noise, one.spec.difficulty
-            flips[one.name] = _resampled(analysis.flip_probability(answers[:, at], *how), counted)
+        for sequence in suite.sequences:
+            at = [place[side, frame.condition.text] for frame in sequence.frames]
+            how = sequence.spec.noise, sequence.spec.difficulty
+            flips[sequence.name] = _resampled(
+                analysis.flip_probability(answers[:, at], *how), counted
+            )
             far = np.full(len(answers), np.nan)
             if lists is not None:
                 far = analysis.top5_distance(lists[:, at], *how)
-            distances[one.name] = _resampled(far, counted)
+            distances[sequence.name] = _resampled(far, counted)
         found[side] = Moved(flips, distances)
     return found
 
@@ -117,11 +119,11 @@ def table(
     elif first in nc:
         base = Moved(*({name: np.full(1, np.nan) for name in base.fp} for _ in range(2)))
     stacks = {}
-    for side, one in found.items():
+    for side, moved in found.items():
         kinds = {
-            "FP": one.fp,
+            "FP": moved.fp,
             "FR": _relative(paired[side].fp, base.fp),
-            "uT5D": one.ut5d,
+            "uT5D": moved.ut5d,
             "T5D": _relative(paired[side].ut5d, base.ut5d),
         }
         shown: Fields = {}
@@ -133,7 +135,9 @@ def table(
             for side in others}  # fmt: skip
     return Sequences(
         reference=name,
-        rows={one.name: SequenceRow(**one.spec.model_dump()) for one in suite.sequences},
+        rows={
+            sequence.name: SequenceRow(**sequence.spec.model_dump()) for sequence in suite.sequences
+        },
         stacks=blanked(stacks, nc),
         **compared(more, without, number, DIFFERENCE),
     )

@@ -105,17 +105,17 @@ def attacks(summary: RobustnessSummary, found: Attacks) -> Table:
     """Return what each budget leaves: of the attacked model itself, and of each stack."""
     first, *_ = stacks = list(found.stacks.values())
     below: list[Line] = [
-        [f"{name} unattacked", "", *(value(one.unattacked[name]) for one in stacks)]
+        [f"{name} unattacked", "", *(value(stack.unattacked[name]) for stack in stacks)]
         for name in found.model
     ]
     below += [
-        [f"WCAR {name} {at}", "", *(value(one.wcar[name][at]) for one in stacks)]
+        [f"WCAR {name} {at}", "", *(value(stack.wcar[name][at]) for stack in stacks)]
         for name, budgets in first.wcar.items()
         for at in budgets
     ]
     own = {
-        level.text: f"{100 * one.exact[at]:.1f} > {100 * one.rounded[at]:.1f}"
-        for name, one in found.model.items()
+        level.text: f"{100 * model.exact[at]:.1f} > {100 * model.rounded[at]:.1f}"
+        for name, model in found.model.items()
         for at, level in enumerate(summary.rows[name].levels)
     }
     heading = "Under attack, right in % for each budget; model: in float > after rounding"
@@ -136,7 +136,7 @@ def flips(summary: RobustnessSummary, found: Sequences) -> list[Table]:
         below.append([metric, *(clean(summary, side) for side in found.stacks)])
     heading = f"{summary.suite}: answers that flip from frame to frame, in %{run}"
     tables = [pivot(rows, "FP", heading, "sequence", below=below)]
-    if any(one.mut5d for one in found.stacks.values()):
+    if any(stack.mut5d for stack in found.stacks.values()):
         percent = [100 * one.mt5d.value if one.mt5d else None for one in found.stacks.values()]
         tables.append(pivot(
             rows, "uT5D", "uT5D: how far the five best classes move (0: none, 15: all go)",
@@ -169,10 +169,10 @@ def cells(summary: RobustnessSummary) -> Table:
     head = ("change, points", "95 % interval", "flips", "flip rate", "n")
     rows = [
         [
-            name, one[summary.metric], moved(one.drop), ends(turned(one.drop_ci95)),
-            f"{one.flips:,} of {one.units:,}", share(one.flip_rate, 2), one.samples,
+            name, cell[summary.metric], moved(cell.drop), ends(turned(cell.drop_ci95)),
+            f"{cell.flips:,} of {cell.units:,}", share(cell.flip_rate, 2), cell.samples,
         ]
-        for name, one in summary.cells.items()
+        for name, cell in summary.cells.items()
     ]  # fmt: skip
     figures = [Column(f"{metric} %", Unit.SHARE), *(Column(one, Unit.COUNT) for one in head)]
     than = f"against {next(iter(summary.stacks))} under the same condition"

@@ -70,12 +70,16 @@ def stratified(strata: Sequence[Stratum]) -> Estimate:
         713-721 (equal rates are the worst case).
     """
     _check(strata)
-    value = sum(one.share * one.events / one.trials for one in strata)
-    parts = [(one.share, one.events, float(one.trials)) for one in strata if one.events]
-    silent = [one for one in strata if not one.events]
+    value = sum(stratum.share * stratum.events / stratum.trials for stratum in strata)
+    parts = [
+        (stratum.share, stratum.events, float(stratum.trials))
+        for stratum in strata
+        if stratum.events
+    ]
+    silent = [stratum for stratum in strata if not stratum.events]
     if silent:
-        share = sum(one.share for one in silent)
-        parts.append((share, 0, share * min(one.trials / one.share for one in silent)))
+        share = sum(stratum.share for stratum in silent)
+        parts.append((share, 0, share * min(stratum.trials / stratum.share for stratum in silent)))
     below = above = spread = 0.0
     for share, events, trials in parts:
         rate, (low, high) = events / trials, clopper_pearson(events, trials)
@@ -101,25 +105,32 @@ def neyman(pilots: Sequence[Stratum]) -> list[float]:
     Source:
         J. Neyman, J. R. Stat. Soc. 97 (1934) 558-606.
     """
-    events, trials = (sum(getattr(one, name) for one in pilots) for name in ("events", "trials"))
+    events, trials = (
+        sum(getattr(pilot, name) for pilot in pilots) for name in ("events", "trials")
+    )
     usual = (events + 0.5) / (trials + 1)
-    rates = [(one.events + 2 * usual) / (one.trials + 2) for one in pilots]
-    return [one.share * math.sqrt(p * (1 - p)) for one, p in zip(pilots, rates, strict=True)]
+    rates = [(pilot.events + 2 * usual) / (pilot.trials + 2) for pilot in pilots]
+    return [pilot.share * math.sqrt(p * (1 - p)) for pilot, p in zip(pilots, rates, strict=True)]
 
 
 def _variance(strata: Sequence[Stratum]) -> float | None:
-    if any(one.trials < 2 for one in strata):
+    if any(stratum.trials < 2 for stratum in strata):
         return None
-    rates = [one.events / one.trials for one in strata]
+    rates = [stratum.events / stratum.trials for stratum in strata]
     return sum(
-        one.share**2 * p * (1 - p) / (one.trials - 1) for one, p in zip(strata, rates, strict=True)
+        stratum.share**2 * p * (1 - p) / (stratum.trials - 1)
+        for stratum, p in zip(strata, rates, strict=True)
     )
 
 
 def _check(strata: Sequence[Stratum]) -> None:
-    for one in strata:
-        if not 0 < one.share <= 1 or one.trials < 1 or not 0 <= one.events <= one.trials:
-            raise ValueError(f"no such stratum is possible: {one}")
-    total = sum(one.share for one in strata)
+    for stratum in strata:
+        if (
+            not 0 < stratum.share <= 1
+            or stratum.trials < 1
+            or not 0 <= stratum.events <= stratum.trials
+        ):
+            raise ValueError(f"no such stratum is possible: {stratum}")
+    total = sum(stratum.share for stratum in strata)
     if not math.isclose(total, 1, abs_tol=1e-9):
         raise ValueError(f"the shares must sum to 1, got {total}")

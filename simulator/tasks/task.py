@@ -275,7 +275,10 @@ class Task(Truths, Answers):
             SampleError: this sample's truth cannot be used.
         """
         first, known = predictions[0], self.opened(truth, source)
-        return [self.record(one, known) | self.change(first, one, known) for one in predictions]
+        return [
+            self.record(prediction, known) | self.change(first, prediction, known)
+            for prediction in predictions
+        ]
 
 
 TASKS: Table[type[Task]] = Table(

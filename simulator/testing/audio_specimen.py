@@ -35,8 +35,8 @@ output: {kind: logits}
 
 def write(folder: Path) -> Specimen:
     """Write two WAV files, and a classifier whose logits are the means of three bands."""
-    one, other = folder / "one.wav", folder / "other.wav"
-    one.write_bytes(wav(sine(440, 8000, 2000), 8000))
+    path, other = folder / "one.wav", folder / "other.wav"
+    path.write_bytes(wav(sine(440, 8000, 2000), 8000))
     other.write_bytes(wav(sine(1500, 16000, 3001), 16000))
     nodes = [
         helper.make_node("ReduceMean", ["x"], ["means"], axes=[2], keepdims=0),
@@ -46,7 +46,7 @@ def write(folder: Path) -> Specimen:
     model = models.model("pitch", nodes, {"x": [1, 3, "t"]}, {"y": [1, 3]}, weights)
     onnx.save(model, folder / "model.onnx")
     (folder / "card.yaml").write_text(CARD)
-    return Specimen((one, other), folder / "card.yaml", "librosa_fp32")
+    return Specimen((path, other), folder / "card.yaml", "librosa_fp32")
 
 
 def sine(hertz: float, rate: int, count: int, level: float = 0.5) -> Array:

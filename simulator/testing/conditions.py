@@ -323,7 +323,7 @@ def prove_condition(what: str | type[Condition]) -> list[Verdict]:
         )
     with tempfile.TemporaryDirectory() as folder:
         places = {}
-        for number, acts_on in enumerate(dict.fromkeys(one.acts_on for one in examples)):
+        for number, acts_on in enumerate(dict.fromkeys(example.acts_on for example in examples)):
             below = Path(folder) / str(number)
             below.mkdir()
             places[acts_on] = tuple(_places(own, acts_on, below))
@@ -348,4 +348,8 @@ def _modalities(own: type[Condition]) -> list[Modality]:
     if own.modality is not None:
         return [MODALITIES[own.modality]]
     own_way = Modality.specimen
-    return [one for one in MODALITIES if one.tried_with or type(one).specimen is not own_way]
+    return [
+        modality
+        for modality in MODALITIES
+        if modality.tried_with or type(modality).specimen is not own_way
+    ]

@@ -36,15 +36,15 @@ class DataSubject:
 
 def loading_is_repeatable(subject: DataSubject) -> None:
     """A second load gives the same names, truths and notes, in the same order."""
-    one, other = subject.load(), subject.load()
-    names, again = ([item.name for item in some.items] for some in (one, other))
+    dataset, other = subject.load(), subject.load()
+    names, again = ([item.name for item in some.items] for some in (dataset, other))
     expect(names == again, f"loaded again: {names[:5]} expected, got {again[:5]}")
-    for item, same in zip(one.items, other.items, strict=True):
+    for item, same in zip(dataset.items, other.items, strict=True):
         stamps = subject.task.stamp(item.truth), subject.task.stamp(same.truth)
         told = f"the stamp {stamps[0]} expected, got {stamps[1]}"
         expect(stamps[0] == stamps[1], f"{item.name}, loaded again: {told}")
-    told = f"{one.notes} expected, got {other.notes}"
-    expect(one.notes == other.notes, f"notes, loaded again: {told}")
+    told = f"{dataset.notes} expected, got {other.notes}"
+    expect(dataset.notes == other.notes, f"notes, loaded again: {told}")
 
 
 def names_are_relative(subject: DataSubject) -> None:

@@ -67,9 +67,11 @@ class Subject:
 
 def answers_are_the_local_ones(subject: Subject) -> None:
     """Each sample gets the records, digests and stages of the local executor."""
-    wanted = {one.item.name: _made(one) for one in subject.expected() if one.outcomes}
+    wanted = {result.item.name: _made(result) for result in subject.expected() if result.outcomes}
     for workers in (1, 4):
-        got = {one.item.name: _made(one) for one in subject.run(workers) if one.outcomes}
+        got = {
+            result.item.name: _made(result) for result in subject.run(workers) if result.outcomes
+        }
         for name, outcomes in wanted.items():
             found = got.get(name)
             expect(
@@ -80,14 +82,14 @@ def answers_are_the_local_ones(subject: Subject) -> None:
 def samples_come_in_order(subject: Subject) -> None:
     """There is one result for each sample, in the order of the samples."""
     wanted = [item.name for item in subject.items]
-    got = [one.item.name for one in subject.run()]
+    got = [result.item.name for result in subject.run()]
     expect(got == wanted, f"{wanted} expected, got {got}")
 
 
 def a_broken_sample_costs_itself(subject: Subject) -> None:
     """A file that cannot be read is skipped with the stage and the reason; no other one is."""
-    wanted = {one.item.name: one.skipped for one in subject.expected()}
-    got = {one.item.name: one.skipped for one in subject.run()}
+    wanted = {result.item.name: result.skipped for result in subject.expected()}
+    got = {result.item.name: result.skipped for result in subject.run()}
     for name, why in got.items():
         told = f"{name}: {wanted[name] or 'an answer'} expected, got {why or 'an answer'}"
         expect(why == wanted[name], told)
@@ -105,7 +107,7 @@ def _name_of(walk: Walk, outcomes: Mapping[int, Any]) -> str:
 
 
 def _made(done: SampleResult) -> list[Any]:
-    return [(dict(one.record), one.digest, list(one.ns)) for one in done.outcomes]
+    return [(dict(outcome.record), outcome.digest, list(outcome.ns)) for outcome in done.outcomes]
 
 
 SUITE: Suite[Subject] = Suite.of(__name__)

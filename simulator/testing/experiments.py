@@ -183,15 +183,15 @@ def an_interrupted_run_goes_on(subject: ExperimentSubject) -> str | None:
 def _figures(summary: Any) -> dict[str, object]:
     """The figures of a summary by their paths, without times."""
     times = (Unit.MS, Unit.SECONDS, Unit.PER_SECOND)
-    found = (one for one in of_run(summary) if not one.about.hidden)
-    return {one.path: one.value for one in found if one.about.unit not in times}
+    found = (figure for figure in of_run(summary) if not figure.about.hidden)
+    return {figure.path: figure.value for figure in found if figure.about.unit not in times}
 
 
 def _files(folder: Path) -> dict[str, bytes]:
     """The files of a folder, without its own name."""
     own = str(folder.resolve()).encode()
     places = (place for place in sorted(folder.rglob("*")) if place.is_file())
-    return {str(one.relative_to(folder)): one.read_bytes().replace(own, b"") for one in places}
+    return {str(path.relative_to(folder)): path.read_bytes().replace(own, b"") for path in places}
 
 
 def _records(folder: Path) -> dict[str, str]:

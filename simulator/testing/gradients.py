@@ -96,7 +96,7 @@ def the_way_back_stays(subject: Subject) -> None:
     made, (first, second, *_) = _opened(subject, "conv"), models.inputs("conv")
     scores, pull = made.at(first)
     cotangents = np.random.default_rng(1).normal(size=(2, scores.size)).astype(np.float32)
-    want = [np.array(pull(one)) for one in cotangents]
+    want = [np.array(pull(cotangent)) for cotangent in cotangents]
     made.at(second)[1](cotangents[0])
     for one, again in zip(want, map(pull, cotangents), strict=True):
         expect(np.array_equal(one, again), "the way back gives another gradient the second time")

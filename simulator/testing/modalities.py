@@ -154,7 +154,7 @@ def steps_are_known(subject: Subject) -> None:
         recipes and recipes[-1].gives is Boundary.INPUT, "the network's input expected at the end"
     )
     steps = timed_steps(subject.modality.name)
-    used = [one.stage for one in recipes if one.timed]
+    used = [recipe.stage for recipe in recipes if recipe.timed]
     strange = [stage for stage in used if stage not in steps]
     expect(not strange, f"one of {', '.join(steps)} expected, got {', '.join(strange)}")
 

@@ -102,11 +102,13 @@ def damage_is_refused(subject: FormatSubject) -> None:
 
 def a_card_can_name_it(subject: FormatSubject) -> None:
     """The field of a card is a name that no card has for something else, if there is one."""
-    one = subject.format
-    free = one.key.isidentifier() and (one.key not in CardSpec.model_fields or one.name == ONNX)
-    expect(not one.key or free, f"a field of its own expected, got {one.key!r}")
-    told = one.about.split(" ")[0] in ("a", "an")
-    expect(told, f"about it in words with an article expected, got {one.about!r}")
+    model_format = subject.format
+    free = model_format.key.isidentifier() and (
+        model_format.key not in CardSpec.model_fields or model_format.name == ONNX
+    )
+    expect(not model_format.key or free, f"a field of its own expected, got {model_format.key!r}")
+    told = model_format.about.split(" ")[0] in ("a", "an")
+    expect(told, f"about it in words with an article expected, got {model_format.about!r}")
 
 
 SUITE: Suite[FormatSubject] = Suite.of(__name__)

@@ -130,10 +130,13 @@ def equal_identities_do_equal_work(subject: Specimen) -> None:
     known: dict[str, tuple[str, Any]] = {}
     for words, asked in profiles():
         try:
-            one, other = subject.task.settings(asked), subject.task.settings(asked.model_copy())
+            settings, other = (
+                subject.task.settings(asked),
+                subject.task.settings(asked.model_copy()),
+            )
         except ModelError:
             continue
-        identity, again = one.identity(), other.identity()
+        identity, again = settings.identity(), other.identity()
         told = json.dumps(identity, sort_keys=True, allow_nan=False)
         same = told == json.dumps(again, sort_keys=True)
         expect(same, f"{words}: one identity expected of equal profiles, got {identity}, {again}")

@@ -33,4 +33,4 @@ def prove_task(what: str | type[Task] | Specimen) -> list[Verdict]:
             f"the task {task.name!r} has no specimens to check it with; write its specimens(), see "
             "docs/conformance.md"
         )
-    return [found for one in specimens.values() for found in SUITE.prove(one)]
+    return [found for specimen in specimens.values() for found in SUITE.prove(specimen)]

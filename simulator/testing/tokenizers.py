@@ -73,7 +73,7 @@ def each_id_has_its_piece(subject: Subject) -> None:
     ids = tokenizer.encode(text)
     pieces = tokenizer.pieces(ids)
     told = f"{len(ids)} pieces expected, got {pieces}"
-    expect(len(pieces) == len(ids) and all(isinstance(one, str) for one in pieces), told)
+    expect(len(pieces) == len(ids) and all(isinstance(piece, str) for piece in pieces), told)
     joined = "".join(pieces).replace("\u2581", " ").strip()
     expect(joined == text, f"{text!r} expected of the pieces, got {joined!r}")
 

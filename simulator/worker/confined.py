@@ -81,9 +81,12 @@ def _writes_only(folders: list[str]) -> bool:
     ruleset = _LIBC.syscall(444, rules, len(rules), 0)
     if ruleset < 0:
         return False
-    devices = [str(one) for name in _DEVICES for one in Path("/dev").glob(name)]
+    devices = [str(path) for name in _DEVICES for path in Path("/dev").glob(name)]
     file = _WRITE_FILE | (handled & _TRUNCATE)
-    for place, allowed in [*((one, handled) for one in folders), *((one, file) for one in devices)]:
+    for place, allowed in [
+        *((folder, handled) for folder in folders),
+        *((device, file) for device in devices),
+    ]:
         with suppress(OSError):
             opened = os.open(place, os.O_PATH)
             _LIBC.syscall(445, ruleset, 1, struct.pack("=Qi", allowed, opened), 0)

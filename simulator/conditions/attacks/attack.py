@@ -106,7 +106,9 @@ class Attack(Condition):
         """The end of its text: the options that are not the usual ones."""
         values = {**self.options, **COMMON}.items()
         own = {
-            name: getattr(self, name) for name, one in values if getattr(self, name) != one.usual
+            name: getattr(self, name)
+            for name, option in values
+            if getattr(self, name) != option.usual
         }
         return "".join(f",{name}={value}" for name, value in own.items())
 

@@ -63,7 +63,7 @@ def record_of(file: bytes) -> Attacked:
         size = int.from_bytes(file[first + 2 : first + 4], "big")
         contents = [file[first + 4 : first + 2 + size]]
     else:
-        contents = [bytes(one.content) for one in png.chunks(file) if one.kind == _KIND]
+        contents = [bytes(chunk.content) for chunk in png.chunks(file) if chunk.kind == _KIND]
     for content in contents:
         if content.startswith(start):
             return Attacked(**json.loads(content[len(start) :]))

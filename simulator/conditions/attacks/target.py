@@ -71,7 +71,9 @@ class Feed:
                 f"{card.task.name}"
             )
         given, output = card.spec.input, card.task.output
-        mean, std = (tuple(one / given.top for one in values) for values in (given.mean, given.std))
+        mean, std = (
+            tuple(value / given.top for value in values) for values in (given.mean, given.std)
+        )
         return cls(given.layout, given.order, mean, std, output.kind, output.background)
 
     def tensor(self, rgb: F32) -> F32:
@@ -249,15 +251,17 @@ def release() -> None:
 
 def _formats() -> list[str]:
     """Return the formats that backends differentiate; ONNX, which is converted, last."""
-    offers = (offer for one in registry.backends() for offer in one.of(Stage.GRADIENT))
+    offers = (offer for backend in registry.backends() for offer in backend.of(Stage.GRADIENT))
     found = {one for offer in offers for one in cast(tuple[str, ...], offer.options["format"])}
     return sorted(found, key=lambda one: one == ONNX)
 
 
 def _backend(format: str) -> Backend:
     """Return the first backend that computes gradients of such files."""
-    offers = ((one, offer) for one in registry.backends() for offer in one.of(Stage.GRADIENT))
-    return next(one for one, offer in offers if format in offer.options["format"])
+    offers = (
+        (backend, offer) for backend in registry.backends() for offer in backend.of(Stage.GRADIENT)
+    )
+    return next(backend for backend, offer in offers if format in offer.options["format"])
 
 
 def versions_of(choice: Choice) -> str:

@@ -28,7 +28,7 @@ def sampled(image: F32, rows: Floating, columns: Floating, index: Index) -> F32:
     planes = image.transpose(2, 0, 1).reshape(-1, height * width).astype(np.float64)
     y, x = np.floor(rows), np.floor(columns)
     down, right = (rows - y).ravel(), (columns - x).ravel()
-    ys = [one * width for one in _neighbors(y, height, index)]
+    ys = [neighbor * width for neighbor in _neighbors(y, height, index)]
     xs = _neighbors(x, width, index)
     places = [(at + xs[0], at + xs[1]) for at in ys]
     out = np.empty(image.shape, np.float32)

@@ -54,19 +54,19 @@ def bounds(run: Run[PairSummary]) -> Section | None:
 
 
 def _drawn(bounds: list[Bound], rule: RuleOutcome) -> Figure:
-    seen, color = [one.samples for one in bounds], STACKS[0][0]
+    seen, color = [bound.samples for bound in bounds], STACKS[0][0]
     drawn = figure(
         [
             charts.scatter(
                 x=[*seen, *reversed(seen)],
-                y=[*(one.low for one in bounds), *(one.high for one in reversed(bounds))],
+                y=[*(bound.low for bound in bounds), *(bound.high for bound in reversed(bounds))],
                 fill="toself", fillcolor=band(color), line={"width": 0}, mode="lines",
                 hoverinfo="skip", showlegend=False,
             ),
             charts.scatter(
-                x=seen, y=[one.value for one in bounds], mode="lines", showlegend=False,
+                x=seen, y=[bound.value for bound in bounds], mode="lines", showlegend=False,
                 line={"color": color, "width": 2}, name="so far",
-                customdata=[[one.low, one.high] for one in bounds],
+                customdata=[[bound.low, bound.high] for bound in bounds],
                 hovertemplate="%{x} samples: %{y:.2%}<br>between %{customdata[0]:.2%} and "
                 "%{customdata[1]:.2%}<extra></extra>",
             ),

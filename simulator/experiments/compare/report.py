@@ -73,11 +73,17 @@ def _rate(summary: PairSummary) -> str:
 
 def _unseen(summary: PairSummary) -> list[str]:
     """What a run that stopped early does not show: that the deployment never fails."""
-    one, early = summary.failed.get("deploy"), summary.decided
-    if one is None or one.count or not one.ci95 or early is None or early.samples == early.of:
+    failed, early = summary.failed.get("deploy"), summary.decided
+    if (
+        failed is None
+        or failed.count
+        or not failed.ci95
+        or early is None
+        or early.samples == early.of
+    ):
         return []
     return [
-        f"The deployment failed on none of them; up to {share(one.ci95[1], 2)} is not excluded."
+        f"The deployment failed on none of them; up to {share(failed.ci95[1], 2)} is not excluded."
     ]
 
 
@@ -219,7 +225,7 @@ def _failed(summary: PairSummary) -> list[Table]:
         [name, f"{one.count:,} of {one.of:,}", f"{share(one.rate, 2)}{between(one.ci95)}"]
         for name, one in summary.failed.items()
     ]
-    if not any(one.count for one in summary.failed.values()):
+    if not any(failed.count for failed in summary.failed.values()):
         return []
     head = ["stack", f"{summary.sample_unit}s", "share"]
     return [Table(head, rows, "What one stack cannot answer while the other can", 1)]

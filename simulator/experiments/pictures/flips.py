@@ -88,10 +88,12 @@ class FlipPictures(Pictures):
             return
         finished.session.show.say("drawing the worst flips")
 
-        def both(one: FlipSeen | None) -> tuple[bytes, bytes] | None:
-            if one is None:
+        def both(flip_seen: FlipSeen | None) -> tuple[bytes, bytes] | None:
+            if flip_seen is None:
                 return None
-            panels = task.view().panels(task, one.images, one.before, one.after, one.truth)
+            panels = task.view().panels(
+                task, flip_seen.images, flip_seen.before, flip_seen.after, flip_seen.truth
+            )
             return found.png(panels), found.jpeg(panels)
 
         with ThreadPoolExecutor(finished.session.workers) as pool:

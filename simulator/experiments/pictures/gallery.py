@@ -133,10 +133,10 @@ class Gallery(Looks[ImageSeen]):
 
         with ThreadPoolExecutor(workers) as pool:
             drawn = list(pool.map(draw, range(1, len(shown) + 1), *zip(*shown, strict=True)))
-        for one in drawn:
-            for name, content in one.files.items():
+        for entry in drawn:
+            for name, content in entry.files.items():
                 run.write_file(name, content)
-        return [one.entry for one in drawn]
+        return [entry.entry for entry in drawn]
 
 
 def gallery(pair: ShownPair) -> Gallery:

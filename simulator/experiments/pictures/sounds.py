@@ -145,8 +145,8 @@ def _drawn(
 ) -> dict[str, bytes]:
     """Complete an entry; return its files by path."""
     train, deploy = (sides[side] for side in SIDES)
-    low = float(min(one.bands.min(initial=np.inf) for one in sides.values()))
-    high = float(max(one.bands.max(initial=-np.inf) for one in sides.values()))
+    low = float(min(heard.bands.min(initial=np.inf) for heard in sides.values()))
+    high = float(max(heard.bands.max(initial=-np.inf) for heard in sides.values()))
     files = {}
     start, comparable = 0.0, train.bands.shape[0] == deploy.bands.shape[0]
     if comparable and min(train.bands.shape[1], deploy.bands.shape[1]):
@@ -162,16 +162,16 @@ def _drawn(
         start = spectrograms.loudest(train.bands, deploy.bands, seconds)
     else:
         entry["notes"].append("the two spectrograms have different bands; no difference is shown")
-    for side, one in sides.items():
+    for side, heard in sides.items():
         played, shown = f"{stem}-{side}.wav", f"{stem}-{side}.png"
-        files[played] = spectrograms.wav(one.sound.samples, one.sound.rate, start)
-        files[shown] = writer.png(spectrograms.picture(one.bands, low, high))
-        seconds = one.sound.samples.size / one.sound.rate
+        files[played] = spectrograms.wav(heard.sound.samples, heard.sound.rate, start)
+        files[shown] = writer.png(spectrograms.picture(heard.bands, low, high))
+        seconds = heard.sound.samples.size / heard.sound.rate
         entry[side] = {
-            "sound": played, "picture": shown, "seconds": seconds, "rate": one.sound.rate,
-            "bands": one.bands.shape[0], "frames": one.bands.shape[1],
-            "hertz": list(one.axes.hertz) if one.axes else [],
-            "hop": one.axes.hop if one.axes else None,
+            "sound": played, "picture": shown, "seconds": seconds, "rate": heard.sound.rate,
+            "bands": heard.bands.shape[0], "frames": heard.bands.shape[1],
+            "hertz": list(heard.axes.hertz) if heard.axes else [],
+            "hop": heard.axes.hop if heard.axes else None,
         }  # fmt: skip
     entry |= {"start": start, "own": train.own}
     return files

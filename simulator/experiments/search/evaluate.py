@@ -25,7 +25,9 @@ Arms = Mapping[str, tuple[Arm, Chain]]
 
 def arms_of(session: Session, stacks: Sequence[Stack]) -> Arms:
     """Return stacks as they run, under the condition of the session."""
-    return {one.side: (session.arm(one.side), session.disturbed(one.chain)) for one in stacks}
+    return {
+        stack.side: (session.arm(stack.side), session.disturbed(stack.chain)) for stack in stacks
+    }
 
 
 class Evaluation:

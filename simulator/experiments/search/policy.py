@@ -102,7 +102,9 @@ class Policy:
             stacks: what it ran on, in the order of its outcomes.
         """
         if done.skipped is None:
-            records = {name: one.record for name, one in zip(stacks, done.outcomes, strict=True)}
+            records = {
+                name: outcome.record for name, outcome in zip(stacks, done.outcomes, strict=True)
+            }
             self.add({name: (records[self.options[name]], records[name]) for name in self.alive})
             return
         self._seen += 1

@@ -72,7 +72,7 @@ class Space:
     def without(self, left_out: Container[Pick]) -> Self:
         """Return the space without some options, and without the axes that had no others."""
         axes = {
-            axis: {name: one for name, one in options.items() if (axis, name) not in left_out}
+            axis: {name: option for name, option in options.items() if (axis, name) not in left_out}
             for axis, options in self.axes.items()
         }
         return replace(self, axes={axis: some for axis, some in axes.items() if some})

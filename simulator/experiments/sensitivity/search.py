@@ -182,9 +182,9 @@ class _Search:
             found = done.answers(*(stack.side for stack in stacks))
             for number, names in enumerate(new):
                 lost = {
-                    one.sample: True
-                    for one in found.broken
-                    if FLOAT not in one.failed and f"keep {number}" in one.failed
+                    tried.sample: True
+                    for tried in found.broken
+                    if FLOAT not in tried.failed and f"keep {number}" in tried.failed
                 }
                 changed = found.changed(f"keep {number}").tolist()
                 ran = [item.name for item in found.items]

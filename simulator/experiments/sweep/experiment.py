@@ -67,9 +67,9 @@ class Sweep(Experiment[SweepOptions]):
         """Print one table of all models."""
         from simulator.experiments.sweep.report import show
 
-        show([one.summary for one in found], console)
-        for one in found:
-            console.print(f"run: {one.folder}", soft_wrap=True, markup=False)
+        show([result.summary for result in found], console)
+        for result in found:
+            console.print(f"run: {result.folder}", soft_wrap=True, markup=False)
 
     def notes(self, summary: SweepSummary) -> list[str]:
         """Return what was left out, and the warnings."""

@@ -59,7 +59,7 @@ def printed(summaries: Sequence[SweepSummary], form: str, table: str | None = No
 def _by_model(summaries: Sequence[SweepSummary]) -> Table:
     """A line a model: the trained metric in %, then each column's change and flips."""
     first = summaries[0]
-    names = [name for name in first.order if any(name in one.columns for one in summaries)]
+    names = [name for name in first.order if any(name in summary.columns for summary in summaries)]
     many = {
         name for one in summaries for name, column in one.columns.items() if len(column.options) > 1
     }
@@ -150,10 +150,10 @@ def _every(summaries: Sequence[SweepSummary]) -> Table:
     for summary in summaries:
         whole = [summary.samples] * early
         rows.append([summary.model, "train", "train", summary.trained, 0, 0, 0, 0, 0, *whole])
-        for column, name, one in options_of(summary):
-            rows.append([summary.model, column, name, one[summary.metric], one.drop,
-                         *one.drop_ci95, one.flips, one.flip_rate,
-                         *([one.samples or summary.samples] * early)])  # fmt: skip
+        for column, name, figures in options_of(summary):
+            rows.append([summary.model, column, name, figures[summary.metric], figures.drop,
+                         *figures.drop_ci95, figures.flips, figures.flip_rate,
+                         *([figures.samples or summary.samples] * early)])  # fmt: skip
     return Table([Column(name) for name in titles], rows)
 
 
@@ -163,7 +163,7 @@ def sections(run: Run[SweepSummary]) -> Section:
     summary = run.summary
     metric, order = title(summary.task, summary.metric), summary.order.index
     rows: list[Sequence[Cell]] = []
-    counted = any(one.samples is not None for *_, one in options_of(summary))
+    counted = any(figures.samples is not None for *_, figures in options_of(summary))
     for column, name, one in sorted(options_of(summary), key=lambda one: order(one[0])):
         ends = turned(one.drop_ci95)
         clear = None not in ends and not (ends[0] or 0) <= 0 <= (ends[1] or 0)

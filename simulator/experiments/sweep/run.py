@@ -70,8 +70,8 @@ def sweep(experiment: Experiment[Any], asked: SweepOptions) -> list[Result[Sweep
             session.require_truth()
             request = job.request(suite=str(loaded.path.resolve()))
             measured = session.shuffled() if asked.until_decided else session
-            one = _Sweep(job, measured, loaded, base, tried, refused, request, rules)
-            results.append(one.run(folder))
+            sweep = _Sweep(job, measured, loaded, base, tried, refused, request, rules)
+            results.append(sweep.run(folder))
     return results
 
 
@@ -89,7 +89,7 @@ def _tried(
     suite: Suite, against: str, overrides: Sequence[str]
 ) -> tuple[dict[Pick, ResolvedProfile], dict[Pick, str]]:
     """Return the stack of every option, and why others cannot be run with the overrides."""
-    own = [one.partition(".")[2] for one in overrides]
+    own = [override.partition(".")[2] for override in overrides]
     columns = dict(suite.spec.columns)
     if suite.spec.combined:
         columns[COMBINED] = {COMBINED: suite.spec.combined}

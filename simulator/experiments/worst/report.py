@@ -87,7 +87,11 @@ def sections(run: Run[WorstSummary]) -> Section:
         [_of_all(summary)],
         notes=[
             *(f"{name}: {why}" for name, why in summary.left_out.items()),
-            *(line for one in summary.early or () for line in dropped(one, summary.sample_unit)),
+            *(
+                line
+                for early in summary.early or ()
+                for line in dropped(early, summary.sample_unit)
+            ),
         ],
         tables=[path(summary, "The path")],
     )

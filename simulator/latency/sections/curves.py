@@ -47,7 +47,7 @@ def quality(run: TimedRun) -> Section | None:
             "quality", "Quality against deadline", _QUESTION, notes=["Every inference failed."]
         )
     values = [one for found in tail.values() for one in (*found.curve.best, found.quality)]
-    top = max((one for one in values if one is not None), default=1.0) or 1.0
+    top = max((value for value in values if value is not None), default=1.0) or 1.0
     drawn = figure(_traces(tail, known, metric), 480, "deadline, ms", metric)
     frame = _frame(tail)
     drawn.update_layout(xaxis=milliseconds(*frame), shapes=_strip(summary, known, frame, top))
@@ -146,7 +146,12 @@ def _legend(names: Sequence[str]) -> list[Trace]:
 def _frame(tail: Mapping[str, Tail]) -> tuple[float, float]:
     """The range of deadlines that is shown at first; the slowest few answers are outside."""
     ms = next(iter(tail.values())).curve.ms
-    limits = [one.ms for found in tail.values() for one in found.thresholds.values() if one]
+    limits = [
+        threshold.ms
+        for found in tail.values()
+        for threshold in found.thresholds.values()
+        if threshold
+    ]
     saturated = [_saturation(found.curve) for found in tail.values()]
     return min([ms[0], *limits]), max([*limits, *saturated])
 
@@ -162,14 +167,14 @@ def _strip(
 ) -> list[dict[str, object]]:
     """Shapes: below the curves the ranges in which each stack is better, and the deadlines."""
     (low, high), shapes = frame, []
-    for one in summary.better:
-        look, end = known[one.stack], one.to_ms or 2 * high
-        wide = min(high, end) - max(low, one.from_ms) > 0.3 * (high - low)
+    for better in summary.better:
+        look, end = known[better.stack], better.to_ms or 2 * high
+        wide = min(high, end) - max(low, better.from_ms) > 0.3 * (high - low)
         shapes.append({
-            "type": "rect", "x0": one.from_ms, "x1": end,
+            "type": "rect", "x0": better.from_ms, "x1": end,
             "y0": -0.065 * top, "y1": -0.015 * top, "fillcolor": band(look.color),
             "line": {"color": look.color, "width": 1},
-            "label": {"text": f"{text(one.stack, 20)} is better" if wide else "",
+            "label": {"text": f"{text(better.stack, 20)} is better" if wide else "",
                       "font": {"size": 11}, "textposition": "middle left"},
         })  # fmt: skip
     return shapes + [upright(ms, name) for name, ms in deadlines(summary).items()]

@@ -35,7 +35,7 @@ def size(run: TimedRun) -> Section | None:
     """Draw each image's median against its size, with the regression line of the summary."""
     if run.sizes is None:
         return None
-    effects = {side: one.size for side, one in run.summary.inputs.items() if one.size}
+    effects = {side: effect.size for side, effect in run.summary.inputs.items() if effect.size}
     panel, notes = regression(
         run, run.megapixels, "image size, megapixels", effects,
         [f"<br>{width} × {height}, " for width, height in run.sizes.tolist()],
@@ -47,7 +47,7 @@ def size(run: TimedRun) -> Section | None:
         "size",
         "Image size: each image's median latency, ms, against its megapixels",
         "Do larger images take longer, and how much of the differences does the size explain?",
-        [f"{known[side].name}: {slope(one)}." for side, one in effects.items()],
+        [f"{known[side].name}: {slope(effect)}." for side, effect in effects.items()],
         [Panel(panel)] if any(np.isfinite(trace["y"]).any() for trace in panel.data) else [],
         notes,
     )
@@ -154,12 +154,14 @@ def equal_size(run: TimedRun) -> Section | None:
     key, title = "instances", "Images of equal size: latency, ms"
     question = "Do images of the same size take the same time, or does the content matter?"
     known = looks(run.summary.stacks)
-    same = {side: one.equal_size for side, one in run.summary.inputs.items() if one.equal_size}
-    enough = {side: one for side, one in run.times.items() if one.rounds >= ROUNDS_NEEDED}
+    same = {
+        side: effect.equal_size for side, effect in run.summary.inputs.items() if effect.equal_size
+    }
+    enough = {side: time for side, time in run.times.items() if time.rounds >= ROUNDS_NEEDED}
     if not same:
         return Section(key, title, question, notes=["No two images have the same size."])
     if not enough:
-        most = max(one.rounds for one in run.times.values())
+        most = max(time.rounds for time in run.times.values())
         why = f"A box needs {ROUNDS_NEEDED} rounds of single latencies; the run has {most}."
         return Section(key, title, question, notes=[why])
     one = next(iter(same.values()))
@@ -223,9 +225,9 @@ def divergence(run: TimedRun) -> Section:
     """Draw how far the distributions of samples are apart, in pairs."""
     known, unit = looks(run.summary.stacks), run.summary.sample_unit
     found = {
-        side: one.instances
-        for side, one in run.summary.inputs.items()
-        if one.instances is not None and len(one.instances.samples) > 1
+        side: effect.instances
+        for side, effect in run.summary.inputs.items()
+        if effect.instances is not None and len(effect.instances.samples) > 1
     }
     notes = [f"The {unit}s are evenly spread over the sizes, from the smallest to the largest."]
     return Section(
@@ -233,17 +235,19 @@ def divergence(run: TimedRun) -> Section:
         f"{unit.capitalize()}s side by side: root Jensen-Shannon divergence of their latencies "
         "(0 equal, 1 disjoint)",
         f"Does each {unit} have a distribution of its own, or do they share one?",
-        panels=[Panel(_heat(one, unit), known[side].name) for side, one in found.items()],
+        panels=[
+            Panel(_heat(instances, unit), known[side].name) for side, instances in found.items()
+        ],
         notes=notes if found else [f"At least two {unit}s and {ROUNDS_NEEDED} rounds are needed."],
-        numbered=next((one.samples for one in found.values()), ()),
+        numbered=next((instances.samples for instances in found.values()), ()),
     )
 
 
-def _heat(one: Instances, unit: str) -> Figure:
-    names = [text(name, 48) for name in one.samples]
+def _heat(instances: Instances, unit: str) -> Figure:
+    names = [text(name, 48) for name in instances.samples]
     number = np.arange(1, len(names) + 1)
     heat = charts.heatmap(
-        x=number, y=number, z=np.array(one.rjsd, np.float64), zmin=0, zmax=1,
+        x=number, y=number, z=np.array(instances.rjsd, np.float64), zmin=0, zmax=1,
         colorscale="Cividis", customdata=[[[across, down] for across in names] for down in names],
         hovertemplate="%{customdata[0]}<br>%{customdata[1]}<br>rJSD %{z:.3f}<extra></extra>",
         colorbar={"title": {"text": "rJSD"}, "thickness": 12, "len": 1, "outlinewidth": 0},

@@ -21,14 +21,14 @@ def length(run: TimedRun) -> Section | None:
         return None
     ((unit, lengths),) = run.lengths.items()
     known, noun = looks(run.summary.stacks), run.summary.sample_unit
-    effects = {side: one.length for side, one in run.summary.inputs.items() if one.length}
+    effects = {side: effect.length for side, effect in run.summary.inputs.items() if effect.length}
     words = [f"<br>{found}, " for found in lengths.tolist()]
     panel, notes = regression(run, lengths, f"length, {unit}", effects, words)
     return Section(
         "length",
         f"Length: each {noun}'s median latency, ms, against its {unit}",
         f"Do longer {noun}s take longer, and how much of the differences does the length explain?",
-        [f"{known[side].name}: {slope(one)}." for side, one in effects.items()],
+        [f"{known[side].name}: {slope(effect)}." for side, effect in effects.items()],
         [Panel(panel)],
         notes,
     )

@@ -45,7 +45,7 @@ def stages(run: Run) -> Section | None:
     figures = [
         key
         for key in Latency()
-        if any(one[key] is not None for of in rows.values() for one in of.values())
+        if any(latency[key] is not None for of in rows.values() for latency in of.values())
     ]
     cells = [
         [f"{side}, {kind}", *(written(rows[side][kind][key], ".3f") for key in figures)]

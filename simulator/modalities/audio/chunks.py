@@ -39,8 +39,10 @@ class Chunks(Recipe):
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function from (1, N) to a tuple of mappings, at least one."""
         size, context = self.chunk.size, self.chunk.context
-        states = {n: np.zeros(one.shape, _F32) for n, one in self.chunk.carried.items()}
-        others = states | {n: np.array(one, _I64) for n, one in self.chunk.constants.items()}
+        states = {n: np.zeros(carried.shape, _F32) for n, carried in self.chunk.carried.items()}
+        others = states | {
+            n: np.array(constant, _I64) for n, constant in self.chunk.constants.items()
+        }
 
         def apply(waveform: Array, _: Context) -> tuple[Mapping[str, Array], ...]:
             samples = waveform.reshape(-1)

@@ -110,8 +110,8 @@ class AudioModality(Modality):
 
     def axes(self, recipes: Sequence[Recipe]) -> Axes | None:
         """Return the peaks of the mel filters and the hop; None without a spectrogram."""
-        hop = next((one.hop for one in recipes if isinstance(one, Stft)), None)
-        mel = next((one for one in recipes if isinstance(one, Mel)), None)
+        hop = next((recipe.hop for recipe in recipes if isinstance(recipe, Stft)), None)
+        mel = next((recipe for recipe in recipes if isinstance(recipe, Mel)), None)
         if hop is None or mel is None:
             return None
         corners = mel_corners(mel.fmin, mel.fmax, mel.n_mels, mel.choice.options["scale"])

@@ -129,11 +129,13 @@ class Feed(Recipe):
 
     def cut(self, tokens: Sequence[Tokens]) -> list[Tokens]:
         """Return requests that fit into the network."""
-        return [truncated(one, self.longest, self.truncation_side) for one in tokens]
+        return [truncated(token, self.longest, self.truncation_side) for token in tokens]
 
     def memory(self, source: Passage) -> int:
         """Return about the bytes of the logits that are made of the inputs."""
-        length = max(len(one.context) + len(one.continuation) for one in source.requests)
+        length = max(
+            len(request.context) + len(request.continuation) for request in source.requests
+        )
         tokens = min(self.longest, length // CHARACTERS + 1)
         rows = len(source.requests) if self.asked.batch == "choices" else 1
         return 4 * rows * tokens * self.network.vocabulary

@@ -155,8 +155,10 @@ class TextModality(Modality):
             tokens = [row.tokens for row in pair]
             if tokens[0].ids != tokens[1].ids and len(found) < REQUESTS:
                 parts = _parts(*tokens)
-                shown = [_told(placing, one) for placing, one in zip(placings, parts, strict=True)]
-                lengths = [len(one.ids) for one in tokens]
+                shown = [
+                    _told(placing, part) for placing, part in zip(placings, parts, strict=True)
+                ]
+                lengths = [len(token.ids) for token in tokens]
                 if all(known["pieces"] != shown for known in found):
                     found.append({"request": number, "tokens": lengths, "pieces": shown})
         return found or None
@@ -183,7 +185,7 @@ class TextModality(Modality):
 
     def sizes(self, source: Passage) -> dict[str, int]:
         """Return the file's bytes, the characters of all requests, and how many these are."""
-        texts = [one.context + one.continuation for one in source.requests]
+        texts = [request.context + request.continuation for request in source.requests]
         return {
             "bytes": len(source.data),
             "characters": sum(map(len, texts)),

@@ -64,11 +64,11 @@ def tokenized(passage: Passage, encode: Encode | None, limits: Limits) -> tuple[
     found, once = [], cache(encode) if encode else None  # choices share their context
     for number, request in enumerate(passage.requests):
         try:
-            one = _tokens(request, once, limits.prefix)
+            tokens = _tokens(request, once, limits.prefix)
         except SampleError as error:
             raise SampleError(f"request {number}: {error}") from error
-        limits.refuse(one.ids, request.ids is not None)
-        found.append(one)
+        limits.refuse(tokens.ids, request.ids is not None)
+        found.append(tokens)
     return tuple(found)
 
 

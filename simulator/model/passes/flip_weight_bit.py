@@ -153,8 +153,8 @@ def _number(kind: int, raw: bytearray, place: int, width: int) -> float:
         own = bytes([code])
     else:
         own = bytes(raw[place * width // 8 : (place + 1) * width // 8])
-    one = onnx.TensorProto(data_type=kind, dims=[1], raw_data=own)
-    return float(numpy_helper.to_array(one)[0])
+    tensor = onnx.TensorProto(data_type=kind, dims=[1], raw_data=own)
+    return float(numpy_helper.to_array(tensor)[0])
 
 
 def _write(model: onnx.ModelProto, source: Path, target: Path) -> None:

@@ -30,7 +30,10 @@ def graph_pass(axis: str) -> GraphPass:
 
 def wanted(asked: Graph) -> dict[str, Wanted]:
     """Return by axis the samples that requested rewrites are fitted to."""
-    found = {name: one.wanted(getattr(asked, name)) for name, one in requested(asked).items()}
+    found = {
+        name: graph_pass.wanted(getattr(asked, name))
+        for name, graph_pass in requested(asked).items()
+    }
     return {name: samples for name, samples in found.items() if samples}
 
 
@@ -52,7 +55,8 @@ def rewrite(
     """
     passes, given = requested(asked), fittings or {}
     changes = [
-        one.change(model, getattr(asked, axis), given.get(axis)) for axis, one in passes.items()
+        graph_pass.change(model, getattr(asked, axis), given.get(axis))
+        for axis, graph_pass in passes.items()
     ]
     if any(change.rewritten for change in changes):
         try:

@@ -12,7 +12,7 @@ from simulator.report.words import count
 @part(order=220)
 def figures(run: Run) -> Section | None:
     """List what the summary holds; None where it has no figures."""
-    found = [one for one in of_run(run.summary) if one.held and not one.about.hidden]
+    found = [figure for figure in of_run(run.summary) if figure.held and not figure.about.hidden]
     if not found:
         return None
     rows = [[one.names[0], number(one.value, one.about.unit), _words(one.title)] for one in found]

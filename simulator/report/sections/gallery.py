@@ -108,7 +108,7 @@ def looks(run: Run[PairSummary]) -> Section | None:
     entries, kept = _kept(run)
     if not entries or _same(entries, kept):
         return None
-    notes = [*_reading(entries), *dict.fromkeys(why for one in entries for why in one.missing)]
+    notes = [*_reading(entries), *dict.fromkeys(why for entry in entries for why in entry.missing)]
     if len(kept) < len(entries):
         notes.append(
             f"{len(kept)} of {len(entries)} images are shown, which is what a page has room for; "
@@ -171,10 +171,10 @@ def _view(run: Run[PairSummary], look: Look, whole: bool = True) -> View:
     if train and deploy:
         words = f"all of deployment: {_numbers(look.difference)}"
         held.append((look.difference, Choice("deploy", words, deploy)))
-    for axis, one in look.axes.items() if train and whole else ():
-        if shown := png(run, one.picture, WIDE):
-            words = f"{axis} alone: {_numbers(one)}"
-            held.append((one, Choice(f"train with deploy's {axis}", words, shown)))
+    for axis, picture in look.axes.items() if train and whole else ():
+        if shown := png(run, picture.picture, WIDE):
+            words = f"{axis} alone: {_numbers(picture)}"
+            held.append((picture, Choice(f"train with deploy's {axis}", words, shown)))
     alone = ("train", train) if train else ("deploy", deploy) if deploy else None
     if held and train and all(_equal(one) for one, _ in held):
         held, alone = [], (f"train and deploy. {SAME}", train)
@@ -185,7 +185,11 @@ def _view(run: Run[PairSummary], look: Look, whole: bool = True) -> View:
         None if held else alone,
         train if held else None,
         [choice for _, choice in held],
-        [(_of_map(one), maps) for one in look.maps if whole and (maps := _maps(run, one))],
+        [
+            (_of_map(feature_map), maps)
+            for feature_map in look.maps
+            if whole and (maps := _maps(run, feature_map))
+        ],
         whole,
     )
 
@@ -196,7 +200,7 @@ def _reading(entries: Sequence[Look]) -> Iterator[str]:
         "A tensor is shown in 8 bits: normalization undone by the training stack's mean and std, "
         "rounded to whole levels. Numbers are of the tensors themselves, all their values."
     )
-    windows = {(*one.size, *one.window) for one in entries if one.window}
+    windows = {(*entry.size, *entry.window) for entry in entries if entry.window}
     for height, width, rows, columns in sorted(windows):
         yield (
             f"Of {height}×{width} the middle {rows}×{columns} are shown, as they are: nothing that "

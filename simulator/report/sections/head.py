@@ -73,10 +73,10 @@ def head(run: Run) -> Head:
 def _figures(summary: PairSummary) -> list[Tile]:
     """Changed answers, the headline metric and the p90 latency, as far as they are known."""
     flips, found = summary.flips, []
-    for stack, one in summary.failed.items():
-        if one.count:
-            found.append(Tile(f"{stack} fails on", f"{one.count:,} of {one.of:,}",
-                                share(one.rate, 2), "bad"))  # fmt: skip
+    for stack, failed in summary.failed.items():
+        if failed.count:
+            found.append(Tile(f"{stack} fails on", f"{failed.count:,} of {failed.of:,}",
+                                share(failed.rate, 2), "bad"))  # fmt: skip
     changed = f"{flips.count:,} of {flips.units:,}"
     units = "answers" if summary.unit == "image" else f"{summary.unit}s"
     if flips.units:

@@ -95,7 +95,7 @@ def records(run: Run) -> str | None:
     out = io.BytesIO()
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
         for at, rows in enumerate(run.records.batches(_ROWS)):
-            plain = pa.table([_flat(one) for one in rows.columns], names=rows.column_names)
+            plain = pa.table([_flat(column) for column in rows.columns], names=rows.column_names)
             csv.write_csv(plain, packed, csv.WriteOptions(include_header=at == 0))
             if out.tell() > RECORDS:  # known after some of a million
                 return None

@@ -39,7 +39,7 @@ class View:
     def bytes(self) -> int:
         """What it takes in the page."""
         pictures = [*(side.picture for side in self.sides.values()), self.difference]
-        drawn = sum(len(one.shown.source) for one in pictures if one)
+        drawn = sum(len(picture.shown.source) for picture in pictures if picture)
         return drawn + sum(len(side.sound) for side in self.sides.values())
 
 
@@ -80,17 +80,17 @@ def sounds(run: Run[PairSummary]) -> Section | None:
 def _view(run: Run[PairSummary], look: SoundLook) -> View:
     sides, played = dict[str, Side](), ""
     for name in SIDES:
-        one: SoundSide | None = look[name]
-        if one is None:
+        side: SoundSide | None = look[name]
+        if side is None:
             continue
-        step = f", one every {1000 * one.hop:.3g} ms" if one.hop else ""
-        words = f"{name}: {one.seconds:.2f} s at {one.rate:,} Hz; {one.bands} bands, "
-        words += f"{one.frames} frames{step}"
-        sound = wav(run, one.sound)
+        step = f", one every {1000 * side.hop:.3g} ms" if side.hop else ""
+        words = f"{name}: {side.seconds:.2f} s at {side.rate:,} Hz; {side.bands} bands, "
+        words += f"{side.frames} frames{step}"
+        sound = wav(run, side.sound)
         if sides and sound == played:
             sound, words = "", f"{words}; the waveform is train's"
         played = sound
-        sides[name] = Side(words, _drawn(run, one.picture, f"spectrogram, {name}", one), sound)
+        sides[name] = Side(words, _drawn(run, side.picture, f"spectrogram, {name}", side), sound)
     words = ""
     if look.peak is not None:
         moved = f"mean {figure(look.mean, '.2g')}, max {figure(look.peak, '.2g')}"

@@ -107,7 +107,7 @@ def _assumed(run: Run, manifest: RunManifest) -> list[str]:
     of_a_pair = issubclass(EXPERIMENTS[run.command].Options, Pair)
     found: dict[str, list[str]] = {}
     for side, stack in manifest.stacks.items():
-        axes = [axis for axis, one in stack.axes.items() if one.evidence == "assumed"]
+        axes = [axis for axis, stack_axis in stack.axes.items() if stack_axis.evidence == "assumed"]
         if axes and (side in SIDES or not of_a_pair):
             found.setdefault(", ".join(axes), []).append(side)
     return [
@@ -135,8 +135,8 @@ def _axes(sides: Sequence[Mapping[str, StackAxis]]) -> list[Axes]:
     for axis in sides[0]:
         stacks = [side[axis] for side in sides]
         words = _words(stacks)
-        for own, one, say in zip(found, stacks, words, strict=True):
-            own[axis] = (say, known(one.evidence, one.claimed), one.source)
+        for own, stack, say in zip(found, stacks, words, strict=True):
+            own[axis] = (say, known(stack.evidence, stack.claimed), stack.source)
     return found
 
 
@@ -145,18 +145,18 @@ def _words(stacks: Sequence[StackAxis]) -> list[str]:
 
     No words where a profile leaves it to the model.
     """
-    sides = [one.values for one in stacks]
-    if any(one != sides[0] for one in sides):
+    sides = [stack.values for stack in stacks]
+    if any(side != sides[0] for side in sides):
         same = equal(sides)
-        return [" ".join(filter(None, (said(*_without(one, same)), folded(len(same)))))
-                for one in stacks]  # fmt: skip
+        return [" ".join(filter(None, (said(*_without(stack, same)), folded(len(same)))))
+                for stack in stacks]  # fmt: skip
     own = {key: value for key, value in sides[0].items() if value not in LEFT}
     return ["" if set(own) <= _MEANT_FOR_OTHERS else said(own, {})] * len(sides)
 
 
-def _without(one: StackAxis, same: Sequence[str]) -> list[dict[str, object]]:
+def _without(axis: StackAxis, same: Sequence[str]) -> list[dict[str, object]]:
     """The values of a stack and of its card, without those that all stacks have."""
-    return [{k: v for k, v in part.items() if k not in same} for part in (one.values, one.card)]
+    return [{k: v for k, v in part.items() if k not in same} for part in (axis.values, axis.card)]
 
 
 def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:

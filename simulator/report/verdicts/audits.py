@@ -56,7 +56,9 @@ def audit(summary: AuditSummary) -> Told:
 
 def _failing(pairs: Sequence[AuditedPair]) -> list[str]:
     """Which stacks fail where the others answer, the worst one first."""
-    worst = sorted(pairs, key=lambda pair: -sum(one.rate or 0 for one in pair.failed.values()))
+    worst = sorted(
+        pairs, key=lambda pair: -sum(failed.rate or 0 for failed in pair.failed.values())
+    )
     told = {
         sentence: None
         for pair in worst

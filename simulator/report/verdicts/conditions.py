@@ -21,8 +21,8 @@ def robustness(summary: RobustnessSummary) -> Told:
         return Told([*early(summary.early, summary.sample_unit), against, *_nc(summary)])
     lost, costliest = [], (0.0, "", "")
     for side, by in summary.interaction.items():
-        found = {condition: one for condition, one in by.items() if is_significant(one)}
-        worse = {condition: one.value or 0.0 for condition, one in found.items()}
+        found = {condition: effect for condition, effect in by.items() if is_significant(effect)}
+        worse = {condition: effect.value or 0.0 for condition, effect in found.items()}
         worse = {condition: value for condition, value in worse.items() if value < 0}
         several = count(len(by), "condition")
         if worse:
@@ -76,7 +76,7 @@ def _flipping(summary: RobustnessSummary) -> list[str]:
         return []
     first, told = next(iter(found.stacks)), []
     for side, by in found.interaction.items():
-        worse = {name: one.value or 0.0 for name, one in by.items() if is_significant(one)}
+        worse = {name: effect.value or 0.0 for name, effect in by.items() if is_significant(effect)}
         worse = {name: value for name, value in worse.items() if value > 0}
         several = count(len(by), "sequence")
         if worse:
@@ -92,9 +92,9 @@ def _flipping(summary: RobustnessSummary) -> list[str]:
                 "beyond chance (Holm)."
             )
     means = [
-        f"{side} {share(one.mfp.value, 2)}{between(one.mfp.ci95)}"
-        for side, one in found.stacks.items()
-        if one.mfp
+        f"{side} {share(stack.mfp.value, 2)}{between(stack.mfp.ci95)}"
+        for side, stack in found.stacks.items()
+        if stack.mfp
     ]
     if means:
         told.append(f"From frame to frame answers flip on average: {', '.join(means)}.")

@@ -45,11 +45,11 @@ def faults(summary: FaultsSummary) -> Told:
     return Told(lost, told, again)
 
 
-def _corrupted(summary: FaultsSummary, one: Rate) -> str:
+def _corrupted(summary: FaultsSummary, rate: Rate) -> str:
     """How many answers are silently corrupted, and of strata what share of all that would be."""
     what = "faults" if summary.lasts == "transient" else "inferences with a fault"
-    how = f"{share(one.rate, 2)}{between(one.ci95)}"
-    counted = f"{one.count:,} of {one.of:,}"
+    how = f"{share(rate.rate, 2)}{between(rate.ci95)}"
+    counted = f"{rate.count:,} of {rate.of:,}"
     if summary.allocation == "proportional":
         return f"{counted} {what} corrupt an answer silently: {how}"
     return (

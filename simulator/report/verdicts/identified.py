@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 def identify(summary: IdentifySummary) -> Told:
     """Which stack reproduces a recording, and what the images do not tell."""
-    changed = {axis: one.option for axis, one in summary.axes.items() if one.applies}
+    changed = {
+        axis: identified_axis.option
+        for axis, identified_axis in summary.axes.items()
+        if identified_axis.applies
+    }
     names = ", ".join(f"{axis} {option}" for axis, option in changed.items())
     what, images = summary.kind, count(summary.samples, summary.sample_unit)
     if summary.exact and what != "predictions":
@@ -31,7 +35,11 @@ def identify(summary: IdentifySummary) -> Told:
             f"No stack that was compared gives {summary.recording}. The nearest is equal on "
             f"{summary.equal:,} of {images}{far}: {names}."
         ]
-    open_axes = [axis for axis, one in summary.axes.items() if one.equal or one.together]
+    open_axes = [
+        axis
+        for axis, identified_axis in summary.axes.items()
+        if identified_axis.equal or identified_axis.together
+    ]
     cause = f"Not told apart by these images: {', '.join(open_axes)}." if open_axes else None
     probe = summary.telling
     after = f"Record {probe.probe} of simulate recordings probes as well." if probe else None

@@ -36,10 +36,14 @@ def tail(summary: TailSummary) -> Told:
     lost = []
     for side, found in summary.tail.items():
         words = f"{side}: {metric} {share(found.quality, 2)} without a deadline"
-        known = ((name, one) for name, one in found.thresholds.items() if one is not None)
-        for name, one in list(known)[:1]:
-            worst = share(one.worst, 2)
-            words += f", {worst} in the worst round at {one.ms:.2f} ms, its own p{name}"
+        known = (
+            (name, threshold)
+            for name, threshold in found.thresholds.items()
+            if threshold is not None
+        )
+        for name, threshold in list(known)[:1]:
+            worst = share(threshold.worst, 2)
+            words += f", {worst} in the worst round at {threshold.ms:.2f} ms, its own p{name}"
         lost.append(f"{words}.")
     return Told([*lost, "A --deadline-ms would be the same for all."])
 
@@ -48,7 +52,7 @@ def _at(summary: TailSummary, metric: str, name: str) -> str:
     """Every stack under one deadline, the best one first."""
     worst = []
     for side in ranked(summary, name):
-        one, whole = summary.tail[side].thresholds[name], share(summary.tail[side].quality, 2)
-        found = share(one.worst, 2) if one else "unknown"
+        threshold, whole = summary.tail[side].thresholds[name], share(summary.tail[side].quality, 2)
+        found = share(threshold.worst, 2) if threshold else "unknown"
         worst.append(f"{side} {found} ({whole} without a deadline)")
     return f"{metric} in the worst round at {name.removesuffix('ms')} ms: {', '.join(worst)}."

@@ -215,11 +215,11 @@ def _ranked(images: Sequence[dict[str, Any] | None], recalls: Floats) -> _Class:
     for i, one in found:
         positives[i] = np.count_nonzero(np.asarray(one["gtIgnore"]) == 0)
     parts = [one for _, one in found]
-    scores = np.concatenate([np.empty(0), *(one["dtScores"] for one in parts)])
+    scores = np.concatenate([np.empty(0), *(part["dtScores"] for part in parts)])
     empty = np.empty((10, 0), bool)
-    matched = np.concatenate([empty, *(one["dtMatches"] > 0 for one in parts)], axis=1)
-    ignored = np.concatenate([empty, *(one["dtIgnore"] > 0 for one in parts)], axis=1)
-    image = np.repeat([i for i, _ in found], [len(one["dtScores"]) for one in parts])
+    matched = np.concatenate([empty, *(part["dtMatches"] > 0 for part in parts)], axis=1)
+    ignored = np.concatenate([empty, *(part["dtIgnore"] > 0 for part in parts)], axis=1)
+    image = np.repeat([i for i, _ in found], [len(part["dtScores"]) for part in parts])
     order = np.argsort(-scores, kind="stable")
     image, scores = image.astype(np.int64)[order], scores[order]
     true, ignored = (matched & ~ignored)[:, order], ignored[:, order]

@@ -52,19 +52,19 @@ def specimen(task: Task, outputs: Callable[[int], dict[str, Array]]) -> Specimen
         task: with :data:`NETWORK`.
         outputs: from a seed to the outputs for one image.
     """
-    one = truth([[5, 5, 20, 10]], [1])
+    boxes = truth([[5, 5, 20, 10]], [1])
     odd = truth([[-1e30, -1e30, 2e30, 2e30], [9, 9, 0, 0], [9, 9, -4, 5], [1, 1, 1e30, 0]],
                 [0, 1, 2, 0])  # fmt: skip
     inside_out = 9, 9, 5, 14
     worthless = [
-        (one, found()),
-        (one, found((5, 5, 25, 15, 0.75, 2))),
-        (one, found((-1e30, -1e30, 1e30, 1e30, 0.74, 1), (0, 0, 1e30, 1e30, 0.73, 1))),
-        (one, found((5, 5, 5, 5, 0.72, 1), (5, 5, 25, 5, 0.71, 1), (25, 15, 5, 5, 0.7, 1))),
-        (one, found((1e30, 1e30, 1e30, 1e30, 0.69, 1), (-1e9, 7, -1e9, 7, 0.68, 1))),
+        (boxes, found()),
+        (boxes, found((5, 5, 25, 15, 0.75, 2))),
+        (boxes, found((-1e30, -1e30, 1e30, 1e30, 0.74, 1), (0, 0, 1e30, 1e30, 0.73, 1))),
+        (boxes, found((5, 5, 5, 5, 0.72, 1), (5, 5, 25, 5, 0.71, 1), (25, 15, 5, 5, 0.7, 1))),
+        (boxes, found((1e30, 1e30, 1e30, 1e30, 0.69, 1), (-1e9, 7, -1e9, 7, 0.68, 1))),
         (odd, found((9, 9, 9, 9, 0.67, 1), (*inside_out, 0.66, 2), (1, 1, 1e30, 1, 0.65, 0))),
     ]
-    return Specimen(task, (outputs(0), outputs(1)), LETTERBOX, one, worthless)
+    return Specimen(task, (outputs(0), outputs(1)), LETTERBOX, boxes, worthless)
 
 
 def truth(rows: Sequence[Sequence[float]], classes: Sequence[int]) -> Boxes:

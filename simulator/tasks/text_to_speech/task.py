@@ -154,7 +154,7 @@ class TextToSpeech(Task):
             frames = _joined(parts, self.output.durations)
             if np.any(frames != np.rint(frames)) or np.any(np.abs(frames) > 2**31):
                 raise ModelError(f"output {self.output.durations!r}: whole frames expected")
-            durations = tuple(int(one) for one in frames)
+            durations = tuple(int(frame) for frame in frames)
         return Speech(samples, self.output.rate, durations)
 
     def record(self, prediction: Speech, truth: Sequence[int] | None) -> Values:
@@ -216,7 +216,7 @@ class TextToSpeech(Task):
 
 def _joined(parts: Sequence[Outputs], name: str | None) -> Array:
     """The numbers of an output of all sentences."""
-    return np.concatenate([_sequence(*output_of(one, name)) for one in parts])
+    return np.concatenate([_sequence(*output_of(part, name)) for part in parts])
 
 
 def _sequence(name: str, values: Array) -> Array:

@@ -79,8 +79,8 @@ class InTurn:
         """
         state: dict[str, Array] = {}
         found = []
-        for one in feeds:
-            outputs = yield {**one, **state}
+        for feed in feeds:
+            outputs = yield {**feed, **state}
             state = {name: outputs[output] for name, output in self.carried.items()}
             found.append(outputs)
         return tuple(found)
@@ -159,7 +159,7 @@ class VoiceActivity(Task):
 
     def decode(self, outputs: Sequence[Outputs], settings: Any, placing: Any) -> Voiced:
         """Read the probability of each chunk."""
-        found = np.array([self._probability(one) for one in outputs], np.float64)
+        found = np.array([self._probability(output) for output in outputs], np.float64)
         return Voiced(tuple((found >= self.output.threshold).tolist()), found)
 
     def _probability(self, outputs: Outputs) -> float:

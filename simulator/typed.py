@@ -82,7 +82,22 @@ class Keys:
     usual: str | None = None
 
 
-class ResultModel(BaseModel):
+class LateModel(BaseModel):
+    """A model that is built when it is first used: importing hundreds of them takes no time.
+
+    Types are looked up in the module of the class, never in the function that happens to use it
+    first: reading its variables crashes CPython 3.13.0 inside comprehensions.
+    """
+
+    model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def model_rebuild(cls, **how: Any) -> bool | None:
+        """Build it; see :meth:`pydantic.BaseModel.model_rebuild`."""
+        return super().model_rebuild(**how | {"_parent_namespace_depth": 0})
+
+
+class ResultModel(LateModel):
     """A part of a result. ``part["flips"]`` is ``part.flips``, as in the JSON file.
 
     A subclass that sets ``extra="allow"`` is open: further figures, which a task names, lie beside
@@ -92,9 +107,7 @@ class ResultModel(BaseModel):
 
     OPEN: ClassVar[Mapping[str, About]] = {}
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, protected_namespaces=(), defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     def __getitem__(self, key: str) -> Any:
         """Return a field by its name in the JSON file.

@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from pydantic import PydanticUserError
 
 from simulator.profile.load import builtin_names
+from simulator.typed import LateModel
 
 HEAVY = ["PIL", "cv2", "av", "torch", "onnxruntime", "openvino", "nvidia.dali", "onnx", "numpy",
          "pydantic", "yaml", "rich"]  # fmt: skip
@@ -83,7 +85,16 @@ OTHERS = [
     "scipy", "plotly", "pandas", "onnx.reference", "rich._emoji_codes",
 ]  # fmt: skip
 """Each would add 1 to 10 % to the processor time of a pair over one image."""
-USED = ["efficientnet_lite", "foolbox_images", "opencv", "opsets", "ort", "pillow", "sound"]
+USED = [
+    "efficientnet_lite",
+    "foolbox_images",
+    "onnx_nodes",
+    "opencv",
+    "opsets",
+    "ort",
+    "pillow",
+    "sound",
+]
 """The stacks, the example, and what these import."""
 
 
@@ -129,3 +140,15 @@ def test_only_a_process_of_its_own_is_left_without_collecting(given):
     done = python(code, "profiles", "list")
 
     assert done.stdout.splitlines()[-1] == ("False True" if given else "True False")
+
+
+class Late(LateModel):
+    number: "Number"  # noqa: F821
+
+
+def test_a_model_that_is_built_late_leaves_variables_of_who_uses_it_first_alone():
+    """CPython 3.13.0 crashes where they are read inside a comprehension."""
+    Number = int  # noqa: F841, N806
+
+    with pytest.raises(PydanticUserError, match="not fully defined"):
+        Late(number=1)

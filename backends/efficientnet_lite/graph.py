@@ -16,7 +16,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from backends.language_models.nodes import Nodes, port
+from backends.onnx_nodes import Nodes, port
 
 SIDE, CLASSES = 224, 1000
 EPSILON = 1e-3

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto
 
 from backends.language_models.llama import ABOUT
-from backends.language_models.nodes import MASKED, Nodes, ids_and_mask, port
+from backends.onnx_nodes import MASKED, Nodes, ids_and_mask, port
 from simulator.contract import Array, ModelError
 
 

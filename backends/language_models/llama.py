@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from backends.language_models.nodes import MASKED, Nodes, ids_and_mask, port
+from backends.onnx_nodes import MASKED, Nodes, ids_and_mask, port
 from simulator.contract import Array
 
 ABOUT = "language_model"

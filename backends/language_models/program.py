@@ -12,7 +12,7 @@ from typing import Any
 
 from backends.language_models import llama
 from backends.language_models.libraries import torch
-from backends.language_models.nodes import MASKED
+from backends.onnx_nodes import MASKED
 
 
 def save(sizes: llama.Sizes, weights: llama.Weights, target: Path) -> None:

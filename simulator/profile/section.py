@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from simulator.typed import LateModel
+
 Positive = Annotated[int, Field(ge=1)]
 Threads = Annotated[int, Field(ge=1, le=1024)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -34,10 +36,10 @@ def refuse_misplaced(
         raise ValueError(f"kind {kind} has no {', '.join(sorted(unused))}")
 
 
-class Section(BaseModel):
+class Section(LateModel):
     """A section of a document, without unknown keys and without conversion of types."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class OpenSection(Section):
@@ -47,6 +49,6 @@ class OpenSection(Section):
         backend: the name of the backend; its offers decide which other fields are allowed.
     """
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     backend: str

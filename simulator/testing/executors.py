@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from simulator.contract.recipe import Recipe
 from simulator.data.folder import Dataset, Item
 from simulator.files import IMAGE
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
 from simulator.model.onnxfile import check
 from simulator.pipeline.executor import EXECUTORS, Executor, LocalExecutor, SampleResult
+from simulator.pipeline.jobs import Job, JobStep, Read
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.stack import StackBuilder
 from simulator.pipeline.walk import Walk, Watch
-from simulator.places import InMemory
+from simulator.places import InMemory, read
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.testing.places import Way, way
@@ -56,13 +60,42 @@ class Subject:
         """Return what the local executor makes of them."""
         return self._run(LocalExecutor, 1, None)
 
+    def digests(self) -> tuple[list[list[str]], list[Any]]:
+        """Return the digests of the samples that can be read, two a job, and what jobs gave."""
+        whole = [item for at, item in enumerate(self.items) if at != BAD]
+        pairs = [tuple(whole[at : at + 2]) for at in range(0, len(whole), 2)]
+        wanted = [[_digest(read(item.path, IMAGE)) for item in pair] for pair in pairs]
+        jobs = [Job(pair, tuple(item.name for item in pair)) for pair in pairs]
+        with self._executor(self.kind, 3) as executor:
+            return wanted, list(executor.map(_Digests(), jobs))
+
     def _run(self, kind: type[Executor], workers: int, watch: Watch | None) -> list[SampleResult]:
+        with self._executor(kind, workers) as executor:
+            return list(executor.run(self.plan, self.items, watch))
+
+    @contextmanager
+    def _executor(self, kind: type[Executor], workers: int) -> Iterator[Executor]:
         with RuntimePool() as runtimes:
             executor = kind(self.way.modality, runtimes, workers)
             try:
-                return list(executor.run(self.plan, self.items, watch))
+                yield executor
             finally:
                 executor.close()
+
+
+class _Digests(JobStep[tuple[str, ...], list[str]]):
+    """Reads the samples of a job."""
+
+    who = "digests"
+    recipes: tuple[Recipe, ...] = ()
+
+    def open(self, runtimes: RuntimePool) -> Callable[[tuple[str, ...], Read], list[str]]:
+        """Return what gives the digest of each sample, by their names."""
+        return lambda names, source_of: [_digest(source_of(name).source.data) for name in names]
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def answers_are_the_local_ones(subject: Subject) -> None:
@@ -100,6 +133,12 @@ def every_sample_is_watched(subject: Subject) -> None:
     for one in subject.run(watch=_name_of):
         wanted = one.item.name if one.outcomes else None
         expect(one.seen == wanted, f"{one.item.name}: {wanted!r} seen expected, got {one.seen!r}")
+
+
+def jobs_read_their_samples_and_come_in_order(subject: Subject) -> None:
+    """There is one result for each job, in the order of the jobs, of the samples it names."""
+    wanted, got = subject.digests()
+    expect(got == wanted, f"{wanted} expected, got {got}")
 
 
 def _name_of(walk: Walk, outcomes: Mapping[int, Any]) -> str:

@@ -13,7 +13,7 @@ import pytest
 from backends.language_models import bert, llama
 from backends.language_models.checkpoints import BertCheckpoint, GgufCheckpoint
 from backends.language_models.gguf_file import GgufFile, tokenizer
-from backends.language_models.nodes import Nodes
+from backends.onnx_nodes import Nodes
 from simulator import cli
 from simulator.errors import ModelError
 from simulator.model.card import load

@@ -1,4 +1,4 @@
-"""Adds the nodes of a transformer to an ONNX graph, one after the other."""
+"""Builds an ONNX graph, one node after the other."""
 
 from __future__ import annotations
 

@@ -177,8 +177,8 @@ def many(tmp_path):
     data = tmp_path / "many"
     (data / "red").mkdir(parents=True)
     files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
-    for at in range(3000):
-        (data / "red" / f"{at:04}.jpg").symlink_to(files[at % len(files)])
+    for at in range(10_000):
+        (data / "red" / f"{at:05}.jpg").symlink_to(files[at % len(files)])
     return data
 
 

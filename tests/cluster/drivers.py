@@ -13,8 +13,9 @@ STACKS = ("--train", PAIR[0], "--deploy", PAIR[1])
 
 
 def started(*command, executor="ray", **environment):
-    """A command, in a process of its own."""
-    words = [sys.executable, "-m", "simulator.cli", *command, "--executor", executor]
+    """A command in a process of its own; it heeds signals that the tests were told to ignore."""
+    heeding = ["env", "--default-signal=INT,HUP", sys.executable]
+    words = [*heeding, "-m", "simulator.cli", *command, "--executor", executor]
     return subprocess.Popen(
         [str(word) for word in words], text=True, env={**os.environ, **environment},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

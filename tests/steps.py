@@ -9,8 +9,8 @@ from typing import Any
 
 from simulator.contract.recipe import Boundary, Chain, Recipe
 from simulator.modalities.image.modality import IMAGE
-from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.inference import Answered
+from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.walk import Opened

@@ -135,7 +135,7 @@ def test_only_a_process_of_its_own_is_left_without_collecting(given):
 
 
 class Late(LateModel):
-    number: "Number"  # noqa: F821
+    number: "Number"  # noqa: F821  it is known where it is used, and nowhere else
 
 
 def test_a_model_that_is_built_late_leaves_variables_of_who_uses_it_first_alone():

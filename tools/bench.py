@@ -233,7 +233,7 @@ def watched() -> Iterator[dict[str, float]]:
     """Time the executor's loop over the images, and count the images that Pillow opens in it."""
     from PIL import Image
 
-    from simulator.pipeline.executor import LocalExecutor
+    from simulator.pipeline.local import LocalExecutor
 
     run, load, opened, seen = LocalExecutor.run, Image.open, [], {}
 

@@ -122,7 +122,7 @@ class AscendRuntime(Runtime):
         for port, address in zip(self.inputs, self._inputs, strict=True):
             upload(address, np.ascontiguousarray(feeds[port.name]))
         call(acl.mdl.execute(self._model, self._in, self._out), "acl.mdl.execute")
-        return {
+        return {  # a compiled model has no free sizes, which the type of a port allows
             port.name: download(address, 4 * int(np.prod(port.shape)))  # type: ignore[arg-type]
             .view(np.float32)
             .reshape(port.shape)  # type: ignore[arg-type]

@@ -92,6 +92,7 @@ class Recipe(ABC):
         By default these are all its fields: a section as it is written, and of a field with an
         identity of its own, that.
         """
+        # Every step is a dataclass, which its base cannot say.
         values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
         return [self.operation or self.stage, *map(_identity, values)]
 

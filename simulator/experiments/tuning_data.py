@@ -16,7 +16,7 @@ from simulator.data.folder import Item
 from simulator.errors import DataError, ModelError, SampleError
 from simulator.files import make_durable
 from simulator.modalities.modality import Modality
-from simulator.pipeline.executor import LocalExecutor
+from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
 

@@ -19,8 +19,8 @@ from simulator.digests import sha256
 from simulator.errors import DataError, SampleError
 from simulator.modalities.modality import Modality
 from simulator.model.artifact import Feeds
-from simulator.pipeline.executor import LocalExecutor
 from simulator.pipeline.float_runtime import running
+from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile.implementations import Choice

@@ -22,7 +22,7 @@ from queue import SimpleQueue
 
 from simulator.data.folder import Item
 from simulator.pipeline import watchdog
-from simulator.pipeline.executor import LocalExecutor
+from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.processes import PATIENCE, Answer, Task
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.threads import Budget

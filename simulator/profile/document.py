@@ -244,7 +244,9 @@ def changes(before: Mapping[str, object], after: Mapping[str, object]) -> Values
     found: Values = {}
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
-        if old != new:
-            nested = isinstance(old, Mapping) and isinstance(new, Mapping)
-            found[key] = changes(old, new) if nested else new  # type: ignore[arg-type]
+        if old == new:
+            continue
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            new = changes(old, new)
+        found[key] = new
     return found

@@ -51,7 +51,6 @@ def race(passes: Passes, space: Space, rules: Gate) -> tuple[Outcome, Sequential
         What was found, and what came of the rules of the stack that is the answer, or nearest.
     """
     session, task = passes.session, passes.session.card.task
-
     search = Search(passes, space, own=True)
     by, options = search.by, dict.fromkeys(search.by, TRAIN)
     judge = CheapestPassing(options, rules.rules, task, search.rank)
@@ -81,7 +80,7 @@ def race(passes: Passes, space: Space, rules: Gate) -> tuple[Outcome, Sequential
         "exact": False,
         "rungs": [],
         "searched": 0,
-        "family": len(judge.order),
+        "family": len(by),
         "latency_ms": latency(found.records, (TRAIN, *confirmed)),
     }
     passed = {name: judge.passes(name) for name in shown}
@@ -99,7 +98,7 @@ def _confirmed(
     name: str, own: Answers, judge: CheapestPassing, rules: Gate, seed: int
 ) -> Confirmation:
     """The figures of a stack at its decision, with ends that hold for all stacks at any time."""
-    decision, alpha = judge.gates[name], ALPHA / len(judge.order)
+    decision, alpha = judge.gates[name], ALPHA / len(judge.options)
     own = _until(own, decision.compared) if decision.done else own
     task = own.task
     one = finite(confirm.compared(own, name, Resamples(len(own.items), seed, task.resamples)))

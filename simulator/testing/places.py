@@ -13,7 +13,7 @@ from simulator.contract.recipe import Boundary, Chain, Context, Recipe
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
 from simulator.model.card import Card
-from simulator.pipeline.executor import LocalExecutor
+from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile.implementations import choose

@@ -23,7 +23,8 @@ from simulator.experiments.record_store import RecordStore
 from simulator.files import hash_file
 from simulator.model.card import Card
 from simulator.pipeline import executor
-from simulator.pipeline.executor import LocalExecutor, Outcome, SampleResult
+from simulator.pipeline.executor import Outcome, SampleResult
+from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm
 from simulator.results import record_table
 from simulator.results.record_table import RecordTable

@@ -26,7 +26,8 @@ from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import WORST
 from simulator.experiments.watch import pair_watch
 from simulator.pipeline import executor
-from simulator.pipeline.executor import LocalExecutor, SampleResult
+from simulator.pipeline.executor import SampleResult
+from simulator.pipeline.local import LocalExecutor
 from simulator.tasks.score import each
 
 OVERRIDES = ("deploy.color.order=bgr", "deploy.resize=pil-nearest")

@@ -4,7 +4,6 @@ import campaigns
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import tiny
 
 from simulator import cli, faults
 from simulator.errors import ProfileError, UserError
@@ -17,14 +16,6 @@ RATES = np.array([0, 0, 0, 0, 0, 0.01, 0.4, 0.05])
 SHARES = [1 / 8] * 8
 FAULTS, TIMES = 500, 1000
 BITS = [31, 30, 29, 4, 3, 2, 1, 0]
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("allocation")
-    tiny.card(folder, campaigns.network())
-    tiny.data(folder / "data", 3)
-    return folder
 
 
 def document(folder, **fields):

@@ -4,21 +4,12 @@ import json
 
 import campaigns
 import pytest
-import tiny
 
 from simulator import cli
 from simulator.cluster.connection import leave
 from simulator.faults import inject
 
 PAIR = {"profiles": [], "train": "pillow_fp32", "deploy": "ort_int8"}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("elsewhere")
-    tiny.card(folder, campaigns.network())
-    tiny.data(folder / "data", 3)
-    return folder
 
 
 def rows(folder):

@@ -9,7 +9,7 @@ import onnxruntime
 import pyarrow.parquet as pq
 import pytest
 import tiny
-from campaigns import NO_FUSION, document, network, run
+from campaigns import NO_FUSION, document, run
 from onnx import helper, numpy_helper
 from PIL import Image
 from scipy.stats import binomtest
@@ -17,14 +17,6 @@ from scipy.stats import binomtest
 from simulator import cli
 from simulator.errors import MissingLibrary, UserError
 from simulator.faults.replay import replay
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("faults")
-    tiny.card(folder, network())
-    tiny.data(folder / "data", 3)
-    return folder
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from simulator.experiments.watch import pair_watch
 THERE = """
 import json, pickle, sys
 from pathlib import Path
-from simulator.pipeline.executor import LocalExecutor
+from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.runtimes import RuntimePool
 plan, items, modality = pickle.loads(Path(sys.argv[1]).read_bytes())
 with RuntimePool() as runtimes:

@@ -18,7 +18,7 @@ from simulator.data.labels import Labels
 from simulator.errors import SampleError
 from simulator.modalities.image.front_end import front_end
 from simulator.model.card import Card
-from simulator.pipeline import executor, processes
+from simulator.pipeline import local, processes
 from simulator.pipeline.inference import Answered, inferred
 from simulator.pipeline.walk import spent
 from simulator.profile.implementations import choose
@@ -46,9 +46,9 @@ def short(monkeypatch):
     This process is slow, so that others come to theirs on a busy machine.
     """
     monkeypatch.setenv("SLOW", str(os.getpid()))
-    monkeypatch.setattr(executor, "TRIED", 20)
-    monkeypatch.setattr(executor, "EACH", 20)
-    monkeypatch.setattr(executor, "SHORT", 60.0)
+    monkeypatch.setattr(local, "TRIED", 20)
+    monkeypatch.setattr(local, "EACH", 20)
+    monkeypatch.setattr(local, "SHORT", 60.0)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_samples_run_here_and_in_other_processes(items, short, started):
 
 def test_long_samples_stay_on_threads(items, monkeypatch, short, started):
     monkeypatch.delenv("SLOW")
-    monkeypatch.setattr(executor, "SHORT", 0.001)
+    monkeypatch.setattr(local, "SHORT", 0.001)
 
     done = steps.run(plan_of(where), items, 2)
 
@@ -216,10 +216,10 @@ KILLED = """
 import os, sys
 sys.path[:0] = {path!r}
 import steps, test_processes
-from simulator.pipeline import executor, processes
+from simulator.pipeline import local, processes
 from simulator.data.folder import Item
 from pathlib import Path
-executor.TRIED, executor.EACH, executor.SHORT = 20, 20, 60.0
+local.TRIED, local.EACH, local.SHORT = 20, 20, 60.0
 items = [Item(str(at), Path({file!r}), 0) for at in range(100000)]
 plan = test_processes.plan_of(test_processes.where)
 for one in steps.executor(2).run(plan, items):

@@ -33,11 +33,6 @@ STACKS = ["pillow_bilinear_fp32", "nv12_fp32"]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(scope="module")
 def program(home):
     return with_program(home / "program")
 

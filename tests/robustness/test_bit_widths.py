@@ -37,11 +37,6 @@ TABLE_10 = {
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(scope="module")
 def model(home):
     return tiny.card(home / "model")
 

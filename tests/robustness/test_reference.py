@@ -36,11 +36,6 @@ def stacks(home):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(scope="module")
 def asked(home):
     path = home / "mine.yaml"
     path.write_text(yaml.safe_dump(SUITE, sort_keys=False))

@@ -59,11 +59,6 @@ SIDES = ("train", "deploy")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(scope="module")
 def card(home):
     return tiny.card(home / "model")
 

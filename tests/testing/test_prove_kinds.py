@@ -21,7 +21,8 @@ from simulator.contract.passes import PASSES, GraphPass
 from simulator.errors import UserError
 from simulator.modalities.modality import MODALITIES
 from simulator.model.passes.graph.change import Seen
-from simulator.pipeline.executor import EXECUTORS, LocalExecutor, SampleResult
+from simulator.pipeline.executor import EXECUTORS, SampleResult
+from simulator.pipeline.local import LocalExecutor
 from simulator.profile import modality
 from simulator.testing import conditions, executors, graph_passes, modalities
 from simulator.testing.conditions import prove_condition

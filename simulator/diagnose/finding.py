@@ -1,0 +1,52 @@
+"""What a diagnosis finds: one named difference, with its evidence and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Part(StrEnum):
+    """The parts of a stack, in the order in which a sample goes through them."""
+
+    FRONT_END = "front end"
+    NETWORK = "network"
+    POSTPROCESS = "postprocessing"
+
+
+class Certainty(StrEnum):
+    """How well a finding explains what was seen, best first."""
+
+    EXACT = "exact"
+    """The bits are equal once it is undone."""
+    ROUNDING = "rounding"
+    """The values differ by rounding once it is undone; :attr:`Finding.left` says by how much."""
+    NEAREST = "nearest"
+    """It explains a part; :attr:`Finding.left` says what remains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One named difference of the deployment stack from the training stack.
+
+    Attributes:
+        part: where it is.
+        name: what engineers call it: "channels are swapped".
+        evidence: sentences with the figures that show it.
+        certainty: how well it explains what was seen.
+        left: the largest difference that remains, in the unit that *evidence* names; None where
+            nothing was left to compare.
+        change: fields of the deployment profile, by dotted key, that undo it; empty where no field
+            of a profile can.
+        code: the same as a line of the deployment's own code, in words; empty where *change* says
+            it.
+    """
+
+    part: Part
+    name: str
+    evidence: tuple[str, ...]
+    certainty: Certainty
+    left: float | None = None
+    change: Mapping[str, object] = field(default_factory=dict)
+    code: str = ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Geometry
 
-ROUNDINGS = ["torchvision", "dali", "floor"]
+ROUNDINGS = ["torchvision", "dali", "floor", "albumentations"]
 
 
 def crop(size, short, rounding="torchvision"):
@@ -47,6 +47,7 @@ def test_torchvisions_short_side(height, width, resized):
         ("torchvision", {256: 16, 341: 58, 227: 2, 225: 0, 229: 2, 231: 4}),
         ("dali", {227: 2, 225: 1, 229: 3, 341: 59}),
         ("floor", {227: 1, 225: 0, 229: 2, 230: 3}),
+        ("albumentations", {227: 1, 225: 0, 229: 2, 230: 3}),
     ],
 )
 def test_a_center_crop_starts_at_a_half_rounded(rounding, starts):

@@ -156,7 +156,86 @@ models:
 """
 
 
+MMPRETRAIN = """\
+dataset_type = 'ImageNet'
+data_preprocessor = dict(
+    num_classes=1000,
+    mean=[123.675, 116.28, 103.53],
+    std=[58.395, 57.12, 57.375],
+    to_rgb=True)
+test_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='ResizeEdge', scale=256, edge='short', backend='pillow', interpolation='bicubic'),
+    dict(type='CenterCrop', crop_size=224),
+    dict(type='PackInputs'),
+]
+test_dataloader = dict(batch_size=32, dataset=dict(type=dataset_type, pipeline=test_pipeline))
+"""
+
+MMDEPLOY = {
+    "pipeline": {
+        "input": ["img"],
+        "output": ["post_output"],
+        "tasks": [
+            {
+                "type": "Task",
+                "module": "Transform",
+                "name": "Preprocess",
+                "input": ["img"],
+                "output": ["prep_output"],
+                "transforms": [
+                    {"type": "LoadImageFromFile", "backend_args": None},
+                    {"type": "Resize", "keep_ratio": True, "size": [640, 640]},
+                    {"type": "Pad", "pad_to_square": True, "pad_val": {"img": [114, 114, 114]}},
+                    {"type": "Normalize", "mean": [0, 0, 0], "std": [1, 1, 1], "to_rgb": False},
+                    {"type": "ImageToTensor", "keys": ["img"]},
+                    {"type": "Collect", "keys": ["img"]},
+                ],
+            },
+            {"type": "Task", "module": "Net", "name": "yolox", "is_batched": False},
+        ],
+    }
+}
+
+PADDLE = """\
+mode: paddle
+draw_threshold: 0.5
+arch: YOLO
+Preprocess:
+- interp: 2
+  keep_ratio: false
+  target_size: [640, 640]
+  type: Resize
+- is_scale: true
+  mean: [0.485, 0.456, 0.406]
+  std: [0.229, 0.224, 0.225]
+  type: NormalizeImage
+- type: Permute
+label_list: [person]
+"""
+
+PADDLE_CLAS = """\
+Global:
+  batch_size: 1
+PreProcess:
+  transform_ops:
+    - ResizeImage:
+        resize_short: 36
+    - CropImage:
+        size: 32
+    - NormalizeImage:
+        scale: 0.00392157
+        mean: [0.485, 0.456, 0.406]
+        std: [0.229, 0.224, 0.225]
+        order: ''
+        channel_num: 3
+    - ToCHWImage:
+"""
+
 NAMES = {
+    "openmmlab": (MMPRETRAIN, "resnet50_8xb32_in1k.py"),
+    "mmdeploy": (MMDEPLOY, "pipeline.json"),
+    "paddle": (PADDLE, "infer_cfg.yml"),
     "deepstream": (DEEPSTREAM, "config_infer.txt"),
     "accuracy_checker": (CHECKER, "accuracy-check.yml"),
     "huggingface": (CLIP, "preprocessor_config.json"),

@@ -36,7 +36,7 @@ class CardGeometry(Section):
     """How images were brought to the network's size in training; see :class:`Geometry`."""
 
     kind: Literal["short_side_crop", "squash_crop", "squash", "letterbox"]
-    rounding: Literal["torchvision", "dali", "floor"] = "torchvision"
+    rounding: Literal["torchvision", "dali", "floor", "albumentations"] = "torchvision"
     short_side: Pixels | None = None
     position: Literal["center", "top_left"] = "center"
     value: Annotated[int, Field(ge=0, le=255)] = 0

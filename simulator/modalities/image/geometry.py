@@ -156,7 +156,8 @@ class Geometry:
         rounding: ``torchvision``: the long side is int(short · long / short side) and the crop
             starts at int(round((size - crop) / 2)), ties to even (torchvision
             ``transforms.functional.center_crop``); ``dali``: both round half up; ``floor``:
-            both round down.
+            both round down; ``albumentations``: the side to the nearest, ties to even, and the
+            start down (its ``SmallestMaxSize`` and ``CenterCrop``, PaddleClas' ``ResizeImage``).
         short_side: pixels, for ``short_side_crop`` and ``squash_crop``.
         position: ``center`` or ``top_left``, for ``letterbox``.
         value: gray level of the padding, for ``letterbox``.
@@ -286,9 +287,11 @@ _SIZE_ROUNDING: dict[str, Callable[[float], int]] = {
     "torchvision": int,
     "dali": _half_up,
     "floor": math.floor,
+    "albumentations": round,
 }
 _OFFSET_ROUNDING: dict[str, Callable[[float], int]] = {
     "torchvision": round,
     "dali": _half_up,
     "floor": math.floor,
+    "albumentations": math.floor,
 }

@@ -117,7 +117,7 @@ class Geometry(Section):
     """How an image of any size becomes the network's size."""
 
     kind: Literal["model", "short_side_crop", "squash_crop", "squash", "letterbox"]
-    rounding: Literal["model", "torchvision", "dali", "floor"] | None = Field(
+    rounding: Literal["model", "torchvision", "dali", "floor", "albumentations"] | None = Field(
         None, description="how fractions of a pixel are rounded"
     )
     short_side: Positive | None = Field(

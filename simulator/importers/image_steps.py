@@ -1,0 +1,291 @@
+"""Steps on an image, as every tool has them, and the profile that says the same.
+
+An importer follows a tool's list of steps with :func:`follow`; each step of the tool becomes a call
+of :class:`ImageSteps`. What a profile cannot express is refused at the key that says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from simulator.importers.draft import Draft, Normalization, Order, together
+from simulator.importers.keys import Keys
+from simulator.importers.values import show
+
+Size = tuple[int, int]
+"""Height and width, in pixels."""
+Scaling = Literal["squash", "short_side", "fit"]
+"""Both sides to a size; the short side to one; or both by one factor, so that they fit."""
+Rounding = Literal["down", "half_up", "even"]
+"""Of fractions of a pixel: down; to the nearest, halves up; to the nearest, ties to even."""
+_ROUNDINGS: dict[tuple[Rounding, Rounding], str] = {
+    ("down", "even"): "torchvision", ("half_up", "half_up"): "dali", ("down", "down"): "floor",
+    ("even", "down"): "albumentations",
+}  # fmt: skip
+"""``geometry.rounding`` by how the resized side, and how the start of the crop, is rounded."""
+_LINEAR = ("bilinear", "bicubic", "area", "box", "hamming", "lanczos", "lanczos3", "lanczos4")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A resizer of the section ``resize``.
+
+    Attributes:
+        backend, interpolation: as a profile has them.
+        library: where the document says the first.
+        origin: where it says the second.
+        source: the evidence, of this kind.
+        fields: further fields.
+        kind: of evidence.
+    """
+
+    backend: str
+    interpolation: str
+    library: str
+    origin: str
+    source: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+    kind: str = "native"
+
+
+@dataclass(frozen=True, slots=True)
+class _Resize:
+    """A resize that was followed."""
+
+    keys: Keys
+    key: str
+    scaling: Scaling
+    size: Size
+    rounding: Rounding
+
+
+@dataclass(slots=True)
+class ImageSteps:
+    """The effect of the steps so far.
+
+    Attributes:
+        draft: the profile.
+        tool: whose rules of geometry these are, for the evidence.
+        order: the order of the channels.
+        turned: where that order comes from.
+        normalization: what was done to the pixels, on 0-255, in that order.
+    """
+
+    draft: Draft
+    tool: str
+    order: str
+    turned: list[str]
+    normalization: Normalization = field(default_factory=Normalization)
+    _resize: _Resize | None = None
+    _done: bool = False
+
+    @property
+    def size(self) -> Size:
+        """The size that the resize gives, or fits into; (0, 0) before it."""
+        return self._resize.size if self._resize else (0, 0)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the size after the steps so far depends on the image."""
+        return self._resize is not None and not self._done and self._resize.scaling != "squash"
+
+    def reverse(self, origin: str) -> None:
+        """Reverse the channels."""
+        self.order = "bgr" if self.order == "rgb" else "rgb"
+        self.turned.append(origin)
+        self.normalization.reverse()
+
+    def normalize(self, mean: Sequence[Fraction], std: Sequence[Fraction], *origins: str) -> None:
+        """Subtract a mean and divide by a std, in the unit and order of the pixels so far."""
+        self.normalization.then(mean, std, *origins)
+
+    def resize(
+        self,
+        keys: Keys,
+        key: str,
+        scaling: Scaling,
+        size: Size,
+        kernel: Kernel,
+        rounding: Rounding = "down",
+    ) -> None:
+        """Resample.
+
+        Args:
+            keys: of the step.
+            key: the key that says the size.
+            scaling: what *size* is.
+            size: height and width; the short side twice; or the box to fit into.
+            kernel: with what.
+            rounding: of the side that follows from the other.
+        """
+        draft = self.draft
+        if self._resize or self._done:
+            keys.refuse(key, "a resize, crop or padding comes before it; a profile resizes once")
+            return
+        if max(size) == 0:
+            return  # it was refused
+        keys.origin(key)
+        if self.normalization.origins and kernel.interpolation in _LINEAR:
+            after = (
+                "of normalized numbers there; here of bytes before it, the same but for rounding"
+            )
+            draft.claim("resize", "assumed", f"{kernel.source}; {after}")
+        else:
+            draft.claim("resize", kernel.kind, kernel.source)
+        self._resize = _Resize(keys, key, scaling, size, rounding)
+        draft.whole |= {"resize", "geometry"}
+        draft.write("resize", "backend", kernel.backend, kernel.library)
+        draft.write("resize", "interpolation", kernel.interpolation, kernel.origin)
+        for name, value in kernel.fields.items():
+            draft.write("resize", name, value, kernel.source)
+        draft.write("resize", "domain", "rgb", "the decoder gives no YUV")
+
+    def crop(self, keys: Keys, key: str, size: Size, start: Rounding) -> None:
+        """Crop the center.
+
+        Args:
+            keys: of the step.
+            key: the key that says the size.
+            size: height and width.
+            start: the rounding of where it begins.
+        """
+        last, draft = self._resize, self.draft
+        if last is None or self._done or last.scaling == "fit":
+            keys.refuse(key, "a profile crops once, after a resize of the short or of both sides")
+            return
+        if max(size) == 0 or (last.scaling == "squash" and size == last.size):
+            return
+        side = last.size[0]
+        if last.size[0] != last.size[1]:
+            last.keys.refuse(last.key, "a crop after a resize to two sizes; a profile has one")
+        elif max(size) > side:
+            keys.refuse(key, f"larger than the short side of {side}; a profile's crop neither "
+                        "pads nor enlarges")  # fmt: skip
+        else:
+            self._done = True
+            rule = (last.rounding if last.scaling == "short_side" else "down", start)
+            squash = last.scaling == "squash"
+            kind = "squash_crop" if squash else "short_side_crop"
+            rounding = _of_start(start) if squash else _ROUNDINGS.get(rule)
+            if rounding is None:
+                why = f"sides rounded {rule[0]} and starts {rule[1]}: no profile rounds so"
+                keys.refuse(key, why)
+                return
+            draft.write("geometry", "kind", kind, last.keys.origin(last.key))
+            said = f"{self.tool}: sides are rounded {rule[0]}, the start of the crop {start}"
+            draft.write("geometry", "rounding", rounding, said.replace("_", " "))
+            draft.write("geometry", "short_side", side, last.keys.origin(last.key))
+            draft.claim("geometry", "emulated", f"{self.tool}'s resize and crop, rebuilt")
+            draft.network(size, keys.origin(key))
+
+    def pad(
+        self,
+        keys: Keys,
+        key: str,
+        size: Size,
+        level: Sequence[Fraction],
+        position: str,
+        why: str,
+    ) -> None:
+        """Pad what was resized to fit.
+
+        Args:
+            keys: of the step.
+            key: the key that says the size; what cannot be said is refused there.
+            size: height and width.
+            level: of each channel, in the unit and order of the pixels so far.
+            position: ``center`` or ``top_left``.
+            why: where the level comes from.
+        """
+        last, draft = self._resize, self.draft
+        if last is not None and last.scaling == "squash" and last.size == size:
+            return  # nothing is padded
+        if last is None or self._done or last.scaling != "fit" or size != last.size:
+            keys.refuse(key, "a profile pads once, after a resize that keeps the ratio of sides "
+                        "and fits into the same size")  # fmt: skip
+            return
+        made = self.normalization
+        gray = {one * s + m for one, s, m in zip(level, made.std, made.mean, strict=True)}
+        pixel = round(float(min(gray)))
+        if any(abs(one - pixel) > Fraction(1, 1000) for one in gray) or not 0 <= pixel <= 255:
+            shown = ", ".join(f"{float(one):g}" for one in sorted(gray))
+            keys.refuse(key, f"pads with {shown} on 0-255 ({why}); a profile pads with one gray "
+                        "level, a whole number")  # fmt: skip
+            return
+        self._done = True
+        rounding = {"down": "floor", "half_up": "dali", "even": "albumentations"}[last.rounding]
+        said = f"{self.tool}: sides are rounded {last.rounding.replace('_', ' ')}"
+        draft.write("geometry", "kind", "letterbox", last.keys.origin(last.key))
+        draft.write("geometry", "rounding", rounding, said)
+        draft.write("geometry", "position", position, keys.origin(key))
+        draft.write("geometry", "value", pixel, why)
+        draft.claim("geometry", "emulated", f"{self.tool}'s resize and padding, rebuilt")
+        draft.network(size, keys.origin(key))
+
+    def finish(self, order: Order, none: Keys) -> None:
+        """Write what follows from all steps.
+
+        Args:
+            order: of the arithmetic.
+            none: where to say that no step resizes.
+        """
+        draft, last, made = self.draft, self._resize, self.normalization
+        if last is None:
+            none.problem("type", "no step resizes; a profile resizes every image to one size")
+            return
+        if not self._done and last.scaling == "squash":
+            draft.write("geometry", "kind", "squash", last.keys.origin(last.key))
+            draft.network(last.size, last.keys.origin(last.key))
+        elif not self._done:
+            needed = "padding to one size" if last.scaling == "fit" else "crop"
+            why = f"the size of the network's input varies by image; a profile needs a {needed}"
+            last.keys.refuse(last.key, f"{why} after it")
+        draft.color(self.turned[0], self.order, together(*self.turned))
+        said = together(*made.origins or ["no step normalizes; the model may do it"])
+        draft.normalize(made.mean, made.std, order, lambda _: said)
+
+
+def _of_start(start: Rounding) -> str:
+    return next(name for (_, one), name in _ROUNDINGS.items() if one == start)
+
+
+Follow = Callable[[ImageSteps, Keys], None]
+"""Takes the keys of one step."""
+
+
+def follow(
+    steps: ImageSteps,
+    each: Sequence[tuple[str, Keys]],
+    kinds: Mapping[str, Follow],
+    aside: Mapping[str, str],
+    named: tuple[str, ...] = ("type",),
+) -> None:
+    """Follow the steps of a tool in their order; the first that cannot be said ends it.
+
+    Args:
+        steps: what they do.
+        each: the name and keys of every step.
+        kinds: how each kind of step is followed.
+        aside: kinds of steps that change no pixel, with the reason.
+        named: keys that hold the name of a step.
+    """
+    problems = steps.draft.problems
+    for name, keys in each:
+        if name in aside:
+            said = show({key: one for key, one in keys.values.items() if key not in named})
+            steps.draft.aside.append(f"{keys.near}{name}{said}: {aside[name]}")
+            continue
+        step = kinds.get(name)
+        if step is None:
+            offered = ", ".join(kinds)
+            keys.problem(name, f"a profile cannot express this step; these are known: {offered}")
+            return
+        keys.skip(*named)
+        step(steps, keys)
+        if not problems:
+            keys.rest(named=named)
+        if problems:  # what follows would only repeat it
+            return

@@ -44,9 +44,13 @@ class _Options(typing.TypedDict, total=False):
 
 class _AuditOptions(_Under, _Options, total=False): ...
 
-class _Pair(_Options, total=False):
-    pixels: typing.Literal['own', 'train']
+class _Changes(typing.TypedDict, total=False):
+    train_artifact: str | pathlib.Path | None
+    deploy_artifact: str | pathlib.Path | None
     overrides: collections.abc.Sequence[str]
+
+class _Pair(_Changes, _Options, total=False):
+    pixels: typing.Literal['own', 'train']
 
 class _Subset(typing.TypedDict, total=False):
     limit: int | None
@@ -81,10 +85,9 @@ class _CorruptOptions(_OneModel, _OwnFolder, total=False):
 
 class _ExplainOptions(_Pair, _OneModel, _Under, total=False): ...
 
-class _Stacks(_Options, total=False):
+class _Stacks(_Changes, _Options, total=False):
     train: str | None
     deploy: str | None
-    overrides: collections.abc.Sequence[str]
 
 class _FaultsOptions(_Stacks, _OneModel, _Gate, total=False):
     number: int | None

@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from simulator.contract import Backend, Offer, Options, Stage
+from simulator.contract import Backend, Offer, Options, Runtime, Stage
 from simulator.contract.injection import Injector
 from simulator.contract.installing import install
 from simulator.contract.model_format import MODEL_FORMATS
@@ -226,6 +226,17 @@ def takers(format: str) -> list[str]:
     """Return the backends whose runtimes take a format of model files."""
     return [backend.name for backend in backends()
             if any(offer.make.takes == format for offer in backend.of(Stage.RUNTIME))]  # fmt: skip
+
+
+def openers(format: str) -> list[str]:
+    """Return the backends whose runtimes open a finished file of a format."""
+    return [backend.name for backend in backends()
+            if any(opens(offer, format) for offer in backend.of(Stage.RUNTIME))]  # fmt: skip
+
+
+def opens(offer: Offer, format: str) -> bool:
+    """Whether a runtime opens finished model files of a format; a recording opens none."""
+    return issubclass(offer.make, Runtime) and format in offer.make.opens()
 
 
 def hire(backend: Backend) -> Worker:

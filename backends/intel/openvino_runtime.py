@@ -43,7 +43,7 @@ class OpenVinoRuntime(Runtime):
 
     batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
     bit_stable: ClassVar[tuple[str, ...]] = ("fp32", "int8")
-    also_takes: ClassVar[str | None] = "openvino_ir"
+    also_takes: ClassVar[tuple[str, ...]] = ("openvino_ir", "tflite")
 
     @classmethod
     def injector(cls) -> type[Injector]:

@@ -49,14 +49,11 @@ class RknnRuntime(Runtime):
     RKNN's default, and the normalization stays outside of the graph. Inputs and outputs are
     float32; in FP16 the simulator rounds weights and the output of every layer to half, the sums
     are FP32, and the graph's own input is not rounded.
-
-    Attributes:
-        also_takes: the other format that can be opened.
     """
 
     fixed_shapes: ClassVar[bool] = True
     one_at_a_time: ClassVar[bool] = True
-    also_takes: ClassVar[str] = RknnQuantizer.gives
+    also_takes: ClassVar[tuple[str, ...]] = (RknnQuantizer.gives,)
     _rknn: toolkit.RKNN | lite.RKNNLite
 
     def _open(self, artifact: Path) -> Ports:

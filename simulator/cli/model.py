@@ -3,6 +3,7 @@
 simulate model new FILE.onnx [-o card.yaml]   propose a card; TODO marks what the file does not say
 simulate model new FILE.gguf [-o FOLDER]      write model.onnx, its card and its tokenizer
 simulate model check CARD                     check a card, and run one sample through its model
+simulate model show FILE                      what a model file says of itself: types, quantization
 simulate model check CARD --data PATH         likewise, and say how right its answers are
 """
 
@@ -36,6 +37,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--program", action="store_true",
         help="of a checkpoint: write a torch.export program as well, for the runtime pytorch",
     )  # fmt: skip
+    show = verbs.add_parser(
+        "show",
+        help="print a model file's inputs, types, quantization, preprocessing and metadata",
+    )
+    show.set_defaults(run=_show)
+    show.add_argument("file", metavar="FILE", help="the file, of any known format")
+    show.add_argument("--json", action="store_true", help="print all of it as JSON")
     check = verbs.add_parser(
         "check",
         help="check a card, and run one sample; exit code 1: fields are still marked TODO, or the "
@@ -79,6 +87,12 @@ def _new(options: argparse.Namespace) -> int:
             print(f"  {line}")
     print(f"fill it in, then: simulate model check {card}")
     return cli.PASS
+
+
+def _show(options: argparse.Namespace) -> int:
+    from simulator.cli import show
+
+    return show.run(options)
 
 
 def _check(options: argparse.Namespace) -> int:

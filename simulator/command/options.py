@@ -9,6 +9,9 @@ Python function, and the request by which a run is asked for again. Nothing heav
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
@@ -240,11 +243,41 @@ class Under(Group):
     )] = 0  # fmt: skip
 
 
-_OVERRIDES = "override one field of one stack, e.g. {}"
+@dataclass(frozen=True, kw_only=True)
+class Changes(Group):
+    """What is other than the profiles of a pair say: model files, and single fields."""
+
+    train_artifact: Annotated[str | Path | None, Option(
+        "the model file that the training stack opens as it is, in place of one made from the "
+        "model's; the rest of the profile stays", "FILE", "file"
+    )] = None  # fmt: skip
+    deploy_artifact: Annotated[str | Path | None, Option(
+        "likewise of the deployment stack: .onnx, .xml, .tflite, ... (docs/precision.md)",
+        "FILE", "file",
+    )] = None  # fmt: skip
+    overrides: Annotated[Sequence[str], Option(
+        "override one field of one stack, e.g. deploy.resize.interpolation=nearest",
+        "STACK.KEY=VALUE", flag="set",
+    )] = ()  # fmt: skip
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The overrides, behind those that the artifacts are."""
+        own = {"train": self.train_artifact, "deploy": self.deploy_artifact}
+        found = (
+            f"{side}.precision.artifact={_as_yaml(os.path.abspath(os.path.expanduser(file)))}"
+            for side, file in own.items()
+            if file is not None
+        )
+        return (*found, *self.overrides)
+
+
+def _as_yaml(path: str) -> str:
+    return path if re.fullmatch(r"[\w./-]+", path) else json.dumps(path)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair(Options):
+class Pair(Changes, Options):
     """Two stacks."""
 
     train: Annotated[str, Option(
@@ -263,13 +296,10 @@ class Pair(Options):
         "whose pixel part (decoder, color, resize, geometry, normalize) the deployment stack "
         "takes", shell=False,
     )] = "own"  # fmt: skip
-    overrides: Annotated[Sequence[str], Option(
-        _OVERRIDES.format("deploy.resize.interpolation=nearest"), "STACK.KEY=VALUE", flag="set"
-    )] = ()  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stacks(Options):
+class Stacks(Changes, Options):
     """Profiles, or a pair of them."""
 
     profiles: Annotated[Sequence[str], Option(
@@ -282,9 +312,6 @@ class Stacks(Options):
     deploy: Annotated[str | None, Option(
         "the deployment stack of the pair", "PROFILE", "profile"
     )] = None  # fmt: skip
-    overrides: Annotated[Sequence[str], Option(
-        _OVERRIDES.format("deploy.runtime.threads=1"), "STACK.KEY=VALUE", flag="set"
-    )] = ()  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,11 +87,14 @@ class Runtime(ABC):
 
     Attributes:
         takes: the format of the model file: ``onnx``, ``torch_export`` or ``tflite``.
-        also_takes: the format that the backend's own quantizer writes, if it differs.
+        also_takes: the other formats that it opens as they are: what the backend's own quantizer
+            writes, and what a profile names as ``precision.artifact``.
         fixed_shapes: whether all dimensions of the model must be fixed.
         one_at_a_time: whether the library runs one call of an open model at a time.
         compiled_by: the options that the compiled form depends on; the runtime then opens the
             folder that ``compile`` wrote. None if it opens the model file directly.
+        compiled_format: the model format of its compiled form, where other tools write it too; it
+            then opens such a file in place of the folder.
         batches: which batches of several samples it takes: ``fixed``, of a model whose batch
             dimension has that size, and ``dynamic``, of one whose batch dimension is free.
         resizes: whether it gives the model's batch dimension another size itself; else it opens a
@@ -102,10 +105,11 @@ class Runtime(ABC):
     """
 
     takes: ClassVar[str] = "onnx"
-    also_takes: ClassVar[str | None] = None
+    also_takes: ClassVar[tuple[str, ...]] = ()
     fixed_shapes: ClassVar[bool] = False
     one_at_a_time: ClassVar[bool] = False
     compiled_by: ClassVar[tuple[str, ...] | None] = None
+    compiled_format: ClassVar[str] = ""
     batches: ClassVar[tuple[str, ...]] = ()
     resizes: ClassVar[bool] = False
     bit_stable: ClassVar[tuple[str, ...]] = ()
@@ -119,6 +123,11 @@ class Runtime(ABC):
             threading.Lock() if self.one_at_a_time else nullcontext()
         )
         self.inputs, self.outputs = self._open(artifact)
+
+    @classmethod
+    def opens(cls) -> tuple[str, ...]:
+        """Return the formats of the finished model files that it opens."""
+        return tuple(filter(None, (cls.takes, *cls.also_takes, cls.compiled_format)))
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Options) -> None:

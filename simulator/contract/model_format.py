@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, final
 
+from simulator.contract.description import Description, Value
 from simulator.contract.model import Port
 from simulator.entry_points import Table
 from simulator.files import LARGE, hash_folder, open_file
@@ -46,6 +47,8 @@ class ModelFormat:
         suffices: whether a card may name such a file alone.
         typed: whether the file has its own type of weights, whatever a profile would make.
         runs_code: whether the library that reads it may run what the file says.
+        runtime: the section ``runtime`` of a profile that opens such a file as its makers do, for
+            a stack whose own runtime does not; empty: none here does.
     """
 
     name: ClassVar[str]
@@ -57,6 +60,7 @@ class ModelFormat:
     suffices: ClassVar[bool] = False
     typed: ClassVar[bool] = False
     runs_code: ClassVar[bool] = False
+    runtime: ClassVar[Mapping[str, object]] = {}
 
     def recognises(self, path: Path) -> bool:
         """Whether a file or folder is of this format, by its name."""
@@ -77,6 +81,20 @@ class ModelFormat:
             ModelError: the file is damaged or refused, and why.
         """
         return None
+
+    def describe(self, path: Path) -> Description:
+        """Read what a file says of itself: types, quantization, preprocessing, metadata.
+
+        Raises:
+            ModelError: the file is damaged or refused, and why.
+        """
+        found = self.read(path)
+        if found is None:
+            return Description(unread=f"only a runtime that takes it reads {self.about}")
+        return Description(
+            tuple(Value(port.name, port.dtype.name, port.shape) for port in found.inputs.values()),
+            tuple(Value(name, "", shape) for name, shape in found.outputs.items()),
+        )
 
     @final
     def digest(self, paths: Iterable[Path], known: Contents | None = None) -> str:

@@ -94,7 +94,8 @@ def prove(chosen: ResolvedProfile, model: Card | None, say: Callable[[str], None
         default_card, item = _sample(chosen[0].spec.modality, model is None, Path(folder))
         card = model or Card(default_card)
         wanted = takes(chosen[1])
-        if model is None and wanted in card.named and not card.named[wanted]:
+        made_here = not chosen[0].spec.precision.artifact
+        if made_here and model is None and wanted in card.named and not card.named[wanted]:
             raise MissingLibrary(
                 f"no model that is built in has a {wanted} file; run it with --model CARD"
             )

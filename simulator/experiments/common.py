@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
@@ -23,6 +23,7 @@ from simulator.pipeline import adapted, recorded
 from simulator.pipeline.in_force import as_dict
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
+from simulator.profile.artifact import own_file
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import axes_of
@@ -55,7 +56,8 @@ def pair_of(
     """
     if pixels not in get_args(Pixels):
         raise UserError(f"pixels: {unknown('value', pixels, get_args(Pixels))}")
-    pair = stacks_of(dict(zip(SIDES, (train, deploy), strict=True)), overrides)
+    named = dict(zip(SIDES, (train, deploy), strict=True))
+    pair = stacks_of(named, overrides, keep_runtime=(ONLY,) if pixels == TRAIN else ())
     if pixels == TRAIN:
         pair["deploy"] = with_pixels_of(pair["train"][0], pair["deploy"][0])
     return pair
@@ -68,13 +70,14 @@ def unasked_notices(pair: Mapping[str, ResolvedProfile]) -> list[Notice]:
 
 
 def stacks_of(
-    references: Mapping[str, str], overrides: Sequence[str]
+    references: Mapping[str, str], overrides: Sequence[str], keep_runtime: Collection[str] = ()
 ) -> dict[str, ResolvedProfile]:
     """Load profiles by the names of their stacks, each with its overrides.
 
     Args:
         references: a profile's path or name, by the name of its stack.
         overrides: ``STACK.KEY=VALUE``.
+        keep_runtime: the stacks whose profile was named for its runtime.
 
     Raises:
         ProfileError: with all problems of all profiles.
@@ -93,7 +96,7 @@ def stacks_of(
     problems: list[str] = []
     for side, reference in references.items():
         try:
-            profile = load(reference, changes[side], side)
+            profile = load(reference, changes[side], side, side in keep_runtime)
             choices = choose(profile)
             problems += axes.claims_problem(profile, choices)
             found[side] = profile, choices
@@ -245,6 +248,7 @@ def manifest(
                 "artifact": {
                     "key": stack.artifact.key,
                     "sha256": session.digests[stack.artifact.path],
+                    "files": _own_files(stack, session),
                     "after": [report.model_dump(mode="json") for report in stack.artifact.reports],
                 },
                 "recordings": _recordings(stack),
@@ -265,6 +269,13 @@ def _order(stack: Stack, session: Session) -> list[int] | None:
     """The order of the samples, where the network adapts to them."""
     choice = stack.choices.get(Stage.ADAPT)
     return adapted.order(choice, len(session.dataset.items)) if choice else None
+
+
+def _own_files(stack: Stack, session: Session) -> dict[str, str]:
+    """The SHA-256 of each file of a model that was made elsewhere."""
+    own = own_file(stack.profile)
+    files = own.format.files(own.path) if own else []
+    return {file.name: session.digests[file] or "" for file in files}
 
 
 def _recordings(stack: Stack) -> dict[str, str]:

@@ -64,7 +64,7 @@ def replay(folder: Path, number: int) -> list[Replayed]:
     campaign = load_campaign(asked.campaign, asked.number)
     if campaign.described() != manifest["campaign"]:
         raise RunError(f"{campaign.path}: not what it was when {folder} was made")
-    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.changes)
     with Job(experiment, asked).session() as session:
         names = records.filter(pc.is_null(records["skipped"]))["sample"].unique().to_pylist()
         by_name = {item.name: item for item in session.dataset.items}

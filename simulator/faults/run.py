@@ -39,7 +39,7 @@ def faults(experiment: Experiment[Any], asked: FaultsOptions) -> Result[FaultsSu
     loaded = load_campaign(asked.campaign, asked.number)
     if until is not None:
         _check_until(until, loaded)
-    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.changes)
     for side, one in sides.items():
         refuse_together(side, *one, "a campaign of faults needs")
     rules = gate.read(asked.fail_on, asked.allow_failed)
@@ -88,7 +88,7 @@ class _Faults:
         session, asked = self.session, self.job.asked
         plain, guarded = built(session, self.sides, asked.protect)
         stacks = [*plain, *guarded]
-        start = manifest(stacks, session, asked.overrides) | {
+        start = manifest(stacks, session, asked.changes) | {
             "campaign": self.campaign.described(), "request": request,
         }  # fmt: skip
         runtimes = session.executor.runtimes

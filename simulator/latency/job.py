@@ -107,7 +107,7 @@ def timed_job(
         measurement.check(sides, session)
         gate.check(rules, measurement.shape, measurement.vocabulary(list(sides), session))
         stacks = session.stacks(variants(sides).values())
-        start = manifest(stacks, session, asked.overrides) | {
+        start = manifest(stacks, session, asked.changes) | {
             "request": job.request(),
             "measuring": {one.name: value for one, value in given(asked) if one.name in own},
             "times": dict(zip(getattr(asked, "times", ()), map(sha256, logs), strict=True)),

@@ -46,7 +46,7 @@ def latency(
     load = _load(Scenario(scenario), asked)
     if asked.batch and scenario != Scenario.OFFLINE:
         raise UserError("--batch is for Offline: the others send one sample at a time")
-    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.changes)
     if asked.batch:
         sides = _in_batches(sides, asked.batch)
     if asked.limit is None and not all(map(is_recorded, sides.values())):

@@ -45,7 +45,7 @@ def tail(experiment: Experiment[Any], asked: TailOptions) -> Result[TailSummary]
     if asked.max_rounds < 1:
         raise UserError(f"--max-rounds must be at least 1, got {asked.max_rounds}")
     positive("--max-minutes", asked.max_minutes)
-    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.overrides)
+    sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.changes)
     tables = _logs(asked.times, sides)
     if rounds != "auto" and set(tables) == set(sides):
         raise UserError("--rounds is for stacks that are measured; every stack here has a log")

@@ -73,7 +73,7 @@ def _altered(card: Card, given: Artifact, runtime: Choice, request: Request) -> 
 def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
     runtime: type[Runtime] = choice.offer.make
     options = runtime.compiled_by
-    if options is None:
+    if options is None or given.format == runtime.compiled_format:
         return given
     identity = choice.identity(options)
     backend, offer = choice.backend, choice.offer

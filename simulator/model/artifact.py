@@ -25,6 +25,7 @@ from simulator.model.passes.graph.batch import with_batch
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
 from simulator.model.rewritten import changed, pinned, rewritten
 from simulator.model.store import NOTES, Artifact, about, cached, digest, makers
+from simulator.profile.artifact import own_file
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
 from simulator.profile.schema import Runtime
@@ -90,6 +91,8 @@ def prepare(
 ) -> Artifact:
     """Do the steps before the phase ``after``; see :func:`build`."""
     made = before_export(card, source, profile, choices, fittings)
+    if profile.spec.precision.artifact:
+        return made
     if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
         made = _fixed(card, made, choices[Stage.RUNTIME])
     exporter = choices.get(Stage.EXPORT)
@@ -140,11 +143,13 @@ def before_export(
 
 
 def start(card: Card, source: ModelFile, profile: Profile, choices: Choices) -> Artifact:
-    """Return the card's own file in the format that the first step takes.
+    """Return the profile's own file, or the card's in the format that the first step takes.
 
     Raises:
         ModelError: the card names no such file.
     """
+    if own := own_file(profile):
+        return Artifact(own.path, own.digest, own.format.name)
     wanted = takes(choices)
     if wanted == ONNX == source.format:
         return Artifact(source.path, source.digest, ONNX)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
+from simulator.contract.description import Description
 from simulator.contract.model_format import Contents, ModelFormat
 
 
@@ -16,6 +19,9 @@ class Onnx(ModelFormat):
     suffix = ".onnx"
     key = "model"
     suffices = True
+    runtime: ClassVar[Mapping[str, object]] = {
+        "backend": "onnxruntime", "device": "cpu", "graph_optimization_level": "all"
+    }  # fmt: skip
 
     def files(self, path: Path) -> list[Path]:
         """Return the file, then those of its external data."""
@@ -28,6 +34,12 @@ class Onnx(ModelFormat):
         from simulator.model.onnxfile import contents
 
         return contents(path)
+
+    def describe(self, path: Path) -> Description:
+        """Read types, quantization, the first steps of the graph, and metadata."""
+        from simulator.model.onnx_description import describe
+
+        return describe(path)
 
 
 class TorchExport(ModelFormat):

@@ -10,6 +10,7 @@ from simulator.contract import Effective, Matrix, Range, Stage
 from simulator.modalities.image.sections import image_spec
 from simulator.model.probe import probe, rounds, saturates
 from simulator.notices import Kind, Notice
+from simulator.profile.artifact import own_file
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
 
@@ -34,7 +35,7 @@ def probed(choice: Choice, effective: Effective) -> Effective:
 def notices(profile: Profile, choices: Choices, effective: Effective) -> list[Notice]:
     """Return a notice for every difference between the profile and what is in force."""
     found = {
-        Kind.NOT_IN_FORCE: _differences(profile, choices, effective),
+        Kind.NOT_IN_FORCE: [*_stored(profile), *_differences(profile, choices, effective)],
         Kind.DROPPED_CAST: _dropped_casts(choices[Stage.RUNTIME], profile),
         Kind.SATURATED: _saturated(choices, profile),
         Kind.COLOR_MISMATCH: _wrong_color(choices, profile),
@@ -45,6 +46,14 @@ def notices(profile: Profile, choices: Choices, effective: Effective) -> list[No
 def as_dict(effective: Effective) -> dict[str, Any]:
     """Return what is in force, for the manifest."""
     return {"compute": effective.compute, **effective.options, "details": effective.details}
+
+
+def _stored(profile: Profile) -> list[str]:
+    """Say where a profile's own model file has weights of another type."""
+    own, asked = own_file(profile), profile.spec.precision.storage
+    if own is None or own.description.storage in (None, asked):
+        return []
+    return [f"storage {asked} was asked for, {own.path.name} has {own.description.storage} weights"]
 
 
 def _differences(profile: Profile, choices: Choices, effective: Effective) -> list[str]:
@@ -87,10 +96,10 @@ def _dropped_casts(choice: Choice, profile: Profile) -> list[str]:
 
 def _saturated(choices: Choices, profile: Profile) -> list[str]:
     """Say where the sum of two 8-bit products is cut, as on processors without VNNI."""
-    quantizer = choices.get(Stage.QUANTIZE)
-    if quantizer is None or profile.spec.precision.compute != "int8":
+    quantizer, precision = choices.get(Stage.QUANTIZE), profile.spec.precision
+    if precision.compute != "int8" or not (quantizer or precision.artifact):
         return []
-    reduced = quantizer.options.get("reduce_range")
+    reduced = quantizer.options.get("reduce_range") if quantizer else None
     choice = choices[Stage.RUNTIME]
     if reduced is True or not saturates(choice):
         return []
@@ -100,8 +109,9 @@ def _saturated(choices: Choices, profile: Profile) -> list[str]:
     return [
         f"compute int8 was asked for, but {choice.backend.name}'s INT8 products saturate on this "
         f"processor{without}: the sum of two is cut to 16 bits, in {part}. What changes is "
-        "saturation, not rounding to 8 bits; write precision.quantizer.reduce_range: true where "
-        "the quantizer has it, or measure on a processor with VNNI"
+        "saturation, not rounding to 8 bits; quantize with 7-bit weights "
+        "(precision.quantizer.reduce_range: true where the quantizer has it), or measure on a "
+        "processor with VNNI"
     ]
 
 

@@ -173,7 +173,7 @@ class StackBuilder:
         looked = self._looked(choice, artifact, needs, size)
         effective, outputs = looked.effective, self._names(artifact, looked.outputs)
         notices += in_force.notices(profile, choices, effective)
-        notices += [Notice(Kind.MODEL, line) for line in artifact.notes]
+        notices += [Notice(Kind.MODEL, line) for line in (*profile.notes, *artifact.notes)]
         answer = answering(profile, self.card)
         files = [item.path for item in self.dataset.items]
         remarks = self.card.modality.remarks(answer.placing, files)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from simulator import registry
 from simulator.contract import Offer, Stage
 from simulator.contract.model_format import MODEL_FORMATS
+from simulator.profile.artifact import own_file
 from simulator.profile.profile import Profile
 
 if TYPE_CHECKING:
@@ -20,14 +21,45 @@ def disagreements(profile: Profile, choices: Choices) -> list[str]:
         profile: the profile.
         choices: the implementations of its sections, without those that could not be found.
     """
-    checks = (_storage, _formats, _calibration, _adaptation, _batch)
+    checks = (_artifact, _storage, _formats, _calibration, _adaptation, _batch)
     return [line for check in checks for line in check(profile, choices)]
+
+
+def _artifact(profile: Profile, choices: Choices) -> list[str]:
+    """Check that the runtime opens a profile's own file, and that nothing would change the file."""
+    found, runtime = own_file(profile), choices.get(Stage.RUNTIME)
+    if found is None or runtime is None:
+        return []
+    where, name = profile.where(("precision", "artifact")), found.path.name
+    if not registry.opens(runtime.offer, found.format.name):
+        able = ", ".join(registry.openers(found.format.name))
+        how = (
+            f"these do: {able}"
+            if able
+            else (
+                "no runtime here does; record its outputs where it runs (simulate recordings, "
+                "docs/recordings.md)"
+            )
+        )
+        return [
+            f"{where}: precision.artifact: {name} is {found.format.about}, which "
+            f"{runtime.backend.name} does not open; {how}"
+        ]
+    as_it_is = f"{name} is opened as it is ({where}: precision.artifact)"
+    problems = []
+    if Stage.EXPORT in choices:
+        key = ("runtime", "exporter")
+        problems.append(f"{profile.where(key)}: runtime.exporter: {as_it_is}; write exporter: null")
+    for axis in profile.spec.graph.model_dump(exclude_defaults=True):
+        problems.append(f"{profile.where(('graph', axis))}: graph.{axis}: {as_it_is}; write keep")
+    return problems
 
 
 def _storage(profile: Profile, choices: Choices) -> list[str]:
     """Check that something makes the weights' precision, or that the model comes with it."""
     precision, runtime = profile.spec.precision, choices.get(Stage.RUNTIME)
-    if precision.storage == "fp32" or precision.cast or precision.quantizer or runtime is None:
+    made = precision.artifact or precision.cast or precision.quantizer
+    if precision.storage == "fp32" or made or runtime is None:
         return []
     takes = runtime.offer.make.takes
     typed = takes == "recording" or (takes in MODEL_FORMATS and MODEL_FORMATS[takes].typed)
@@ -43,6 +75,8 @@ def _formats(profile: Profile, choices: Choices) -> list[str]:
     """Check that each tool from the exporter to the runtime accepts the format it receives."""
     if Stage.RUNTIME not in choices or choices[Stage.RUNTIME].offer.make.takes == "recording":
         return []
+    if profile.spec.precision.artifact:
+        return []
     runtime, problems = choices[Stage.RUNTIME].offer.make, []
     exporter = choices.get(Stage.EXPORT)
     format = exporter.offer.make.gives if exporter else runtime.takes
@@ -57,7 +91,7 @@ def _formats(profile: Profile, choices: Choices) -> list[str]:
                 f"{maker.offer.make.format} files, but here the model is {format}"
             )
         format = getattr(maker.offer.make, "gives", None) or format
-    if not problems and format not in (runtime.takes, getattr(runtime, "also_takes", None)):
+    if not problems and format not in (runtime.takes, *runtime.also_takes):
         place = ("runtime", "exporter" if exporter else "backend")
         problems.append(
             f"{profile.where(place)}: {'.'.join(place)}: {profile.spec.runtime.backend} opens "

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from simulator.contract import Evidence, StageSpec
 from simulator.contract.passes import PASSES
 from simulator.errors import ProfileError
+from simulator.profile.artifact import own_file
 from simulator.profile.document import Key, Values
 from simulator.profile.implementations import Choice, Choices, choose
 from simulator.profile.modality import apart, at, axes_of, filled, front_axes, places
@@ -47,6 +48,8 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
     if fields := apart(profile.spec.modality).get(axis):
         found = {name: one for name, one in found.items() if name not in fields}
     facts: Values = {}
+    if place == ("precision",) and (own := own_file(profile)):
+        facts["artifact"] = own.words
     for spec, choice in _made(profile, choices, axis):
         prefix = "".join(f"{part}." for part in spec.section[len(place) :])
         facts |= {f"{prefix}{fact}": choice.options[fact] for fact in choice.facts}
@@ -202,6 +205,11 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
             kept = update.get(section, getattr(base.spec, section))
             taken = taken.model_copy(update={name: getattr(kept, name) for name in fields})
         update[section] = taken
+    precision, runtime = (
+        update.get(one, getattr(base.spec, one)) for one in ("precision", "runtime")
+    )
+    if getattr(precision, "artifact", None) and getattr(runtime, "exporter", None):
+        update["runtime"] = runtime.model_copy(update={"exporter": None})
     name = f"{base.name}+{'+'.join(axes)}"
     mixed = Profile(name, base.spec.model_copy(update=update).settled(), {})
     return mixed, choose(mixed)

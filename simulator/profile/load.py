@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from simulator import registry
 from simulator.contract import File
-from simulator.errors import ProfileError, UserError, shortened, unknown
-from simulator.profile import installed, messages, modality
+from simulator.errors import ModelError, ProfileError, UserError, shortened, unknown
+from simulator.profile import artifact, installed, messages, modality
 from simulator.profile.document import (
     MAX_DEPTH,
     Key,
@@ -92,13 +92,17 @@ def find(reference: str, base: Path | None = None) -> Path:
     raise ProfileError([f"{unknown('profile', reference, names())}; or give a path"])
 
 
-def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profile:
+def load(
+    reference: str, overrides: Sequence[str] = (), side: str = "", keep_runtime: bool = False
+) -> Profile:
     """Load one profile.
 
     Args:
         reference: a path or a built-in name, see :func:`find`.
         overrides: ``KEY=VALUE`` with a dotted key and a YAML value; ``null`` removes.
         side: ``train`` or ``deploy`` where the profile is one of a pair, for messages.
+        keep_runtime: whether the profile's runtime was asked for by name, so that no other takes
+            its place where it does not open the profile's own model file.
 
     Raises:
         ProfileError: it lists every problem found.
@@ -112,11 +116,12 @@ def load(reference: str, overrides: Sequence[str] = (), side: str = "") -> Profi
         _override(merged, override, f"{side}." if side else "")
     kind = _modality(merged)
     _find_files(merged, kind)
+    _settle_artifact(merged, keep_runtime)
     try:
         spec = modality.schema_of(kind).model_validate(merged.values)
     except ValidationError as error:
         raise ProfileError(_problems(error, kind, merged)) from error
-    return Profile(spec.name, spec, merged.origins, tuple(overrides))
+    return Profile(spec.name, spec, merged.origins, tuple(overrides), tuple(merged.notes))
 
 
 class _Merged:
@@ -125,11 +130,15 @@ class _Merged:
     Attributes:
         values: of all of them.
         origins: where each value was written.
+        names_runtime: whether the runtime was named where the artifact was, or after it.
+        notes: what an artifact took the place of.
     """
 
     def __init__(self) -> None:
         self.values: Values = {}
         self.origins: dict[Key, str] = {}
+        self.names_runtime = False
+        self.notes: list[str] = []
 
     def where(self, key: Key) -> str:
         return nearest(key, self.origins, "profile")
@@ -141,7 +150,20 @@ class _Merged:
             for section in claims.keys() & new.keys():
                 del claims[section]
                 self.forget(("evidence", section))
+        if inside(new, artifact.PLACE) is not None:
+            self._leave_making()
+        self.names_runtime |= inside(new, ("runtime", "backend")) is not None
         self._merge(self.values, new, (), where)
+
+    def _leave_making(self) -> None:
+        """Inherit nothing that makes a model file: an artifact is one."""
+        self.names_runtime = False
+        for section, name in artifact.REPLACED:
+            held = self.values.get(section)
+            if isinstance(held, dict) and held.pop(name, None) is not None:
+                self.forget((section, name))
+                if (section, name) in artifact.MAKERS:
+                    self.notes.append(f"{section}.{name}")
 
     def _merge(self, values: Values, new: Values, key: Key, where: Where) -> None:
         for name, value in new.items():
@@ -243,10 +265,50 @@ def _find_files(merged: _Merged, kind: str) -> None:
             continue
         for name, value in section.items():
             if isinstance(value, str):
-                folder = os.path.dirname(merged.where((*spec.section, name)).rpartition(":")[0])
-                path = os.path.abspath(os.path.join(folder, os.path.expanduser(value)))
+                path = str(_beside(merged.where((*spec.section, name)), value))
                 if os.path.isfile(path) and _is_file(spec.name, section.get("backend"), name):
                     section[name] = path
+
+
+def _settle_artifact(merged: _Merged, keep_runtime: bool) -> None:
+    """Find the profile's own model file, its types, and a runtime that opens it.
+
+    Raises:
+        ProfileError: there is no such file, or it cannot be read.
+    """
+    written = inside(merged.values, artifact.PLACE)
+    if not isinstance(written, str):
+        merged.notes.clear()
+        return
+    where = merged.where(artifact.PLACE)
+    try:
+        found = artifact.read(_beside(where, written))
+    except ModelError as error:
+        raise ProfileError([f"{where}: precision.artifact: {error}"]) from error
+    name, precision = found.path.name, merged.values["precision"]
+    assert isinstance(precision, dict)
+    precision["artifact"] = str(found.path)
+    merged.notes[:] = [f"{name} takes the place of {part}" for part in merged.notes]
+    named = merged.names_runtime or keep_runtime
+    own = inside(merged.values, ("runtime",))
+    if not named and (section := artifact.runtime_for(found, own)):
+        merged.notes.append(
+            f"{name} is {found.format.about}, which {inside(own, ('backend',))} does not open: "
+            f"runtime {section['backend']} takes its place"
+        )
+        merged.values["runtime"] = {}
+        merged.forget(("runtime",))
+        merged.take({"runtime": section}, lambda _: f"{where}: the runtime of {name}")
+    for kind, value in artifact.types_of(found, inside(merged.values, ("runtime",))).items():
+        if kind not in precision:
+            precision[kind] = value
+            merged.origins["precision", kind] = f"{where}: read from {name}"
+
+
+def _beside(where: str, written: str) -> Path:
+    """Return the whole path of a file that is named relative to the document at a place."""
+    folder = os.path.dirname(where.rpartition(":")[0])
+    return Path(os.path.abspath(os.path.join(folder, os.path.expanduser(written))))
 
 
 def _is_file(stage: str, backend: object, name: str) -> bool:

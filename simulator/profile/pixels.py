@@ -40,7 +40,7 @@ def with_pixels_of(train: Profile, deploy: Profile) -> ResolvedProfile:
     origins = {k: v for k, v in deploy.origins.items() if not taken & set(k[:2])}
     origins |= {k: v for k, v in train.origins.items() if taken & set(k[:2])}
     spec = deploy.spec.model_copy(update=update).settled()
-    mixed = Profile(f"{deploy.name}{SUFFIX}", spec, origins, deploy.overrides)
+    mixed = Profile(f"{deploy.name}{SUFFIX}", spec, origins, deploy.overrides, deploy.notes)
     return mixed, choose(mixed)
 
 

@@ -95,8 +95,16 @@ class Quantizer(OpenSection):
 
 
 class Precision(Section):
-    """The type of the stored weights, and the requested type of the arithmetic."""
+    """The type of the stored weights, and the requested type of the arithmetic.
 
+    Those of an artifact may be left out: they are read from its file.
+    """
+
+    artifact: str | None = Field(
+        None,
+        description="a model file that the runtime opens as it is: nothing rewrites, exports, "
+        "casts or quantizes",
+    )
     storage: Literal["fp32", "fp16", "bf16", "int16", "int8", "int6", "int4", "int2"]
     compute: Literal["fp32", "fp16", "bf16", "int16", "int8"]
     cast: Cast | None = None
@@ -104,13 +112,19 @@ class Precision(Section):
 
     @model_validator(mode="after")
     def _storage_says_how(self) -> Precision:
+        makers = [name for name in ("cast", "quantizer") if getattr(self, name)]
+        if self.artifact and makers:
+            raise ValueError(
+                f"the artifact is opened as it is, and a {makers[0]} would make another file: "
+                f"write {makers[0]}: null, or artifact: null"
+            )
         if self.cast and self.quantizer:
             raise ValueError("write a cast or a quantizer, not both")
         if self.storage == "fp32" and self.cast:
             raise ValueError("storage fp32 needs no cast")
         if self.quantizer:
             self.quantizer.check(self.storage, self.compute)
-        if self.compute == "int8" and not self.storage.startswith("int"):
+        if self.compute == "int8" and not self.artifact and not self.storage.startswith("int"):
             raise ValueError(f"storage {self.storage} cannot be computed in int8")
         if self.cast and self.compute == "int8":
             raise ValueError("a cast stores weights only; compute int8 needs a quantizer")

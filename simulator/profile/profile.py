@@ -17,12 +17,14 @@ class Profile:
         spec: the merged values.
         origins: where each value was written: ``file:line`` or ``--set``.
         overrides: the ``KEY=VALUE`` of every ``--set``.
+        notes: what was chosen for it, and put aside, because of its own model file.
     """
 
     name: str
     spec: ProfileSpec
     origins: dict[Key, str]
     overrides: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def where(self, key: Key) -> str:
         """Return the origin of *key*, or of the innermost section around it that has one."""

@@ -79,6 +79,9 @@ class Artifact(ResultModel):
 
     key: str = Field(description="content address in the cache")
     sha256: str | None
+    files: dict[str, str] = Field(
+        default_factory=dict, description="SHA-256 by name, of a model file that was made elsewhere"
+    )
     after: list[dict[str, Any]] = Field(
         default_factory=list, description="what passes did to it after quantization"
     )

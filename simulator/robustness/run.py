@@ -70,12 +70,12 @@ def robustness(
     question = asked.until_decided
     loaded = load_suite(asked.suite)
     named = named_profiles(asked.profiles, asked.train, asked.deploy)
-    sides = stacks_of(named, asked.overrides)
+    sides = stacks_of(named, asked.changes)
     rules = rules_of(asked.fail_on, question, asked.allow_failed)
     notices: list[Notice] = []
     if question:
         loaded, notices = raced.asked_of(loaded, list(named))
-    noise = SystemNoise(loaded.noise, named, asked.overrides) if loaded.noise else None
+    noise = SystemNoise(loaded.noise, named, asked.changes) if loaded.noise else None
     refuse_missing([*sides.values(), *(noise.every() if noise else ())])
     order, base = ordered(asked.models or [None], asked.reference, question)
     alone = [rule for rule in rules if not rule.name.startswith("against.")]
@@ -203,7 +203,7 @@ class _Robustness:
         return Result(summary, folder)
 
     def _start(self, stacks: Sequence[Stack], request: Request) -> RunManifest:
-        return manifest(stacks, self.session, self.job.asked.overrides) | {
+        return manifest(stacks, self.session, self.job.asked.changes) | {
             "request": request,
             "conditions": [condition.described() for condition in self.suite.conditions()],
         }

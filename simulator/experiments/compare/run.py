@@ -57,7 +57,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
     """
     job = Job(experiment, asked)
     rules = gate.read(asked.fail_on, asked.allow_failed)
-    sides = pair_of(asked.train, asked.deploy, asked.overrides, asked.pixels)
+    sides = pair_of(asked.train, asked.deploy, asked.changes, asked.pixels)
     refuse_missing(sides.values())
     folder = job.folder("", sides)
     job.refuse_taken(folder)
@@ -74,7 +74,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
         watch = pair_watch(session, stacks, differing(stacks), quick=asked.quick)
         merged = session.plan(stacks, watch.asides())
         request = job.request()
-        start = manifest(stacks, session, asked.overrides) | {
+        start = manifest(stacks, session, asked.changes) | {
             "shared_stages": merged.shared(),
             "request": request,
         }

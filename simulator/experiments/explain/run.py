@@ -58,7 +58,7 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
         ['color', 'resize']
     """
     job = Job(experiment, asked)
-    pair = pair_of(asked.train, asked.deploy, asked.overrides, asked.pixels)
+    pair = pair_of(asked.train, asked.deploy, asked.changes, asked.pixels)
     refuse_missing(pair.values())
     names, mixtures = _mixtures(pair)
     folder = job.folder("explain", pair)
@@ -71,7 +71,7 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
         done = Evaluation(
             session, arms_of(session, stacks), Policy(dict.fromkeys(labels[1:], labels[0]))
         )
-        start = manifest(stacks, session, asked.overrides) | {"request": job.request()}
+        start = manifest(stacks, session, asked.changes) | {"request": job.request()}
         with job.writer(folder, start, session) as run:
             done.run(run)
             session.show.say("attribution")

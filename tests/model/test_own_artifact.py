@@ -1,0 +1,186 @@
+"""One's own model file: the runtime gets this very file, and nothing is done to it."""
+
+import hashlib
+import json
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+import refusals
+import tiny
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+import simulator
+from simulator.experiments.common import chosen
+from simulator.experiments.session import Session
+from simulator.pipeline.local import LocalExecutor
+from simulator.pipeline.plan import Arm, plan
+from simulator.profile.load import load
+
+NOISE = np.random.default_rng(0).normal(size=(6, 1, 3, 32, 32)).astype(np.float32)
+
+
+class Noise(CalibrationDataReader):
+    def __init__(self):
+        self.left = iter(NOISE)
+
+    def get_next(self):
+        return next(({"x": x} for x in self.left), None)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A card, and an INT8 file of its model that ONNX Runtime's own tool made."""
+    folder = tmp_path_factory.mktemp("own")
+    card = tiny.card(folder, tiny.pooled())
+    quantize_static(
+        folder / "model.onnx", folder / "net_int8.onnx", Noise(), quant_format=QuantFormat.QDQ,
+        weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8,
+    )  # fmt: skip
+    return card
+
+
+def outputs(card, data, profile, *changes):
+    """Build one stack and walk one sample: the input of its network, the stack, the outputs."""
+    with Session.open(card, data, None, 0, 1, None, None) as session:
+        one = chosen(profile, changes)
+        stack = session.builder.stack("deploy", one, {"train": one, "deploy": one})
+        executor = LocalExecutor(session.card.modality, session.builder.runtimes, workers=1)
+        item = session.dataset.items[0]
+        found = []
+        for last in (-2, -1):
+            chain = type(stack.chain)(stack.chain.recipes[:last])
+            opened = executor.open(plan({Arm("one"): chain}))
+            (value,) = opened.walk(executor.context(item)).answers()
+            found.append(value)
+        return found[0], stack, found[1].outputs
+
+
+def by_hand(path, tensor):
+    """What ONNX Runtime itself gives, with the options of the profile pillow_fp32."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = load("pillow_fp32").spec.runtime.threads
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: tensor})
+
+
+def test_the_runtime_gets_this_very_file(made, data, cache):
+    file = made.parent / "net_int8.onnx"
+
+    tensor, stack, found = outputs(made, data, "pillow_fp32", f"precision.artifact={file}")
+
+    (wanted,) = by_hand(file, tensor)
+    np.testing.assert_array_equal(next(iter(found.values())), wanted)
+    assert stack.artifact.path == file
+    assert stack.artifact.key == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert not list(cache.rglob("artifacts/*"))
+    assert stack.effective.compute == "int8"
+    assert not [
+        notice for notice in stack.notices if notice.is_strict and "saturate" not in str(notice)
+    ]
+
+
+def test_types_are_read_from_the_file(made):
+    spec = load("pillow_fp32", [f"precision.artifact={made.parent / 'net_int8.onnx'}"]).spec
+
+    assert (spec.precision.storage, spec.precision.compute) == ("int8", "int8")
+
+
+def test_types_that_are_written_are_held_against_the_file(made, data, cache):
+    file = made.parent / "net_int8.onnx"
+    asked = [f"precision.artifact={file}", "precision.storage=fp32", "precision.compute=fp32"]
+
+    _, stack, _ = outputs(made, data, "pillow_fp32", *asked)
+
+    lines = [notice.text for notice in stack.notices if notice.is_strict]
+    assert "storage fp32 was asked for, net_int8.onnx has int8 weights" in lines
+    assert "compute fp32 was asked for, onnxruntime is running int8" in lines
+
+
+def test_an_inherited_quantizer_gives_way_and_it_is_said(made):
+    profile = load("ort_int8", [f"precision.artifact={made.parent / 'net_int8.onnx'}"])
+
+    assert profile.spec.precision.quantizer is None
+    assert profile.notes == ("net_int8.onnx takes the place of precision.quantizer",)
+
+
+def test_a_file_lies_beside_its_profile(made, tmp_path):
+    (tmp_path / "net.onnx").write_bytes((made.parent / "net_int8.onnx").read_bytes())
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "schema: 1\nname: own\nsummary: own\nextends: pillow_fp32\n"
+        "precision: {artifact: net.onnx}\n"
+    )
+
+    assert load(str(own)).spec.precision.artifact == str(tmp_path / "net.onnx")
+
+
+CASES = {
+    "a quantizer": ("quantizer: {backend: onnxruntime}", "precision", "write quantizer: null"),
+    "a cast": ("cast: {backend: onnxruntime}", "precision", "write cast: null"),
+    "a rewrite": ("pooling: {ceil_mode: ceil}", "graph", "graph.pooling: net_int8.onnx is opened"),
+    "an exporter": ("exporter: {backend: onnx2torch}", "runtime", "write exporter: null"),
+}
+
+
+@pytest.mark.parametrize(("asked", "section", "words"), CASES.values(), ids=CASES)
+def test_what_would_change_the_file_is_refused(made, tmp_path, asked, section, words):
+    own = tmp_path / "own.yaml"
+    sections = {"precision": [f"artifact: {made.parent / 'net_int8.onnx'}"]}
+    sections.setdefault(section, []).append(asked)
+    text = "".join(f"{name}: {{{', '.join(fields)}}}\n" for name, fields in sections.items())
+    own.write_text(f"schema: 1\nname: own\nsummary: own\nextends: pillow_fp32\n{text}")
+
+    lines = refusals.refused(chosen, str(own), [])
+
+    assert any(str(own) in line and words in line for line in lines), lines
+
+
+def test_another_format_brings_its_runtime_unless_one_was_named(made, tmp_path):
+    # of 16 bytes, so that nothing of it is read before the runtime is chosen
+    file = tmp_path / "net.tflite"
+    file.write_bytes(b"\0\0\0\0TFL3" + bytes(8))
+    asked = f"precision.artifact={file}"
+    types = ["precision.storage=fp32", "precision.compute=fp32"]
+
+    (line,) = refusals.refused(
+        chosen, "pillow_fp32", [asked, *types, "runtime.backend=onnxruntime"]
+    )
+
+    assert "net.tflite is a .tflite file, which onnxruntime does not open; these do:" in line
+    assert "litert" in line and "openvino" in line
+
+
+def test_damage_and_strangers_are_one_line(made, data, tmp_path, cache):
+    whole = (made.parent / "net_int8.onnx").read_bytes()
+    cut, text, other = (tmp_path / name for name in ("cut.onnx", "net.txt", "other.onnx"))
+    cut.write_bytes(whole[: len(whole) // 2])
+    text.write_text("no model")
+    other.write_bytes(tiny.classifier(size=16).SerializeToString())
+    wanted = {
+        cut: "not an ONNX model",
+        text: "no format of model files is known by this name",
+        tmp_path / "none.onnx": "there is no such file",
+        other: "takes float32 (1, 3, 16, 16); the model card gives float32 (1, 3, 32, 32)",
+    }
+
+    for file, words in wanted.items():
+        (line,) = refusals.refused(outputs, made, data, "pillow_fp32", f"precision.artifact={file}")
+        assert words in line and str(file) in line
+
+
+def test_a_pair_says_which_file_ran(made, data, tmp_path, cache):
+    file = made.parent / "net_int8.onnx"
+    before = file.read_bytes()
+
+    result = simulator.compare(
+        "pillow_fp32", "pillow_fp32", deploy_artifact=file, model=made, data=data,
+        out=tmp_path / "run",
+    )  # fmt: skip
+
+    stacks = json.loads((result.folder / "manifest.json").read_text())["stacks"]
+    digest = hashlib.sha256(before).hexdigest()
+    assert stacks["deploy"]["artifact"]["files"] == {"net_int8.onnx": digest}
+    assert stacks["train"]["artifact"]["files"] == {}
+    assert [one.axes for one in result.summary.alone] == [["precision"]]
+    assert file.read_bytes() == before

@@ -87,4 +87,4 @@ def _compiled(card: Card, given: Artifact, choice: Choice) -> Artifact:
             key,
             lambda draft: registry.compile(backend, offer, given.path, draft, choice.options),
         )
-    return replace(given, path=folder, key=key, format="compiled")
+    return replace(given, path=folder, key=key, format="compiled", made_of=given)

@@ -214,7 +214,7 @@ def _step(
         path = cached(card, key, f"model{suffix_of(format)}", into)
     kept = path.parent / NOTES
     told = json.loads(kept.read_text()) if kept.exists() else []
-    return Artifact(path, key, format, (*given.notes, *told))
+    return Artifact(path, key, format, (*given.notes, *told), made_of=given)
 
 
 def _batched(card: Card, given: Artifact, runtime: Runtime) -> Artifact:

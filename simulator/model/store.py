@@ -34,6 +34,7 @@ class Artifact:
         format: the name of a model format, or ``compiled``.
         notes: the remarks of the rewrites.
         reports: the reports of the passes of the phase ``after``, in order.
+        made_of: what was exported, cast, quantized or compiled to it; None of a file that was not.
     """
 
     path: Path
@@ -41,6 +42,7 @@ class Artifact:
     format: str
     notes: tuple[str, ...] = ()
     reports: tuple[BaseModel, ...] = ()
+    made_of: Artifact | None = None
 
 
 def digest(value: Any) -> str:

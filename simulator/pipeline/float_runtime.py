@@ -1,4 +1,4 @@
-"""Running parts of a network in FP32, on a runtime of the stacks."""
+"""Running parts of a network on a runtime of the stacks; in FP32 where it is asked for."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from pathlib import Path
 
 import onnx
 
-from simulator.contract import Stage
+from simulator import registry
+from simulator.contract import Port, Runtime, Stage
+from simulator.contract.model_format import suffix_of
 from simulator.contract.passes import Feeds
 from simulator.errors import ModelError, UserError, one_line
+from simulator.model.passes.graph.edit import inputs_of
 from simulator.profile.implementations import Choice, implementation
 
 
@@ -42,13 +45,51 @@ def in_fp32(runtimes: Sequence[Choice], what: str) -> Choice:
 
 
 @contextmanager
-def running(choice: Choice, model: onnx.ModelProto) -> Iterator[Callable[[Feeds], Feeds]]:
-    """Open a model, and return the function that runs it."""
+def running(
+    choice: Choice, model: onnx.ModelProto, exporter: Choice | None = None
+) -> Iterator[Callable[[Feeds], Feeds]]:
+    """Open a model, and return the function that runs it.
+
+    Args:
+        choice: the runtime; where it compiles files, the model is compiled first.
+        model: an ONNX model.
+        exporter: what converts it before, if the runtime does not take ONNX files.
+
+    Yields:
+        Runs it: inputs and outputs have the model's names, whatever the runtime calls them.
+    """
+    make: type[Runtime] = choice.offer.make
     with tempfile.TemporaryDirectory(prefix="simulate-part-") as folder:
         file = Path(folder) / "part.onnx"
         onnx.save(model, str(file))
+        if exporter:
+            source, file = file, Path(folder) / f"part{suffix_of(make.takes)}"
+            exporter.make().export(source, file)
+        if make.compiled_by is not None:
+            source, file = file, Path(folder) / "compiled"
+            file.mkdir()
+            registry.compile(choice.backend, choice.offer, source, file, choice.options)
         runtime = choice.make(file)
         try:
-            yield runtime.run
+            yield _by_names(runtime, model)
         finally:
             runtime.close()
+
+
+def _by_names(runtime: Runtime, model: onnx.ModelProto) -> Callable[[Feeds], Feeds]:
+    """Return what runs a model by its own names; where the runtime has others, in their order."""
+    inputs = _names([value.name for value in inputs_of(model)], runtime.inputs)
+    outputs = _names([value.name for value in model.graph.output], runtime.outputs)
+
+    def run(feeds: Feeds) -> Feeds:
+        found = runtime.run({own: feeds[name] for name, own in inputs.items()})
+        return {name: found[own] for name, own in outputs.items()}
+
+    return run
+
+
+def _names(names: Sequence[str], ports: Sequence[Port]) -> dict[str, str]:
+    own = [port.name for port in ports]
+    if len(names) != len(own):
+        raise ModelError(f"{len(names)} tensors expected ({', '.join(names)}), got {len(own)}")
+    return dict(zip(names, names if set(names) == set(own) else own, strict=True))

@@ -52,7 +52,7 @@ def noise(plain: Stack, quantized: Stack, feeds: Iterable[Feeds], run: Run) -> d
         The local error of a layer as in ONNX Runtime's onnxruntime.quantization.qdq_loss_debug.
     """
     models = load(plain.artifact.path), load(quantized.artifact.path)
-    rounded = _rounded(models[1])
+    rounded = edit.rounded(models[1])
     known = edit.dtypes_of(models[0])
     both = {name: made for name, made in rounded.items() if name in known}
     constants = edit.constants(models[0])
@@ -84,13 +84,3 @@ def noise(plain: Stack, quantized: Stack, feeds: Iterable[Feeds], run: Run) -> d
 def _layers(model: onnx.ModelProto) -> list[onnx.NodeProto]:
     made = {n.output[0] for n in model.graph.node if n.op_type == "DequantizeLinear"}
     return [n for n in model.graph.node if n.op_type in LAYERS and set(n.input[:2]) <= made]
-
-
-def _rounded(model: onnx.ModelProto) -> dict[str, str]:
-    """From each tensor that is rounded to what DequantizeLinear makes of it."""
-    codes = {n.output[0]: n.input[0] for n in model.graph.node if n.op_type == "QuantizeLinear"}
-    return {
-        codes[n.input[0]]: n.output[0]
-        for n in model.graph.node
-        if n.op_type == "DequantizeLinear" and n.input[0] in codes
-    }

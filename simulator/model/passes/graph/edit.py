@@ -160,6 +160,16 @@ def dtypes_of(model: onnx.ModelProto) -> dict[str, np.dtype[Any]]:
     return {name: FLOATS[kind] for name, kind in kinds.items() if kind in FLOATS}
 
 
+def rounded(model: onnx.ModelProto) -> dict[str, str]:
+    """From each tensor that QuantizeLinear rounds to what DequantizeLinear makes of it."""
+    codes = {n.output[0]: n.input[0] for n in model.graph.node if n.op_type == "QuantizeLinear"}
+    return {
+        codes[n.input[0]]: n.output[0]
+        for n in model.graph.node
+        if n.op_type == "DequantizeLinear" and n.input[0] in codes
+    }
+
+
 def forget(model: onnx.ModelProto, stale: Iterable[str]) -> None:
     """Remove the stored shapes of the model's tensors, and those of the outputs in *stale*."""
     del model.graph.value_info[:]

@@ -1,0 +1,1 @@
+"""Layer by layer: where do two networks part, and why?"""

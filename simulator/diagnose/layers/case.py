@@ -1,0 +1,178 @@
+"""One layer that goes wrong: its graph by itself, what it gets, and what it should give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from simulator.contract import Array
+from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.layers.errors import relative
+from simulator.diagnose.layers.graph import Graph, Point
+from simulator.diagnose.layers.network import Network
+from simulator.errors import UserError, shortened
+from simulator.profile.profile import Profile
+
+BETTER = 0.5
+"""An error that falls to this share of itself by one change is explained by it."""
+EXACT, NEAR = 0.0, 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How QuantizeLinear rounds a tensor with one scale.
+
+    Attributes:
+        step: the scale.
+        low: the smallest value that it can give.
+        high: the largest one.
+        zero: the zero point.
+    """
+
+    step: float
+    low: float
+    high: float
+    zero: int
+
+    def __call__(self, values: Array) -> Array:
+        """Return the rounded values, float64."""
+        found: Array = np.clip(np.rint(values / self.step) * self.step, self.low, self.high)
+        return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer of the deployment stack with the values of the training stack.
+
+    Attributes:
+        train: the training stack's graph.
+        deploy: the deployment stack's network.
+        profile: the deployment stack's.
+        point: the tensor in the training stack.
+        own: the same in the deployment stack.
+        before: the training stack's nodes that make it of the compared tensors before it.
+        model: the deployment stack's layer by itself; its one output is compared.
+        fed: its inputs, by name.
+        wanted: the training stack's values.
+        given: what the layer makes of its inputs.
+    """
+
+    train: Graph
+    deploy: Network
+    profile: Profile
+    point: Point
+    own: Point
+    before: tuple[onnx.NodeProto, ...]
+    model: onnx.ModelProto
+    fed: Mapping[str, Array]
+    wanted: Array
+    given: Array
+
+    @property
+    def layer(self) -> str:
+        """The layer in words."""
+        return f"{self.own.operator} {shortened(self.own.layer)!r}"
+
+    @cached_property
+    def error(self) -> float:
+        """Its error, by root mean square."""
+        return relative(self.given, self.wanted)
+
+    def run(self, model: onnx.ModelProto, network: Network | None = None) -> Array:
+        """Run a variant of the layer on the same values."""
+        (found,) = (network or self.deploy).run(model, [self.fed])
+        return next(iter(found.values()))
+
+    def tried(self, model: onnx.ModelProto, network: Network | None = None) -> float:
+        """Return the error of a variant; infinite where it cannot be run."""
+        try:
+            return relative(self.run(model, network), self.wanted)
+        except (UserError, ValueError, RuntimeError):
+            return np.inf
+
+    def copy(self) -> onnx.ModelProto:
+        """Return the layer's model, to be changed."""
+        made = onnx.ModelProto()
+        made.CopyFrom(self.model)
+        return made
+
+    def explained(self, left: float) -> bool:
+        """Whether a change that leaves this error explains the layer's."""
+        return left <= BETTER * self.error
+
+    def finding(
+        self,
+        name: str,
+        *evidence: str,
+        left: float | None = None,
+        change: Mapping[str, object] | None = None,
+        code: str = "",
+    ) -> Finding:
+        """Return a finding about this layer."""
+        sure = Certainty.NEAREST
+        if left is not None and left <= NEAR:
+            sure = Certainty.EXACT if left == EXACT else Certainty.ROUNDING
+        return Finding(
+            Part.NETWORK, name, tuple(f"{self.layer}: {line}" for line in evidence),
+            sure, left, change or {}, code,
+        )  # fmt: skip
+
+    def keep(self, why: str) -> tuple[dict[str, object], str]:
+        """Return what keeps the layer in floating point: fields of the profile, and words."""
+        precision = self.profile.spec.precision
+        words = f"keep {self.point.layer!r} in floating point when the file is made"
+        for section in ("quantizer", "cast"):
+            found = getattr(precision, section)
+            if found is not None:
+                old = found.keep
+                nodes = [*(old.nodes if old else ()), self.point.layer]
+                kinds = list(old.op_types if old else ())
+                kept = {"nodes": nodes, "op_types": kinds, "reason": why}
+                return {f"precision.{section}.keep": kept}, words
+        return {}, words
+
+    def quantizer(self, **fields: object) -> dict[str, object]:
+        """Return fields of the profile's quantizer; none where it has no quantizer."""
+        if self.profile.spec.precision.quantizer is None:
+            return {}
+        return {f"precision.quantizer.{name}": value for name, value in fields.items()}
+
+    @cached_property
+    def rounding(self) -> Rounding | None:
+        """How the layer's output is rounded; None where it is not, or with several scales."""
+        return rounding_of(self.deploy.graph, self.own)
+
+
+def rounding_of(graph: Graph, point: Point) -> Rounding | None:
+    """Return how a point is rounded; None where it is not, or not with one stored scale."""
+    if point.read == point.tensor:
+        return None
+    scale, *zeros = graph.makers[graph.makers[point.read].input[0]].input[1:]
+    step = graph.constants.get(scale)
+    zero = graph.constants.get(zeros[0]) if zeros and zeros[0] else np.zeros((), np.uint8)
+    if step is None or zero is None or step.size != 1 or zero.dtype.kind not in "iu":
+        return None
+    ends, at = np.iinfo(zero.dtype), int(zero.reshape(-1)[0])
+    size = float(step.reshape(-1)[0])
+    return Rounding(size, (ends.min - at) * size, (ends.max - at) * size, at)
+
+
+def replaced(model: onnx.ModelProto, name: str, value: Array) -> None:
+    """Let a stored tensor take the place of one that is stored or computed, in place."""
+    for node in list(model.graph.node):
+        if name in node.output:
+            model.graph.node.remove(node)
+    for tensor in list(model.graph.initializer):
+        if tensor.name == name:
+            model.graph.initializer.remove(tensor)
+    model.graph.initializer.append(numpy_helper.from_array(value, name))
+
+
+def percent(share: float) -> str:
+    """Return an error in percent."""
+    return f"{100 * share:.3g} %" if np.isfinite(share) else "not comparable"

@@ -1,0 +1,113 @@
+"""The network of a stack, opened so that its inner tensors can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from simulator.contract import Array, Stage
+from simulator.contract.recipe import Recipe
+from simulator.diagnose.layers.graph import Graph
+from simulator.errors import ModelError
+from simulator.model.artifact import Artifact
+from simulator.model.card import Card
+from simulator.model.onnxfile import load
+from simulator.model.passes.graph import edit
+from simulator.pipeline.batched import Batched
+from simulator.pipeline.float_runtime import running
+from simulator.pipeline.inference import Infer
+from simulator.pipeline.stack import Stack
+from simulator.profile.implementations import Choice
+
+Feeds = Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network as its stack runs it: the ONNX file, and the steps from there to its runtime.
+
+    Attributes:
+        graph: of the last ONNX file on the way.
+        choice: the runtime.
+        exporter: what converts the file for it; None where it takes ONNX.
+    """
+
+    graph: Graph
+    choice: Choice
+    exporter: Choice | None
+
+    @property
+    def name(self) -> str:
+        """The name of the runtime."""
+        return self.choice.backend.name
+
+    def run(self, model: onnx.ModelProto, samples: Sequence[Feeds]) -> list[Feeds]:
+        """Run a model; see :meth:`opened`."""
+        with self.opened(model) as run:
+            return [run(sample) for sample in samples]
+
+    @contextmanager
+    def opened(self, model: onnx.ModelProto) -> Iterator[Callable[[Feeds], Feeds]]:
+        """Open a model that was made of this one's graph, through the same steps.
+
+        Args:
+            model: it has other outputs, or other inputs.
+
+        Yields:
+            Runs it on at least the inputs of the model, whose floats are cast to its types;
+            returns the outputs by the model's names.
+        """
+        kinds = edit.dtypes_of(model)
+        names = [value.name for value in edit.inputs_of(model)]
+        with running(self.choice, model, self.exporter) as run:
+
+            def cast(sample: Feeds) -> Feeds:
+                with np.errstate(over="ignore"):
+                    fed = {name: sample[name] for name in names}
+                    return run({n: np.ascontiguousarray(v, kinds.get(n)) for n, v in fed.items()})
+
+            yield cast
+
+
+def network_of(stack: Stack, card: Card) -> Network:
+    """Return the network of a stack.
+
+    Raises:
+        ModelError: it was recorded, or no ONNX file is on the way to its runtime.
+    """
+    choice = stack.choices[Stage.RUNTIME]
+    artifact, exporter = stack.artifact, None
+    if artifact.format == "compiled" and artifact.made_of:
+        artifact = artifact.made_of
+    if artifact.format != "onnx" and Stage.EXPORT in stack.choices and artifact.made_of:
+        artifact, exporter = artifact.made_of, stack.choices[Stage.EXPORT]
+    if artifact.format != "onnx":
+        raise ModelError(
+            f"{stack.profile.name}: its layers are out of reach: {choice.backend.name} opens "
+            f"{_what(stack.artifact)}, and no ONNX file was made on the way"
+        )
+    model = load(artifact.path)
+    edit.pin(model, card.feeds)
+    return Network(Graph(model), choice, exporter)
+
+
+def _what(artifact: Artifact) -> str:
+    return "a recording" if artifact.format == "recording" else f"a file of {artifact.format}"
+
+
+def inference(stack: Stack) -> Infer:
+    """Return the step of a stack that runs its network.
+
+    Raises:
+        ModelError: it has none: it was recorded, or its network adapts.
+    """
+    steps: Sequence[Recipe] = stack.chain.recipes
+    for step in steps:
+        found = step.infer if isinstance(step, Batched) else step
+        if isinstance(found, Infer):
+            return found
+    raise ModelError(f"{stack.profile.name}: it has no network of its own that runs here")

@@ -1,0 +1,97 @@
+"""Activations that the deployment stack's file rounds badly: clipped, or with too large a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from simulator.contract import Array
+from simulator.diagnose.finding import Finding
+from simulator.diagnose.layers.case import Case, Rounding, percent, rounding_of
+from simulator.diagnose.layers.errors import relative
+
+INPUT = "its input "
+"""How the name of a finding begins that is about the layer before."""
+UNLIKE = 16.0
+"""Inputs of a Concat whose ranges differ by more lose more than four of eight bits."""
+
+
+def ranges(case: Case) -> Iterator[Finding]:
+    """The rounding of the layer's output, or of an input of it, explains its error."""
+    points = {point.tensor: point for point in case.deploy.graph.points.values()}
+    if joined := list(_joined(case)):
+        yield from joined
+        return
+    sides: list[tuple[str, Rounding | None, Array]] = [("", case.rounding, case.wanted)]
+    sides += [
+        (name, rounding_of(case.deploy.graph, points[name]), value)
+        for name, value in case.fed.items()
+        if name in points and name != case.own.tensor
+    ]
+    for name, known, values in sides:
+        if known is None:
+            continue
+        whole = values.astype(np.float64)
+        lost = relative(known(whole), whole)
+        if lost < 0.5 * case.error:
+            continue
+        clipped = relative(np.clip(whole, known.low, known.high), whole)
+        outside = float(np.mean((whole < known.low) | (whole > known.high)))
+        change, code = case.keep("its activations do not bear 8 bits")
+        reach = f"{float(whole.min()):.4g} to {float(whole.max()):.4g}"
+        what = f"its input {name!r}" if name else "its output"
+        what = "the network's input" if case.own.operator == "Input" else what
+        if name:
+            yield case.finding(
+                f"{INPUT}{name!r} is rounded badly",
+                f"{what} reaches from {reach}, the file's range from {known.low:.4g} to "
+                f"{known.high:.4g} in steps of {known.step:.4g}; that alone is an error of "
+                f"{percent(lost)} of this input",
+            )
+            return
+        if clipped >= 0.5 * lost:
+            yield case.finding(
+                "the calibrated range clips activations",
+                f"{what} has {percent(outside)} of its values outside of the file's range "
+                f"{known.low:.4g} to {known.high:.4g}; they reach from {reach}; the clipping alone "
+                f"is an error of {percent(clipped)}, the layer's is {percent(case.error)}",
+                change=change,
+                code="calibrate on samples that reach these values, and by their extremes; or "
+                + code,
+            )
+        else:
+            used = (float(whole.max()) - float(whole.min())) / known.step
+            yield case.finding(
+                "the step of the activations is too large",
+                f"{what} reaches from {reach} and is rounded in steps of {known.step:.4g}: "
+                f"{used:.3g} of 255 steps are used; the rounding alone is an error of "
+                f"{percent(lost)}, the layer's is {percent(case.error)}",
+                change=change,
+                code=code,
+            )
+        return
+
+
+def _joined(case: Case) -> Iterator[Finding]:
+    """One scale for the inputs of a Concat whose ranges are unlike."""
+    joins = [node for node in case.model.graph.node if node.op_type == "Concat"]
+    known = case.rounding
+    if len(joins) != 1 or known is None:
+        return
+    parts = {name: case.fed[name] for name in case.fed if case.fed[name].size}
+    reach = {name: float(np.abs(value).max()) for name, value in parts.items()}
+    if len(reach) < 2 or max(reach.values()) < UNLIKE * min(reach.values()):
+        return
+    small, large = min(reach, key=lambda n: reach[n]), max(reach, key=lambda n: reach[n])
+    whole = parts[small].astype(np.float64)
+    lost = relative(known(whole), whole)
+    change, code = case.keep("one scale for tensors of unlike ranges")
+    yield case.finding(
+        "one scale for tensors of unlike ranges",
+        f"its inputs reach {reach[small]:.4g} ({small!r}) and {reach[large]:.4g} ({large!r}) and "
+        f"share a step of {known.step:.4g}; that alone is an error of {percent(lost)} of the "
+        "smaller one",
+        change=change,
+        code=f"{code}, or round the inputs by themselves and join them in floating point",
+    )

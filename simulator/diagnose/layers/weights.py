@@ -1,0 +1,140 @@
+"""Weights that the deployment stack's file has otherwise: rounded, folded, or other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import onnx
+
+from simulator.contract import Array
+from simulator.diagnose.finding import Finding
+from simulator.diagnose.layers.case import Case, percent, replaced
+from simulator.diagnose.layers.errors import relative
+from simulator.diagnose.layers.graph import Graph, Point
+from simulator.model.passes.graph import edit
+
+_CHANNELS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0, "MatMul": 1}
+"""The axis of a layer's weights that has its outputs."""
+UNLIKE = 4.0
+"""Ranges of channels that differ by less lose no more than two bits by one scale for all."""
+
+
+def weights(case: Case) -> Iterator[Finding]:
+    """With the training stack's weights in place of its own, the layer's error is gone."""
+    mine = [node for node in case.before if node.op_type in _CHANNELS]
+    theirs = [node for node in case.model.graph.node if node.op_type in _CHANNELS]
+    if len(mine) != 1 or len(theirs) != 1:
+        return
+    graph = Graph(case.copy())
+    axis = _axis(mine[0])
+    right, own = (of.constants.get(node.input[1]) for of, node in (
+        (case.train, mine[0]), (graph, theirs[0])
+    ))  # fmt: skip
+    if right is None or own is None or right.shape != own.shape:
+        return
+    if (folded := _folded(case, mine[0], right, own)) is not None:
+        yield from folded
+        return
+    model, first = case.copy(), _worst(own, right, axis)
+    replaced(model, theirs[0].input[1], right.astype(np.float32))
+    left = case.tried(edit.inferred(model))
+    if not case.explained(left) or first == 0:
+        return
+    told = (
+        f"its weights are {percent(first)} off in the worst channel; with training's weights its "
+        f"error goes from {percent(case.error)} to {percent(left)}"
+    )
+    rounded = graph.makers.get(theirs[0].input[1])
+    scale = graph.constants.get(rounded.input[1]) if rounded and len(rounded.input) > 1 else None
+    if scale is None or rounded is None or rounded.op_type != "DequantizeLinear":
+        yield case.finding(
+            "the weights differ", told, left=left, code="export the deployed file again"
+        )
+        return
+    spread = np.abs(np.moveaxis(right, axis, 0).reshape(right.shape[axis], -1)).max(axis=1)
+    ends = float(spread.max()), float(spread[spread > 0].min(initial=spread.max()))
+    alone = _worst(_by_channel(right, axis), right, axis)
+    if scale.size == 1 and ends[0] > UNLIKE * ends[1] and alone < first / 2:
+        yield case.finding(
+            "one scale for all channels of the weights",
+            f"{told}; the channels reach from {ends[1]:.4g} to {ends[0]:.4g} and share a step of "
+            f"{float(scale.reshape(-1)[0]):.4g}; with a scale for each the worst would be "
+            f"{percent(alone)} off",
+            left=left,
+            change=case.quantizer(weights="per_channel"),
+            code=f"round the weights of {case.layer} with a scale for each channel",
+        )
+        return
+    change, code = case.keep("its weights do not bear 8 bits")
+    yield case.finding("the weights are rounded too coarsely", told, left=left, change=change,
+                       code=code)  # fmt: skip
+
+
+def one_scale(graph: Graph, point: Point) -> bool:
+    """Whether a point is made by a layer whose rounded weights have one scale."""
+    node = graph.makers.get(point.tensor)
+    if node is None or node.op_type not in _CHANNELS:
+        return False
+    rounded = graph.makers.get(node.input[1])
+    if rounded is None or rounded.op_type != "DequantizeLinear":
+        return False
+    scale = graph.constants.get(rounded.input[1])
+    return scale is not None and scale.size == 1
+
+
+def _axis(node: onnx.NodeProto) -> int:
+    if node.op_type == "Gemm" and not edit.attributes(node).get("transB", 0):
+        return 1
+    return _CHANNELS[node.op_type]
+
+
+def _worst(values: Array, right: Array, axis: int) -> float:
+    """Return the error of the channel that is farthest from what is right."""
+    pairs = zip(np.moveaxis(values, axis, 0), np.moveaxis(right, axis, 0), strict=True)
+    return max(relative(one, other) for one, other in pairs)
+
+
+def _by_channel(values: Array, axis: int) -> Array:
+    """Round to 8 bits, symmetric, with a scale for each channel."""
+    others = tuple(at for at in range(values.ndim) if at != axis)
+    step = np.abs(values).max(axis=others, keepdims=True) / 127
+    step = np.where(step == 0, 1, step)
+    found: Array = np.rint(values / step) * step
+    return found
+
+
+def _folded(case: Case, mine: onnx.NodeProto, right: Array, own: Array) -> list[Finding] | None:
+    """Find a BatchNormalization that was folded into the weights, with another epsilon.
+
+    Its weights are then those of training times ``scale / sqrt(variance + epsilon)`` by channel.
+    """
+    norms = [node for node in case.before if node.op_type == "BatchNormalization"]
+    if len(norms) != 1 or mine.op_type != "Conv":
+        return None
+    scale, variance = (case.train.constants.get(norms[0].input[at]) for at in (1, 4))
+    if scale is None or variance is None:
+        return None
+    flat, other = (one.reshape(len(one), -1).astype(np.float64) for one in (right, own))
+    power = (flat * flat).sum(axis=1)
+    factor = (flat * other).sum(axis=1) / np.where(power == 0, 1, power)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = (scale / factor) ** 2 - variance
+    there = np.isfinite(found) & (power > 0)
+    epsilon = float(edit.attributes(norms[0]).get("epsilon", 1e-5))
+    if not there.any():
+        return None
+    middle = float(np.median(found[there]))
+    spread = float(np.ptp(found[there]))
+    fits = relative(flat * (scale / np.sqrt(variance + max(middle, 0)))[:, None], other)
+    if fits > 1e-4 or middle <= 0 or abs(middle / epsilon - 1) < 0.01 or spread > middle:
+        return None
+    return [
+        case.finding(
+            "a batch normalization was folded with another epsilon",
+            f"{norms[0].name!r} has {epsilon:g} in training; the deployed weights are those of "
+            f"{middle:.3g}, up to {percent(fits)}",
+            left=fits,
+            code=f"fold {norms[0].name!r} with epsilon {epsilon:g}",
+        )
+    ]

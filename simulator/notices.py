@@ -25,6 +25,8 @@ class Kind(StrEnum):
     """Axes differ that the deployment profile only inherits."""
     CALIBRATION = "calibration"
     """INT8 was calibrated on few images, or on images that are also evaluated."""
+    MODEL_CARD = "model_card"
+    """A model file was given in place of a card: where its card is from, and what it assumes."""
     MODEL = "model"
     """What was done to the model file before a runtime opened it."""
     NOT_CONVERGED = "not_converged"

@@ -1,6 +1,6 @@
 """Model cards: propose one for an ONNX file, make a model of a checkpoint, and check a card.
 
-simulate model new FILE.onnx [-o card.yaml]   propose a card; TODO marks what the file does not say
+simulate model new FILE.onnx [-o card.yaml]   propose a card; TODO marks what no file says
 simulate model new FILE.gguf [-o FOLDER]      write model.onnx, its card and its tokenizer
 simulate model check CARD                     check a card, and run one sample through its model
 simulate model show FILE                      what a model file says of itself: types, quantization
@@ -10,6 +10,8 @@ simulate model check CARD --data PATH         likewise, and say how right its an
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +27,11 @@ STACK = "pillow_fp32"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verbs."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    new = verbs.add_parser("new", help="propose a card for an ONNX file or a checkpoint")
+    new = verbs.add_parser(
+        "new", help="propose a card for a model file, or make a model of a checkpoint"
+    )
     new.set_defaults(run=_new)
-    new.add_argument("file", metavar="FILE", help="the ONNX file, GGUF file or safetensors file")
+    new.add_argument("file", metavar="FILE", help="the ONNX, .tflite, GGUF or safetensors file")
     new.add_argument(
         "-o", "--out", metavar="PATH",
         help="the card, FILE with .yaml by default; of a checkpoint a new folder, FILE without "
@@ -36,6 +40,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument(
         "--program", action="store_true",
         help="of a checkpoint: write a torch.export program as well, for the runtime pytorch",
+    )  # fmt: skip
+    new.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="a field of the card, e.g. input.order=bgr; repeatable",
     )  # fmt: skip
     show = verbs.add_parser(
         "show",
@@ -65,7 +73,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def _new(options: argparse.Namespace) -> int:
     from simulator.errors import UserError
     from simulator.model import checkpoint, draft
-    from simulator.model.card import TODO, Card, unfinished
+    from simulator.model.card import Card
+    from simulator.profile.axes import TODO
     from simulator.profile.text import write_new
 
     model = Path(options.file)
@@ -76,16 +85,24 @@ def _new(options: argparse.Namespace) -> int:
         print(f"{card}: written with its model; to look at it: simulate model check {card}")
         return cli.PASS
     card = Path(options.out) if options.out else model.with_suffix(".yaml")
-    text = draft.document(model, card)
-    write_new(card, text)
-    print(f"{card}: {len(unfinished(text))} fields are marked {TODO}")
+    proposal = draft.propose(model).setting(_values(options.set), "as --set says")
+    classes = card.with_name(f"{card.stem}.classes.txt")
+    write_new(card, proposal.text(card, os.path.relpath(model, card.parent), classes.name))
+    if proposal.labels:
+        write_new(classes, proposal.label_text)
+    for source in proposal.sources:
+        print(f"read: {source}")
+    marks = len(proposal.todo)
+    print(f"{card}: {'1 field is' if marks == 1 else f'{marks} fields are'} marked {TODO}")
+    for field in proposal.todo:
+        print(f"  {field.key}: {field.todo}")
     try:
         _proved(Card(card, draft=True), STACK)
     except UserError as error:
         print("it does not run yet:")
         for line in str(error).splitlines():
             print(f"  {line}")
-    print(f"fill it in, then: simulate model check {card}")
+    print(f"{'fill it in, then' if marks else 'next'}: simulate model check {card}")
     return cli.PASS
 
 
@@ -95,8 +112,27 @@ def _show(options: argparse.Namespace) -> int:
     return show.run(options)
 
 
+def _values(changes: Sequence[str]) -> dict[str, object]:
+    """Read ``KEY=VALUE``, with values in YAML."""
+    import yaml
+
+    from simulator.errors import UserError
+
+    found: dict[str, object] = {}
+    for change in changes:
+        key, equals, value = change.partition("=")
+        try:
+            found[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            equals = ""
+        if not equals:
+            raise UserError(f"--set {change}: KEY=VALUE expected, for example input.order=bgr")
+    return found
+
+
 def _check(options: argparse.Namespace) -> int:
-    from simulator.model.card import TODO, Card
+    from simulator.model.card import Card
+    from simulator.profile.axes import TODO
 
     card = Card(Path(options.card), draft=True)
     _proved(card, options.profile)

@@ -217,7 +217,7 @@ class OneModel(Samples):
     """One model, and its samples."""
 
     model: Annotated[str | Path | None, Option(
-        "a model card (YAML); default: the built-in model", "CARD", "file"
+        "a model card (YAML), or a model file; default: the built-in model", "CARD", "file"
     )] = None  # fmt: skip
 
 
@@ -226,7 +226,7 @@ class Models(Samples):
     """Several models, and their samples."""
 
     models: Annotated[Sequence[str | Path | None], Option(
-        "a model card; repeatable", "CARD", "file", flag="model"
+        "a model card, or a model file; repeatable", "CARD", "file", flag="model"
     )] = ()  # fmt: skip
 
 

@@ -51,6 +51,11 @@ class Port:
         )
 
 
+def shape_words(shape: Sequence[int | None]) -> str:
+    """Format a shape as 1x3x?x?."""
+    return "x".join("?" if side is None else str(side) for side in shape) or "of unknown shape"
+
+
 @dataclass(frozen=True, slots=True)
 class Effective:
     """The settings that a runtime reports as in use, to compare with those requested.

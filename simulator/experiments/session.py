@@ -134,7 +134,8 @@ class Session(Closing):
         under = _fitted(under, card, source) if under else None
         task, files = card.task, Files.of(card.modality)
         whole = task.load(root_of(data), files) if data else task.example()
-        notes = [Notice(Kind.DATA, line) for line in whole.notes]
+        notes = [Notice(Kind.MODEL_CARD, card.told)] if card.told else []
+        notes += [Notice(Kind.DATA, line) for line in whole.notes]
         if not card.spec.converged:
             notes.append(Notice(Kind.NOT_CONVERGED, NC))
         dataset = subset(whole, limit, seed)

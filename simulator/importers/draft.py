@@ -57,6 +57,8 @@ class Draft:
         evidence: for each section its (kind, source).
         whole: sections that inherit nothing from the base.
         name: the name of the network, if the document has it.
+        size: the height and width of the network's input, in pixels, with their origin.
+        statistics: mean and std on the scale 0-255, exactly.
     """
 
     def __init__(self, base: Profile, tool: str) -> None:
@@ -68,11 +70,17 @@ class Draft:
         self.evidence: dict[str, tuple[str, str]] = {}
         self.whole: set[str] = set()
         self.name = ""
+        self.size: tuple[tuple[int, int], str] | None = None
+        self.statistics: tuple[list[Fraction], list[Fraction]] | None = None
         self._lines: dict[str, dict[str, tuple[Any, str]]] = {}
 
     def write(self, section: str, field: str, value: Any, origin: str) -> None:
         """Write one field, with its origin as a comment."""
         self._lines.setdefault(section, {})[field] = (value, origin)
+
+    def written(self, section: str, field: str) -> tuple[Any, str]:
+        """Return a field as it was written, with its origin; None where it was not."""
+        return self._lines.get(section, {}).get(field, (None, ""))
 
     def claim(self, section: str, kind: str, source: str) -> None:
         """Set the evidence of a section."""
@@ -87,6 +95,7 @@ class Draft:
     def network(self, size: Iterable[int], origin: str, layout: str = "") -> None:
         """Note the height and width of the network's input, in pixels, for the model card."""
         height, width = size
+        self.size = (height, width), origin
         layout = f", layout: {layout}" if layout else ""
         self.card.append(f"input: height: {height}, width: {width}{layout} ({origin})")
 
@@ -113,6 +122,7 @@ class Draft:
             order: in which the tool computes.
             origin: returns the origin of ``mean`` and of ``std``.
         """
+        self.statistics = mean, std
         for name, numbers in (("mean", mean), ("std", std)):
             self.write("normalize", name, [float(number) for number in numbers], origin(name))
         self.write("normalize", "arithmetic", *order)

@@ -14,9 +14,11 @@ from simulator.errors import ProfileError
 from simulator.files import LARGE, open_file
 from simulator.importers.draft import Draft
 from simulator.importers.keys import Keys
+from simulator.importers.network import CardFields, NetworkFile, of_draft
 from simulator.importers.values import Object, plain
 from simulator.profile import document
 from simulator.profile.document import Document
+from simulator.profile.load import load
 
 MAX_BYTES = 4_000_000
 """Bytes of a document; an importer of networks may ask :meth:`ConfigFile.whole` for more."""
@@ -150,6 +152,7 @@ class Importer(ABC):
         stems: names, without suffix, that every such file has; they name no profile.
         keys: a JSON object with one of these is such a file.
         line: a text, but no JSON, in which this regular expression is found is such a file.
+        beside: names of such files that lie beside a network, and describe it.
     """
 
     name: ClassVar[str]
@@ -159,6 +162,7 @@ class Importer(ABC):
     stems: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[tuple[str, ...]] = ()
     line: ClassVar[str] = ""
+    beside: ClassVar[tuple[str, ...]] = ()
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether a file is of this format and of no other, by :attr:`keys` or :attr:`line`.
@@ -188,6 +192,20 @@ class Importer(ABC):
         Raises:
             ProfileError: the file cannot be read.
         """
+
+    def of_network(self, network: NetworkFile) -> CardFields | None:
+        """Return what such a file beside a network says for its model card; None: there is none."""
+        for path in network.beside(self.beside):
+            file, source = ConfigFile(path), f"{path.name} beside it"
+            try:
+                if not self.recognises(file) or len(self.stacks(file)) != 1:
+                    continue
+                draft = Draft(load(self.base), self.tool)
+                self.read(file, draft, 0)
+                return of_draft(draft, source)
+            except ProfileError as error:
+                return CardFields(source, problems=list(error.problems))
+        return None
 
 
 IMPORTERS: Table[Importer] = Table(

@@ -8,12 +8,15 @@ google-ai-edge/mediapipe, ``tasks/cc/metadata/metadata_extractor.cc`` and
 
 from __future__ import annotations
 
+import ast
 import io
+import json
 import lzma
 import math
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +25,9 @@ from simulator.errors import ProfileError
 from simulator.importers import flat
 from simulator.importers.draft import Draft, Order
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.network import CardFields, NetworkFile, Shape, of_draft
 from simulator.importers.values import PIXELS, plain, show
+from simulator.profile.load import load
 
 MOST = 2**30
 """Bytes of a network, unpacked."""
@@ -43,6 +48,7 @@ class Network:
     Attributes:
         name: of the file.
         shape: of the input.
+        ports: the names and shapes of inputs and of outputs.
         kind: the input's element type.
         image: whether its metadata says that it is an image.
         color: the color space, as a number of the schema.
@@ -54,6 +60,7 @@ class Network:
 
     name: str
     shape: tuple[int, ...] = ()
+    ports: tuple[dict[str, Shape], dict[str, Shape]] = field(default_factory=lambda: ({}, {}))
     kind: str = ""
     image: bool = False
     color: int = 0
@@ -71,6 +78,17 @@ class Tflite(Importer):
     name = tool = "tflite"
     about = "TFLite Metadata of a .tflite, or of those in MediaPipe's .task"
     base = "mediapipe_fp32"
+
+    def of_network(self, network: NetworkFile) -> CardFields | None:
+        """Return what the metadata of the network itself says."""
+        if (
+            network.path.suffix != ".tflite"
+            or not _networks(ConfigFile(network.path))[0].has_metadata
+        ):
+            return None
+        draft = Draft(load(self.base), self.tool)
+        self.read(ConfigFile(network.path), draft, 0)
+        return of_draft(draft, "its TFLite Metadata")
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether a file begins as a ``.tflite`` or a zip file."""
@@ -130,8 +148,10 @@ def _network(name: str, data: bytes) -> Network:
     made = Network(name)
     if graphs and (inputs := graphs[0].numbers(1, "<i")):
         tensors = graphs[0].tables(0)
-        if not 0 <= inputs[0] < len(tensors):
-            raise flat.Broken("the input is no tensor")
+        outputs = graphs[0].numbers(2, "<i")
+        if not all(0 <= at < len(tensors) for at in (*inputs, *outputs)):
+            raise flat.Broken("an input or output is no tensor")
+        made.ports = _ports(tensors, inputs), _ports(tensors, outputs)
         tensor = tensors[int(inputs[0])]
         made.shape = tuple(int(side) for side in tensor.numbers(0, "<i"))
         made.kind = _TYPES.get(tensor.integer(1, "<b"), "another type")
@@ -146,6 +166,37 @@ def _network(name: str, data: bytes) -> Network:
                 raise flat.Broken("the metadata's buffer is missing")
             _describe(made, flat.Table.root(buffers[at].raw(0)))
     return made
+
+
+def _ports(tensors: Sequence[flat.Table], places: Iterable[float]) -> dict[str, Shape]:
+    """Return name and shape of some tensors; a free dimension is -1 in the signature."""
+    found: dict[str, Shape] = {}
+    for tensor in (tensors[int(at)] for at in places):
+        shape = tensor.numbers(7, "<i") or tensor.numbers(0, "<i")
+        found[tensor.text(3)] = tuple(None if side < 0 else int(side) for side in shape)
+    return found
+
+
+def network_file(path: Path) -> NetworkFile:
+    """Return a ``.tflite`` as it describes itself, with what Ultralytics packs behind it.
+
+    Raises:
+        ProfileError: it cannot be read.
+    """
+    file = ConfigFile(path)
+    (network,) = _networks(file)
+    return NetworkFile(path, *network.ports, _behind(file.whole(MOST)))
+
+
+def _behind(raw: bytes) -> dict[str, str]:
+    """The values of a zip file behind a network: of JSON, or of a Python dictionary as text."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as packed:
+            text = packed.read(packed.namelist()[0]).decode()
+        found = json.loads(text) if text.startswith('{"') else ast.literal_eval(text)
+    except (*_DAMAGE, IndexError, SyntaxError, MemoryError, RecursionError):
+        return {}
+    return {str(key): str(one) for key, one in found.items()} if isinstance(found, dict) else {}
 
 
 def _describe(made: Network, metadata: flat.Table) -> None:

@@ -1,9 +1,10 @@
-"""Ultralytics: ``metadata.yaml``, which its exporters write beside a model.
+"""Ultralytics: ``metadata.yaml``, which its exporters write beside a model, or the same inside it.
 
 Sources, of ultralytics/ultralytics: ``engine/exporter.py`` (``self.metadata``), ``data/augment.py``
 (``LetterBox``: cv2.INTER_LINEAR, 114, sides rounded, the smaller half of the padding above and to
 the left; ``classify_transforms``: torchvision's Resize and CenterCrop), ``engine/predictor.py``
-(BGR to RGB, / 255), ``utils/ops.py`` (``scale_boxes``), ``utils/patches.py`` (``imread``).
+(BGR to RGB, / 255), ``utils/ops.py`` (``scale_boxes``), ``utils/patches.py`` (``imread``),
+``models/rtdetr/predict.py`` (``pre_transform``: LetterBox with scale_fill, a squash).
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from simulator.importers import ultralytics_heads as heads
 from simulator.importers import values
 from simulator.importers.draft import Draft
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.network import CardFields, NetworkFile, of_draft
 from simulator.importers.values import keys_by_reason
+from simulator.profile.load import load
 
 _TASKS = {"detect": "detection", "segment": "detection", "obb": "other", "pose": "other",
           "classify": "classification", "semantic": "segmentation"}  # fmt: skip
@@ -37,29 +41,57 @@ class Ultralytics(Importer):
     stems = ("metadata",)
     line = r"^imgsz\s*:"
 
+    beside = ("metadata.yaml",)
+
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the library's own predictor for the task and size of the file."""
         keys = file.yaml_keys(draft)
-        task = keys.choice("task", _TASKS, "detection")
-        draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
-        size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
-        keys.only("channels", 3, "a profile's images are in color", values.whole)
-        draft.network(size, keys.origin("imgsz"))
+        _front_end(keys)
         _arguments(keys)
-        draft.whole |= {"decode", "resize", "geometry"}
-        draft.color("OpenCV's BGR is reversed")
-        draft.write("decode", "backend", "opencv", "cv2.imdecode, IMREAD_COLOR")
-        draft.write(
-            "decode", "exif", "apply", "cv2.imdecode turns images by their EXIF orientation"
-        )
-        draft.claim("decode", "native", "ultralytics/utils/patches.py imread")
-        if task == "classification":
-            _crop(keys, size)
-        else:
-            _letterbox(draft)
-        said = "predictor.py: im /= 255"
-        draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
         keys.rest(_ASIDE, passed_over="Ultralytics", named=("imgsz", "args"))
+
+    def of_network(self, network: NetworkFile) -> CardFields | None:
+        """Return the whole card: front end, head and labels; None: the network is another's."""
+        metadata, source = heads.metadata(network.metadata), "Ultralytics' metadata in the file"
+        path = next(network.beside(self.beside), None)
+        if metadata is None and path and self.recognises(file := ConfigFile(path)):
+            metadata, source = file.yaml.values, f"{path.name} beside it"
+        is_guess = metadata is None
+        if metadata is None:
+            metadata, source = heads.by_shape(network), "the number of boxes, which is a YOLO's"
+        if metadata is None:
+            return None
+        draft = Draft(load(self.base), self.tool)
+        size = network.image[1:] if network.image else (None,)
+        imgsz = {"imgsz": list(size)} if all(size) else {}
+        keys = Keys(draft, {**metadata, **imgsz}, lambda _: str(network.path))
+        task = _front_end(keys)
+        made = of_draft(draft, source)
+        made.is_guess = is_guess
+        heads.add(made, network, metadata, task)
+        return made
+
+
+def _front_end(keys: Keys) -> str:
+    """Write what the predictor does with images; return our task."""
+    draft = keys.draft
+    task = keys.choice("task", _TASKS, "detection")
+    draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
+    size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
+    keys.only("channels", 3, "a profile's images are in color", values.whole)
+    draft.network(size, keys.origin("imgsz"))
+    draft.whole |= {"decode", "resize", "geometry"}
+    draft.color("OpenCV's BGR is reversed")
+    draft.write("decode", "backend", "opencv", "cv2.imdecode, IMREAD_COLOR")
+    draft.write("decode", "exif", "apply", "cv2.imdecode turns images by their EXIF orientation")
+    draft.claim("decode", "native", "ultralytics/utils/patches.py imread")
+    if task == "classification":
+        _crop(keys, size)
+    else:
+        _boxed(draft, heads.is_rtdetr(keys.values))
+    said = "predictor.py: im /= 255"
+    draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
+    return task
 
 
 def _sides(value: Any) -> tuple[int, int]:
@@ -82,11 +114,15 @@ def _arguments(keys: Keys) -> None:
     inner.rest(dict.fromkeys(inner.values, "of the export; the network is the card's ONNX file"))
 
 
-def _letterbox(draft: Draft) -> None:
+def _boxed(draft: Draft, is_rtdetr: bool) -> None:
     draft.write("resize", "backend", "opencv", "LetterBox: cv2.resize")
     draft.write("resize", "interpolation", "bilinear", "LetterBox: cv2.INTER_LINEAR")
     draft.write("resize", "domain", "rgb", "the decoder gives no YUV")
     draft.claim("resize", "native", "ultralytics/data/augment.py LetterBox: cv2.INTER_LINEAR")
+    if is_rtdetr:
+        draft.write("geometry", "kind", "squash", "RTDETRPredictor: LetterBox with scale_fill")
+        draft.claim("geometry", "emulated", "ultralytics/models/rtdetr/predict.py pre_transform")
+        return
     draft.write("geometry", "kind", "letterbox", "LetterBox, auto=False for an exported model")
     draft.write("geometry", "rounding", "dali", "round(side * r); halves go up here")
     draft.write("geometry", "position", "center", "LetterBox: center=True; round(half - 0.1)")

@@ -15,12 +15,13 @@ import onnx
 
 from simulator import registry
 from simulator.contract import Array, Stage
+from simulator.contract.model import shape_words
 from simulator.contract.model_format import MODEL_FORMATS, ONNX, ModelFormat, suffix_of
 from simulator.contract.passes import Fitting, Request
 from simulator.errors import ModelError
 from simulator.model.after import finish
 from simulator.model.card import Card
-from simulator.model.onnxfile import ModelFile, dims, load, shape_words
+from simulator.model.onnxfile import ModelFile, dims, load
 from simulator.model.passes.graph.batch import with_batch
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
 from simulator.model.rewritten import changed, pinned, rewritten

@@ -14,15 +14,16 @@ from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError, unknown
 from simulator.modalities.card import CardSpec, card_schema
 from simulator.modalities.modality import MODALITIES, Feed, Modality
+from simulator.model.draft import unfinished
+from simulator.model.proposed import card_of
 from simulator.profile import messages
+from simulator.profile.axes import TODO
 from simulator.profile.document import Document, Values, read
 from simulator.tasks.settings import Network
 from simulator.tasks.task import TASKS, Task
 
 DEFAULT = "image"
 """The modality of a card whose ``input`` has no ``kind``."""
-TODO = "TODO"
-"""What ``simulate model new`` marks a field with that the file does not say."""
 Checked = TypeVar("Checked", bound=BaseModel)
 
 
@@ -40,9 +41,10 @@ class Card:
         modality: the kind of its samples.
         task: the meaning of its outputs.
         todo: what it still leaves to be said, see :func:`unfinished`.
+        told: where it is from and what it assumes, where a model file was given in its place.
 
     Args:
-        path: the YAML document.
+        path: the YAML document, or a model file: see :func:`simulator.model.proposed.card_of`.
         draft: whether fields may still be marked :data:`TODO`.
 
     Raises:
@@ -51,12 +53,10 @@ class Card:
     """
 
     def __init__(self, path: Path, draft: bool = False) -> None:
-        self.path = path
+        self.told = ""
         if (given := format_of(path)) is not None:
-            raise ModelError(
-                f"{path}: {given.about} does not say how samples become its input; "
-                f"write a model card for it (docs/model-cards.md) and give the card instead"
-            )
+            path, self.told = card_of(path, given)
+        self.path = path
         try:
             document = read(path)
         except ProfileError as error:
@@ -118,7 +118,7 @@ def load(path: str | Path) -> Card:
     """Load a model card.
 
     Args:
-        path: the YAML document.
+        path: the YAML document; or a model file, for which one is found or proposed.
 
     Raises:
         ModelError: the card cannot be read, is not valid, is not filled in, or names a missing
@@ -135,15 +135,6 @@ def of_onnx_alone(values: Values) -> Values:
     """Return a card's values without its files in other formats, which a change of one outdates."""
     others = {card_format.key for card_format in card_formats() if card_format.name != ONNX}
     return {key: value for key, value in values.items() if key not in others}
-
-
-def unfinished(text: str) -> dict[int, str]:
-    """Return what a card still leaves to be said, by the number of its line, from 1."""
-    return {
-        number: f"{line.partition(':')[0].strip()}: {line.partition(f'{TODO}: ')[2].strip(chr(39))}"
-        for number, line in enumerate(text.splitlines(), start=1)
-        if f"{TODO}: " in line
-    }
 
 
 def _not_filled_in(path: Path, todo: Mapping[int, str]) -> str:

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from onnx import helper
 
 from simulator.contract import Port
+from simulator.contract.model import shape_words
 from simulator.contract.model_format import Contents
 from simulator.errors import ModelError, first_line, shortened
 from simulator.files import LARGE, check_file, read_file
@@ -138,7 +139,8 @@ def contents(path: Path) -> Contents:
     if not model.graph.output:
         raise ModelError(f"{path}: the model has no output")
     outputs = {value.name: dims(value) for value in model.graph.output}
-    return Contents(_inputs(path, model), outputs, (path, *files), model.graph)
+    metadata = {entry.key: entry.value for entry in model.metadata_props}
+    return Contents(_inputs(path, model), outputs, (path, *files), model.graph, metadata)
 
 
 def check(card: Card) -> ModelFile:
@@ -257,8 +259,3 @@ def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
         yield from (attribute.t, *attribute.tensors)
         for inner in (attribute.g, *attribute.graphs):
             yield from tensors(inner)
-
-
-def shape_words(shape: Sequence[int | None]) -> str:
-    """Format a shape as 1x3x?x?."""
-    return "x".join("?" if d is None else str(d) for d in shape) or "of unknown shape"

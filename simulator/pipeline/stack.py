@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from simulator import registry
 from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Effective, Stage
+from simulator.contract.model import shape_words
 from simulator.contract.passes import Fitting
 from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Dataset, Item
@@ -17,7 +18,7 @@ from simulator.errors import DataError, ModelError, UserError
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, before_export, build
 from simulator.model.card import Card
-from simulator.model.onnxfile import ModelFile, shape_words
+from simulator.model.onnxfile import ModelFile
 from simulator.model.passes.rewrite import wanted
 from simulator.notices import Kind, Notice
 from simulator.pipeline import in_force, recorded

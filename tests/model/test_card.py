@@ -126,8 +126,10 @@ def test_what_is_no_card(card, content):
     assert all(problem.startswith(str(card)) for problem in problems(card))
 
 
-def test_an_onnx_file_is_no_card(card):
-    (problem,) = problems(card.parent / "model.onnx")
+def test_a_program_of_pytorch_says_nothing_of_itself(card):
+    (card.parent / "model.pt2").write_bytes(b"PK")
+
+    (problem,) = problems(card.parent / "model.pt2")
 
     assert "write a model card for it" in problem
 

@@ -22,7 +22,8 @@ class Tensor(Section):
     ``columns`` in their order: ``boxes`` are 4 (or 4 times ``bins``), ``objectness`` is 1, and
     ``scores`` are one for each class, and one more for a background. ``shared``: columns that a
     cell has once for all its anchors; then a cell's numbers are column by column, each for one
-    anchor after the other (Yolo-FastestV2: A*4 boxes, A objectness, C scores).
+    anchor after the other (Yolo-FastestV2: A*4 boxes, A objectness, C scores). ``ignored``: how
+    many numbers follow that are not read, for example the 32 of a mask.
     """
 
     names: Names
@@ -30,9 +31,12 @@ class Tensor(Section):
         tuple[Literal["boxes", "objectness", "scores"], ...], Field(strict=False, min_length=1)
     ]
     shared: Annotated[tuple[Literal["objectness", "scores"], ...], Field(strict=False)] = ()
+    ignored: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
     def _shared(self) -> Tensor:
+        if self.shared and self.ignored:
+            raise ValueError("ignored: not where columns are shared")
         if strange := [one for one in self.shared if one not in self.columns]:
             raise ValueError(f"shared: {', '.join(strange)}: not among the columns")
         return self

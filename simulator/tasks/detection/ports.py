@@ -192,6 +192,9 @@ def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: in
     if isinstance(tensor, Tensor) and tensor.shared:
         why += f", {' and '.join(tensor.shared)} once a cell"
         blocks = tuple((w, c in tensor.shared) for w, c in zip(widths, tensor.columns, strict=True))
+    if isinstance(tensor, Tensor) and tensor.ignored:
+        width += tensor.ignored
+        why += f" + {tensor.ignored} ignored"
     if not isinstance(head, Dense):
         layout = head.layout if isinstance(head, BoxHead) else "rows"
         rows = 1 if tensor.columns == ("count",) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from backends.pytorch_gradients import TorchGradients
+from backends.pytorch_module import ModuleWriter
 from backends.pytorch_program import TorchProgram, torch
 from backends.sound.torch_sound import OFFERS as SOUND
 from simulator.contract import (
@@ -101,6 +102,7 @@ BACKEND = Backend(
             source=_SOURCE,
         ),
         Offer(Stage.GRADIENT, {"format": ("torch_export",)}, TorchGradients),
+        Offer(Stage.NETWORK, {}, ModuleWriter, source="torch.onnx.export"),
         *SOUND,
     ),
     fields={

@@ -4,6 +4,7 @@ import collections.abc
 import pathlib
 import typing
 
+import simulator.command.given
 import simulator.command.options
 from simulator.checkpoints.compare import checkpoints as checkpoints
 from simulator.command.options import Options as Options
@@ -38,7 +39,7 @@ class _Options(typing.TypedDict, total=False):
     report: collections.abc.Callable[[pathlib.Path], object] | None
     workers: int | None
     memory: int | None
-    progress: simulator.command.options.Progress | None
+    progress: simulator.command.options.Progress | None | collections.abc.Callable[[int, int], object]
     executor: str
     isolate: typing.Literal['auto', 'always', 'never']
 
@@ -57,10 +58,12 @@ class _Subset(typing.TypedDict, total=False):
     seed: int
 
 class _Samples(_Subset, total=False):
-    data: str | pathlib.Path | None
+    data: str | pathlib.Path | None | collections.abc.Iterable[typing.Any] | collections.abc.Mapping[str, typing.Any] | simulator.command.given.DataSet
 
 class _OneModel(_Samples, total=False):
-    model: str | pathlib.Path | None
+    model: str | pathlib.Path | None | simulator.command.given.OnnxModel | simulator.command.given.Module
+    card: str | pathlib.Path | collections.abc.Mapping[str, object] | None
+    input: object
 
 class _Allowed(typing.TypedDict, total=False):
     undecided: typing.Literal['pass', 'fail']
@@ -75,7 +78,7 @@ class _CompareOptions(_Pair, _OneModel, _Under, _Gate, total=False):
     until_decided: bool
 
 class _OwnFolder(typing.TypedDict, total=False):
-    progress: simulator.command.options.Progress | None
+    progress: simulator.command.options.Progress | None | collections.abc.Callable[[int, int], object]
 
 class _CorruptOptions(_OneModel, _OwnFolder, total=False):
     under: collections.abc.Sequence[str]
@@ -86,8 +89,8 @@ class _CorruptOptions(_OneModel, _OwnFolder, total=False):
 class _ExplainOptions(_Pair, _OneModel, _Under, total=False): ...
 
 class _Stacks(_Changes, _Options, total=False):
-    train: str | None
-    deploy: str | None
+    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
+    deploy: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
 
 class _FaultsOptions(_Stacks, _OneModel, _Gate, total=False):
     number: int | None
@@ -99,7 +102,7 @@ class _TuningOptions(_Subset, _OwnFolder, total=False):
     learning_rate: float
     batch: int
     held_out: float
-    profile: str | None
+    profile: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
     threads: int | None
 
 class _FinetuneOptions(_TuningOptions, total=False):
@@ -113,7 +116,7 @@ class _FinetuneOptions(_TuningOptions, total=False):
     name: str | None
 
 class _IdentifyOptions(_OneModel, _Options, total=False):
-    base: str
+    base: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
     space: str | pathlib.Path | None
     minutes: float | None
 
@@ -144,7 +147,7 @@ class _ReplayOptions(_Options, total=False):
     overrides: collections.abc.Sequence[str]
 
 class _Models(_Samples, total=False):
-    models: collections.abc.Sequence[str | pathlib.Path | None]
+    models: collections.abc.Sequence[str | pathlib.Path | None | simulator.command.given.OnnxModel | simulator.command.given.Module]
 
 class _Question(typing.TypedDict, total=False):
     until_decided: typing.Optional[typing.Literal['gate', 'worst-flips', 'worst-drop']]
@@ -157,7 +160,7 @@ class _SensitivityOptions(_OneModel, _OwnFolder, total=False):
     workers: int | None
 
 class _Suite(_Options, total=False):
-    train: str | None
+    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
 
 class _SweepOptions(_Suite, _Models, _Under, _Gate, _Question, total=False):
     overrides: collections.abc.Sequence[str]
@@ -178,8 +181,8 @@ def audit(
 ) -> Result[AuditSummary]: ...
 
 def compare(
-    train: str,
-    deploy: str,
+    train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
+    deploy: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
     **options: typing.Unpack[_CompareOptions],
 ) -> Result[PairSummary]: ...
 
@@ -189,20 +192,20 @@ def corrupt(
 ) -> list[Written]: ...
 
 def explain(
-    train: str,
-    deploy: str,
+    train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
+    deploy: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
     **options: typing.Unpack[_ExplainOptions],
 ) -> Result[ExplainSummary]: ...
 
 def faults(
     campaign: str,
-    profiles: collections.abc.Sequence[str] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
     **options: typing.Unpack[_FaultsOptions],
 ) -> Result[FaultsSummary]: ...
 
 def finetune(
-    model: str | pathlib.Path,
-    data: str | pathlib.Path,
+    model: str | pathlib.Path | simulator.command.given.OnnxModel | simulator.command.given.Module,
+    data: str | pathlib.Path | collections.abc.Iterable[typing.Any] | collections.abc.Mapping[str, typing.Any] | simulator.command.given.DataSet,
     out: str | pathlib.Path,
     **options: typing.Unpack[_FinetuneOptions],
 ) -> TuningSummary: ...
@@ -213,20 +216,20 @@ def identify(
 ) -> Result[IdentifySummary]: ...
 
 def latency(
-    profiles: collections.abc.Sequence[str] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
     **options: typing.Unpack[_LatencyOptions],
 ) -> Result[LatencySummary] | Result[LoadSummary]: ...
 
 def quantize(
-    model: str | pathlib.Path,
-    data: str | pathlib.Path,
+    model: str | pathlib.Path | simulator.command.given.OnnxModel | simulator.command.given.Module,
+    data: str | pathlib.Path | collections.abc.Iterable[typing.Any] | collections.abc.Mapping[str, typing.Any] | simulator.command.given.DataSet,
     out: str | pathlib.Path,
     **options: typing.Unpack[_QuantizeOptions],
 ) -> TuningSummary: ...
 
 def repair(
-    train: str | None = ...,
-    deploy: str | None = ...,
+    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile = ...,
+    deploy: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile = ...,
     **options: typing.Unpack[_RepairOptions],
 ) -> Result[RepairSummary]: ...
 
@@ -237,12 +240,12 @@ def replay(
 
 def robustness(
     suite: str,
-    profiles: collections.abc.Sequence[str] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
     **options: typing.Unpack[_RobustnessOptions],
 ) -> list[Result[RobustnessSummary]]: ...
 
 def sensitivity(
-    profile: str,
+    profile: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
     goal: str,
     out: str | pathlib.Path,
     **options: typing.Unpack[_SensitivityOptions],
@@ -254,7 +257,7 @@ def sweep(
 ) -> list[Result[SweepSummary]]: ...
 
 def tail(
-    profiles: collections.abc.Sequence[str] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
     **options: typing.Unpack[_TailOptions],
 ) -> Result[TailSummary]: ...
 

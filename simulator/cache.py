@@ -7,8 +7,8 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from simulator.errors import RunError
@@ -50,19 +50,45 @@ def entry(name: str, make: Callable[[Path], None]) -> Path:
         if not problem:
             return place
         _log.warning("note: %s is damaged (%s) and is made again", place, problem)
+    with _draft(place.parent) as draft:
+        _fill(draft, place, make)
+        _move(draft, place)
+    return place
+
+
+def by_content(kind: str, make: Callable[[Path], None]) -> Path:
+    """Return a cached folder whose name is the digest of what is written into it.
+
+    Args:
+        kind: the first part of the name: a relative path.
+        make: writes the entry's files into the folder that it receives.
+
+    Raises:
+        RunError: the cache is not writable.
+    """
+    place = folder() / kind
+    with _draft(place) as draft:
+        _fill(draft, place, make)
+        place /= hash_file(draft / DIGESTS)[:20]
+        if not place.is_dir() or _problem(place):
+            _move(draft, place)
+    return place
+
+
+@contextmanager
+def _draft(parent: Path) -> Iterator[Path]:
+    """Give a new folder of the cache, which is removed unless it is renamed."""
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".making-", dir=place.parent))
+        parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
     except OSError as error:
         raise RunError(
             f"the cache {folder()} cannot be written: {error.strerror}; set {VARIABLE}"
         ) from error
     try:
-        _fill(draft, place, make)
-        _move(draft, place)
+        yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return place
 
 
 def found(name: str) -> Path | None:

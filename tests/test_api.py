@@ -1,6 +1,7 @@
 """The Python API: its names, signatures and results; the examples in its docstrings are run."""
 
 import doctest
+import html
 import inspect
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import simulator
 from simulator.command.experiment import EXPERIMENTS
 from simulator.data import example
+from simulator.errors import UserError
 
 JOBS = ["audit", "compare", "explain", "latency", "repair", "sweep", "tail", "worst"]
 LOADERS = ["checkpoints", "load_card", "load_profile"]
@@ -100,8 +102,35 @@ def test_the_records_are_a_table(result):
     assert set(records["side"].to_pylist()) == {"train", "deploy"}
 
 
+def test_a_frame_has_a_row_for_each_sample_with_what_the_records_say_of_each_stack(result):
+    rows = result.frame().to_pylist()
+
+    by = {(one["sample"], one["side"]): one for one in result.records().to_pylist()}
+    assert [row["sample"] for row in rows] == list(dict.fromkeys(sample for sample, _ in by))
+    for row in rows:
+        for side in ("train", "deploy"):
+            one = by[row["sample"], side]
+            assert row["label"] == one["label"]
+            assert row[f"{side}_prediction"] == one["prediction"]
+            assert row[f"{side}_score"] == one["score"]
+            times = dict(one["ns"])
+            assert row[f"{side}_infer_ms"] == times["infer"] / 1e6
+            assert row[f"{side}_total_ms"] == sum(times.values()) / 1e6
+
+
+def test_the_charts_are_those_of_the_report(result):
+    found = result.plot()
+
+    page = result.report.read_text()
+    assert [key for key in found.figures if f'<section id="{key}"' in page] == ["latency"]
+    assert repr(found) == "<Charts: latency>"
+    assert html.unescape(found._repr_html_()).count("data-figure=") == page.count("data-figure=")
+    with pytest.raises(UserError, match=r"unknown section with charts 'flips' \(offered: latency"):
+        result.plot("flips")
+
+
 def test_a_result_is_short_where_it_is_printed(result):
-    assert repr(result) == f"<Result of run: gate passed, {result.folder}>"
+    assert repr(result) == f"<Result of run: no gate, {result.folder}>"
 
 
 def test_a_notebook_shows_figures_and_the_report(result, monkeypatch):
@@ -109,6 +138,7 @@ def test_a_notebook_shows_figures_and_the_report(result, monkeypatch):
 
     page = result._repr_html_()
 
+    assert "<th>gate</th><td>none</td>" in page
     assert "<th>samples</th><td>4</td>" in page
     assert '<a href="a%20%3Crun%3E/report.html">' in page
     assert result.report.is_file()

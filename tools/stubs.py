@@ -17,6 +17,7 @@ import generated
 
 import simulator
 from simulator.command.experiment import EXPERIMENTS, Command, called_in_python, place
+from simulator.command.given import taken
 from simulator.command.options import Group, declared
 
 PLACE = Path(simulator.__file__).with_suffix(".pyi")
@@ -26,6 +27,7 @@ import collections.abc
 import pathlib
 import typing
 
+import simulator.command.given
 import simulator.command.options
 '''
 
@@ -49,7 +51,7 @@ def _function(name: str, imports: set[str], groups: dict[type, str]) -> str:
     every = declared(command.Options)
     given = [every[one] for one in command.positional()]
     lines = [
-        f"    {one.name}: {_type(one.type)}{'' if one.required else ' = ...'}," for one in given
+        f"    {one.name}: {_type(taken(one))}{'' if one.required else ' = ...'}," for one in given
     ]
     _group(command.Options, groups)
     returned = str(inspect.get_annotations(place(command.runs))["return"])
@@ -74,7 +76,7 @@ def _group(shape: type[Any], groups: dict[type, str]) -> None:
     ]
     wrapped = ("typing.Required[{}]" if one.required else "{}" for one in own)
     lines = [
-        f"    {one.name}: {kind.format(_type(one.type))}"
+        f"    {one.name}: {kind.format(_type(taken(one)))}"
         for one, kind in zip(own, wrapped, strict=True)
     ]
     named = ", ".join(f"_{base.__name__}" for base in bases) or "typing.TypedDict"

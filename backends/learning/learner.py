@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -192,13 +192,13 @@ def several(made: Any) -> tuple[torch.Tensor, ...]:
     return (made,) if isinstance(made, torch.Tensor) else tuple(made)
 
 
-def hold(module: torch.nn.Module, file: bytes, sample: Array, classes: bool = True) -> None:
+def hold(module: Callable[[Any], Any], file: bytes, sample: Array, classes: bool = True) -> None:
     """Hold a module against its ONNX file in ONNX Runtime.
 
     Args:
         module: in evaluation mode.
         file: the ONNX file.
-        sample: (1, ...) float32.
+        sample: (N, ...), of its one input.
         classes: whether its one output must be (N, classes).
 
     Raises:

@@ -13,11 +13,9 @@ import torch
 
 from backends.learning.learner import DECAY, Learner, hold, seed_of
 from backends.learning.network import BATCHES, trains
-from backends.quiet import quiet
+from backends.pytorch_module import export
 from simulator.contract import Array, ModelError, Options
 from simulator.errors import one_line
-
-_OPSET = 17
 
 
 class ModuleNetwork(Learner):
@@ -73,17 +71,11 @@ class ModuleNetwork(Learner):
 
     def write(self, target: Path) -> None:
         """Write the ONNX file, with normalizations as they are and a free batch size."""
-        try:
-            with quiet():
-                torch.onnx.export(
-                    self.module, (torch.from_numpy(self._sample),), target, dynamo=False,
-                    opset_version=_OPSET, input_names=["input"], output_names=["output"],
-                    do_constant_folding=False, training=torch.onnx.TrainingMode.PRESERVE,
-                    dynamic_axes={"input": {0: "batch"}, "output": {0: "batch"}},
-                )  # fmt: skip
-        except Exception as error:  # an exporter may raise anything
-            why = one_line(error, 200)
-            raise ModelError(f"{self._name} cannot be written as an ONNX file: {why}") from error
+        modes: dict[str, Any] = {
+            "do_constant_folding": False,
+            "training": torch.onnx.TrainingMode.PRESERVE,
+        }
+        export(self.module, self._sample, target, self._name, **modes)
         hold(self.module, target.read_bytes(), self._sample)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from simulator.command import options as groups
+from simulator.command.given import said, taken
 from simulator.command.options import Declared, declared
 from simulator.entry_points import Table
 from simulator.errors import UserError, unknown
@@ -219,10 +220,11 @@ def function(name: str) -> Callable[..., Any]:
         for option in named:
             if option not in every:
                 raise TypeError(unknown("option", option, every))
-        taken = dict(zip(first, values, strict=False))
-        if twice := taken.keys() & named:
+        found = dict(zip(first, values, strict=False))
+        if twice := found.keys() & named:
             raise TypeError(f"{called}() got {min(twice)!r} twice")
-        return experiment.run(experiment.Options(**taken, **named))
+        given = place("simulator.experiments.in_memory:placed")(every, found | named)
+        return experiment.run(experiment.Options(**given))
 
     call.__name__ = call.__qualname__ = called
     call.__module__ = "simulator"
@@ -236,7 +238,7 @@ def _signature(every: Mapping[str, Declared], first: Sequence[str]) -> inspect.S
         kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         default = inspect.Parameter.empty if one.required else one.default
         return inspect.Parameter(
-            one.name, kinds[one.name in first], default=default, annotation=one.type
+            one.name, kinds[one.name in first], default=default, annotation=taken(one)
         )
 
     found = [parameter(every[name]) for name in first]
@@ -245,7 +247,7 @@ def _signature(every: Mapping[str, Declared], first: Sequence[str]) -> inspect.S
 
 
 def _documented(experiment: Command[Any], every: Mapping[str, Declared]) -> str:
-    lines = [f"    {one.name}: {one.about.help}." for one in every.values()]
+    lines = [f"    {one.name}: {said(one)}." for one in every.values()]
     examples = (inspect.getdoc(place(experiment.runs)) or "").partition("\nExamples:\n")
     return "\n".join(
         [

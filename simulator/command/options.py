@@ -26,7 +26,7 @@ from typing import (
     get_type_hints,
 )
 
-Kind = Literal["", "profile", "suite", "data", "file", "folder"]
+Kind = Literal["", "profile", "suite", "data", "model", "file", "folder"]
 Isolate = Literal["auto", "always", "never"]
 Undecided = Literal["pass", "fail"]
 Pixels = Literal["own", "train"]
@@ -171,7 +171,8 @@ class Options(Group):
         "memory for the samples that are processed at once; default 2048", "MIB", asked=False
     )] = None  # fmt: skip
     progress: Annotated[Progress | None, Option(
-        "called as the run goes on", shell=False, asked=False
+        "called as the run goes on: a Progress, or a function that takes how many samples are done "
+        "and how many there are", shell=False, asked=False,
     )] = None  # fmt: skip
     executor: Annotated[str, Option(
         "what runs the samples: local, the default, is threads of this process; ray is processes "
@@ -191,7 +192,7 @@ class OwnFolder(Group):
         "a new folder, or that of the same command", "DIR", "folder", in_python=True, asked=False
     )]  # fmt: skip
     progress: Annotated[Progress | None, Option(
-        "called as the work goes on", shell=False, asked=False
+        "called as the work goes on, likewise", shell=False, asked=False
     )] = None  # fmt: skip
 
 
@@ -217,7 +218,16 @@ class OneModel(Samples):
     """One model, and its samples."""
 
     model: Annotated[str | Path | None, Option(
-        "a model card (YAML), or a model file; default: the built-in model", "CARD", "file"
+        "a model card (YAML), or a model file; default: the built-in model", "CARD", "model"
+    )] = None  # fmt: skip
+    card: Annotated[str | Path | Mapping[str, object] | None, Option(
+        "of a *model* that is a network: its card, a path or a dictionary of what a card says",
+        shell=False, asked=False,
+    )] = None  # fmt: skip
+    input: Annotated[object, Option(
+        "of a *model* that is a ``torch.nn.Module``: the shape of its input with the batch, or an "
+        "example of it; default: float32 in the shape that the card says",
+        shell=False, asked=False,
     )] = None  # fmt: skip
 
 
@@ -226,7 +236,7 @@ class Models(Samples):
     """Several models, and their samples."""
 
     models: Annotated[Sequence[str | Path | None], Option(
-        "a model card, or a model file; repeatable", "CARD", "file", flag="model"
+        "a model card, or a model file; repeatable", "CARD", "model", flag="model"
     )] = ()  # fmt: skip
 
 

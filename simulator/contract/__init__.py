@@ -70,6 +70,7 @@ from simulator.contract.model import Exporter as Exporter
 from simulator.contract.model import Port as Port
 from simulator.contract.model import Quantizer as Quantizer
 from simulator.contract.model import Runtime as Runtime
+from simulator.contract.network import NetworkWriter as NetworkWriter
 from simulator.contract.pictures import Color as Color
 from simulator.contract.pictures import ImageWriter as ImageWriter
 from simulator.contract.pictures import Key as Key

@@ -46,6 +46,7 @@ class Stage:
     VIDEO = "video"
     TUNE = "tune"
     ADAPT = "adapt"
+    NETWORK = "network"
     LOAD = "load"
     GRADIENT = "gradient"
     ATTACK = "attack"

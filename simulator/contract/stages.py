@@ -262,6 +262,7 @@ MASK = StageSpec(Stage.MASK, "masks are read", 1120, modality="image")
 DRAW = StageSpec(Stage.DRAW, "pictures are drawn", 1130, modality="image")
 WRITE = StageSpec(Stage.WRITE, "image files are written", 1140, modality="image")
 VIDEO = StageSpec(Stage.VIDEO, "videos are taken apart", 1145, modality="image")
+NETWORK = StageSpec(Stage.NETWORK, "a network in memory becomes an ONNX file", 1147)
 GRADIENT = StageSpec(
     Stage.GRADIENT,
     "a loss is followed back to the input",

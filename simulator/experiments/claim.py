@@ -21,7 +21,7 @@ from simulator.results.read import read_plan
 ALWAYS = ("model", "data", "limit", "seed")
 """Options that a request says also where they have their defaults."""
 PLACES: Mapping[Kind, Callable[[str], Root]] = {
-    "profile": find, "data": root_of, "file": Path, "folder": Path,
+    "profile": find, "data": root_of, "model": Path, "file": Path, "folder": Path,
 }  # fmt: skip
 """What makes a path of an option's value, by its kind."""
 _IN_DIGESTS = ("model", "data", "limit")

@@ -28,7 +28,7 @@ class TuningOptions(Subset, OwnFolder):
     """How a network learns."""
 
     model: Annotated[str | Path, Option(
-        "card of the network, an ONNX file", "CARD", "file", in_python=True
+        "card of the network, an ONNX file", "CARD", "model", in_python=True
     )]  # fmt: skip
     data: Annotated[str | Path, Option(
         "annotated images to learn from", "PATH", "data", in_python=True

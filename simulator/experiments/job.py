@@ -31,10 +31,12 @@ from simulator.results.run_folder import check_free
 from simulator.results.shared import Summary
 from simulator.results.store import Report, RunWriter
 from simulator.results.time_spent import time_spent
+from simulator.results.wide import wide
 from simulator.spent import Work, mark, spending
 
 if TYPE_CHECKING:
     from simulator.experiments.search.gate import SequentialGate
+    from simulator.report.notebook import Charts
 
 S = TypeVar("S", bound=Summary)
 R_co = TypeVar("R_co", bound=Summary, covariant=True)
@@ -53,9 +55,11 @@ class Result(Generic[R_co]):
     folder: Path
 
     @property
-    def passed(self) -> bool:
-        """Whether no gate rule failed."""
-        return self.summary.gate.passed
+    def passed(self) -> bool | None:
+        """Whether no gate rule failed; None where nothing was judged."""
+        gate, verdict = self.summary.gate, self.summary.verdict
+        judged = gate.rules or (verdict and verdict.decision in ("ok", "not ok"))
+        return gate.passed if judged else None
 
     @property
     def report(self) -> Path:
@@ -81,9 +85,34 @@ class Result(Generic[R_co]):
         """
         return read_run(self.folder)[2]
 
+    def frame(self) -> pa.Table:
+        """Return one wide row for each sample: its label, then what each stack made of it.
+
+        ``frame().to_pandas()`` needs pandas. The columns are those of
+        :func:`simulator.results.wide.wide`: ``train_prediction``, ``deploy_prediction``, ….
+
+        Raises:
+            RunError: see :meth:`records`.
+        """
+        return wide(self.records())
+
+    def plot(self, *keys: str) -> Charts:
+        """Return the charts of the report, which a notebook draws.
+
+        Args:
+            keys: of sections of the report; all that have charts by default.
+
+        Raises:
+            RunError: the run folder is gone.
+            UserError: no section of this name has charts; the message lists those that have.
+        """
+        from simulator.report.notebook import charts
+
+        return charts(self.folder, keys)
+
     def __repr__(self) -> str:
-        verdict = "passed" if self.passed else "FAILED"
-        return f"<Result of {self.summary.command}: gate {verdict}, {self.folder}>"
+        gate = {None: "no gate", True: "gate passed", False: "gate FAILED"}[self.passed]
+        return f"<Result of {self.summary.command}: {gate}, {self.folder}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: each figure of the summary that is one number, and the report."""
@@ -95,7 +124,7 @@ class Result(Generic[R_co]):
         return f'<table>{rows}</table><p><a href="{link}">report</a></p>'
 
     def _figures(self) -> dict[str, str | int | float]:
-        verdict = {"gate": "passed" if self.passed else "FAILED"}
+        verdict = {"gate": {None: "none", True: "passed", False: "FAILED"}[self.passed]}
         found = self.summary.model_dump(by_alias=True)
         hidden = ("schema", "seconds", "workers")
         plain = {k: v for k, v in found.items() if isinstance(v, str | int | float)}

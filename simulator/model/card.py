@@ -63,7 +63,7 @@ class Card:
             raise ModelError(str(error)) from error
         self.todo = unfinished(path.read_text(encoding="utf-8"))
         if self.todo and not draft:
-            raise ModelError(_not_filled_in(path, self.todo))
+            raise ModelError(not_filled_in(path, self.todo))
         self.written, self.modality, task, output = _checked(document)
         self.files: dict[str, Path] = {}
         self.spec: CardSpec = self.modality.located(self.written, self._further)
@@ -137,7 +137,8 @@ def of_onnx_alone(values: Values) -> Values:
     return {key: value for key, value in values.items() if key not in others}
 
 
-def _not_filled_in(path: Path, todo: Mapping[int, str]) -> str:
+def not_filled_in(path: Path, todo: Mapping[int, str]) -> str:
+    """Return the message that a card of a path is not filled in; see :func:`unfinished`."""
     fields = ", ".join(dict.fromkeys(what.partition(":")[0] for what in todo.values()))
     return (
         f"{path}: {len(todo)} field{'s are' if len(todo) > 1 else ' is'} still marked {TODO}: "

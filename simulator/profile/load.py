@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from simulator.errors import ModelError, ProfileError, UserError, shortened, unk
 from simulator.profile import artifact, installed, messages, modality
 from simulator.profile.document import (
     MAX_DEPTH,
+    Document,
     Key,
     Values,
     inside,
@@ -93,12 +95,15 @@ def find(reference: str, base: Path | None = None) -> Path:
 
 
 def load(
-    reference: str, overrides: Sequence[str] = (), side: str = "", keep_runtime: bool = False
+    reference: str | Document,
+    overrides: Sequence[str] = (),
+    side: str = "",
+    keep_runtime: bool = False,
 ) -> Profile:
     """Load one profile.
 
     Args:
-        reference: a path or a built-in name, see :func:`find`.
+        reference: a path or a built-in name, see :func:`find`; or what a file would say.
         overrides: ``KEY=VALUE`` with a dotted key and a YAML value; ``null`` removes.
         side: ``train`` or ``deploy`` where the profile is one of a pair, for messages.
         keep_runtime: whether the profile's runtime was asked for by name, so that no other takes
@@ -111,7 +116,8 @@ def load(
         >>> load("pillow_fp32", ["resize.interpolation=bilinear"]).spec.resize.interpolation
         'bilinear'
     """
-    merged = _merged(find(reference), ())
+    given = reference if isinstance(reference, Document) else read(find(reference))
+    merged = _merged(given, ())
     for override in overrides:
         _override(merged, override, f"{side}." if side else "")
     kind = _modality(merged)
@@ -122,6 +128,24 @@ def load(
     except ValidationError as error:
         raise ProfileError(_problems(error, kind, merged)) from error
     return Profile(spec.name, spec, merged.origins, tuple(overrides), tuple(merged.notes))
+
+
+def movable(document: Document) -> Values:
+    """Return the values of a document with whole paths, so that it can be written elsewhere.
+
+    Raises:
+        ProfileError: it is not valid.
+    """
+    own, whole = _Merged(), _merged(document, ())
+    own.values, own.origins[()] = copy.deepcopy(document.values), document.where(())
+    _find_files(own, _modality(whole), whole.values)
+    file, precision = inside(own.values, artifact.PLACE), own.values.get("precision")
+    if isinstance(file, str) and isinstance(precision, dict):
+        precision["artifact"] = str(_beside(document.where(artifact.PLACE), file))
+    if parent := document.values.get("extends"):
+        place = find(str(parent), document.path.parent)
+        own.values["extends"] = name_of(place) or str(place.resolve())
+    return own.values
 
 
 class _Merged:
@@ -186,10 +210,8 @@ class _Merged:
             del self.origins[known]
 
 
-def _merged(path: Path, chain: tuple[Path, ...]) -> _Merged:
-    if path.resolve() in chain:
-        raise ProfileError([f"{path}: extends itself through {chain[-1]}"])
-    document = read(path)
+def _merged(document: Document, chain: tuple[Path, ...]) -> _Merged:
+    path = document.path
     if problem := _unabridged(document.values):
         raise ProfileError([f"{document.where(('resize',))}: resize: {problem}"])
     parent = document.values.get("extends")
@@ -200,7 +222,10 @@ def _merged(path: Path, chain: tuple[Path, ...]) -> _Merged:
             above = find(parent, path.parent)
         except ProfileError as error:
             raise ProfileError([f"{document.where(('extends',))}: extends: {error}"]) from error
-        merged = _merged(above, (*chain, path.resolve()))
+        chain = (*chain, path.resolve())
+        if above.resolve() in chain:
+            raise ProfileError([f"{above}: extends itself through {chain[-1]}"])
+        merged = _merged(read(above), chain)
     else:
         raise ProfileError([f"{document.where(('extends',))}: extends: a profile's name expected"])
     for name in _IDENTITY:
@@ -257,16 +282,23 @@ def _modality(merged: _Merged) -> str:
     raise ProfileError([f"{merged.where(('modality',))}: modality: {what}"])
 
 
-def _find_files(merged: _Merged, kind: str) -> None:
-    """Write the whole path of each file that lies beside the document which names it."""
+def _find_files(merged: _Merged, kind: str, whole: Values | None = None) -> None:
+    """Write the whole path of each file that lies beside the document which names it.
+
+    Args:
+        merged: the values, of which some may be left to the profile that they extend.
+        kind: the modality.
+        whole: these values and that profile's.
+    """
     for spec in modality.filled(kind):
         section = inside(merged.values, spec.section)
         if not isinstance(section, dict):
             continue
+        backend = inside(whole or merged.values, (*spec.section, "backend"))
         for name, value in section.items():
             if isinstance(value, str):
                 path = str(_beside(merged.where((*spec.section, name)), value))
-                if os.path.isfile(path) and _is_file(spec.name, section.get("backend"), name):
+                if os.path.isfile(path) and _is_file(spec.name, backend, name):
                     section[name] = path
 
 

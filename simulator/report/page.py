@@ -47,16 +47,21 @@ def write(folder: Path, out: Path | None = None) -> Path:
         RunError: the folder is not a run, or the file cannot be written.
         UserError: a package that brings a section does not load.
     """
-    with _whole(folder):
+    with whole(folder):
         run = read(folder)
     parts_of(run.command)  # a package that does not load is no damage of the run
-    with _whole(folder):
+    with whole(folder):
         page = html(run)
     return put(page, out or folder / PAGE)
 
 
 @contextmanager
-def _whole(folder: Path) -> Iterator[None]:
+def whole(folder: Path) -> Iterator[None]:
+    """Take a failure within for damage of the run.
+
+    Raises:
+        RunError: the folder is not a finished run, or what it holds is not what runs hold.
+    """
     try:
         yield
     except RunError:

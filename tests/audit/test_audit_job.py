@@ -281,7 +281,7 @@ def test_an_audit_that_judges_nothing_is_asked_for_by_name(card, data, cache, tm
 
     path = document(tmp_path, card, data, rules="none", deploy={"same": "pillow_fp32"})
     result = audit(path, out=tmp_path / "out")
-    assert result.passed and result.summary.verdict.decision is None
+    assert result.passed is None and result.summary.verdict.decision is None
     assert result.summary.verdict.lost[0] == "Nothing was judged: the document has no rules."
 
 

@@ -49,7 +49,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
     Examples:
         >>> result = compare("pillow_fp32", "opencv_fp32", limit=4)
         >>> result.summary.flips.count, result.passed
-        (0, True)
+        (0, None)
         >>> result.records().column_names[:2]
         ['sample', 'side']
         >>> result.report.name

@@ -1,0 +1,132 @@
+"""Networks and model cards that a program in Python has in hand, as files in the user's cache."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import yaml
+
+from simulator import cache, registry
+from simulator.contract import Array, NetworkWriter, Stage
+from simulator.errors import ModelError, ProfileError
+from simulator.model.card import Card, not_filled_in, of_onnx_alone
+from simulator.model.draft import unfinished
+from simulator.model.onnxfile import PROTOBUF
+from simulator.profile.document import Values, read
+
+_CARD = "model.yaml"
+_EXAMPLE = "write card=CARD, or input=(1, 3, 224, 224) or an example of its input"
+
+
+def written(
+    network: Any, card: str | Path | Mapping[str, object] | None = None, given: Any = None
+) -> Path:
+    """Write a network to the cache, in a folder that is named after its content.
+
+    Args:
+        network: an ``onnx.ModelProto``, a network of a library with a
+            :class:`simulator.contract.NetworkWriter` (``torch.nn.Module``), or the path of a file.
+        card: a model card, or what one would say; the files that it names for the network are left
+            out.
+        given: the shape of the network's input with the batch, or an example of it; by default
+            float32 in the shape that the card says.
+
+    Returns:
+        The path of the card; without one, that of the ONNX file.
+
+    Raises:
+        ModelError: the network or the card cannot be used; or the network's input is not known.
+        RunError: the cache cannot be written.
+    """
+    values = None if card is None else _values(card)
+
+    def write(folder: Path) -> None:
+        here = not isinstance(network, str | Path)
+        file = folder / f"{_name(network)}.onnx" if here else Path(network).absolute()
+        shape = None
+        if here:
+            file.touch()
+        if values is not None:
+            shape = _card(values | {"model": file.name if here else str(file)}, folder)
+        if here:
+            _write(network, file, shape if given is None else given)
+
+    folder = cache.by_content("models", write)
+    return folder / _CARD if values is not None else next(folder.glob("*.onnx"))
+
+
+def _write(network: Any, target: Path, given: Any) -> None:
+    """Write a network, of which nothing is asked that an ONNX graph says itself."""
+    if isinstance(network, onnx.ModelProto):
+        large = network.ByteSize() >= PROTOBUF
+        onnx.save_model(network, target, save_as_external_data=large, location="weights")
+        return
+    for backend in registry.serving(Stage.NETWORK):
+        writer: NetworkWriter = backend.of(Stage.NETWORK)[0].make({})
+        if writer.takes(network):
+            writer.write(network, _example(type(network).__name__, given), target)
+            return
+    kind = f"{type(network).__module__}.{type(network).__name__}"
+    raise ModelError(
+        f"model: {kind} is no network; give a path, an onnx.ModelProto or a torch.nn.Module"
+    )
+
+
+def _example(name: str, given: Any) -> Array:
+    """An input of a network; of a shape alone, normal numbers of a fixed seed."""
+    if isinstance(given, Sequence) and given and all(isinstance(one, int) for one in given):
+        if min(given) < 1:
+            raise ModelError(f"input: {tuple(given)}: sides of at least 1 expected")
+        return np.random.default_rng(0).standard_normal(given).astype(np.float32)
+    if not hasattr(given, "__array__"):
+        raise ModelError(f"model: what {name} takes is not known; {_EXAMPLE}")
+    return np.asarray(given)
+
+
+def _values(card: str | Path | Mapping[str, object]) -> Values:
+    """What a card says, with whole paths and without the network's files."""
+    if isinstance(card, Mapping):
+        values, folder = dict(card), Path()
+    else:
+        path = Path(card)
+        try:
+            values, folder = read(path).values, path.parent
+        except ProfileError as error:
+            raise ModelError(str(error)) from error
+        if todo := unfinished(path.read_text(encoding="utf-8")):
+            raise ModelError(not_filled_in(path, todo))
+    found: Values = _located(of_onnx_alone(values), folder)
+    return {"schema": 1, "name": "from Python", **found}
+
+
+def _located(value: Any, folder: Path) -> Any:
+    """A part of a card in which names of files beside it are whole paths."""
+    if isinstance(value, Mapping):
+        return {key: _located(inner, folder) for key, inner in value.items()}
+    if isinstance(value, str) and Path(value).suffix and os.path.isfile(folder / value):
+        return str((folder / value).absolute())
+    return value
+
+
+def _card(values: Values, folder: Path) -> tuple[int, ...] | None:
+    """Write a card; return the shape of the network's one input, None where it leaves it open."""
+    place = folder / _CARD
+    place.write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), "utf-8")
+    try:
+        feeds = Card(place).feeds
+    except ModelError as error:
+        raise ModelError(re.sub(rf"{re.escape(str(place))}(:\d+)?", "card", str(error))) from error
+    shape = feeds[0].shape if len(feeds) == 1 else (None,)
+    return None if None in shape else tuple(side for side in shape if side is not None)
+
+
+def _name(network: Any) -> str:
+    """The name of a file: of the graph, or of the module's class."""
+    named = network.graph.name if isinstance(network, onnx.ModelProto) else type(network).__name__
+    return re.sub(r"[^\w.-]+", "_", named).strip("._")[:80] or "model"

@@ -14,6 +14,8 @@ from simulator.contract import Array
 
 ULPS = 4
 """Units in the last place of the largest value, within which tensors are equal but for rounding."""
+_FEWEST = 200
+"""Pixels that must be left without the clipped ones."""
 _BETTER = 0.9
 """Leaving out clipped values must leave less than this share of the residual."""
 
@@ -71,7 +73,7 @@ class Affine:
     @property
     def rounding(self) -> float:
         """The largest residual that rounding explains, of float32 or to a grid."""
-        return max(0.55 * self.step, ULPS * float(np.spacing(np.float32(self.size))))
+        return max(0.6 * self.step, ULPS * float(np.spacing(np.float32(self.size))))
 
     @property
     def exact(self) -> bool:
@@ -105,7 +107,7 @@ def affine(tensors: Sequence[Array], pixels: Sequence[Array], points: int | None
     if found.exact or not len(y):
         return found
     ends = ((y == y.min(axis=0)) | (y == y.max(axis=0))).any(axis=1)
-    if not 0.001 < ends.mean() < 0.5:
+    if ends.mean() < 0.001 or (~ends).sum() < _FEWEST:
         return found
     inside = _fitted(y[~ends], x[~ends])
     beyond = y[ends] - (x[ends] @ inside.matrix.T + inside.offset)

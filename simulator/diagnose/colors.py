@@ -1,0 +1,114 @@
+"""What a matrix between the pixels of two stacks is called: quotients of the standards' own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from simulator.contract import Array, Matrix, Range
+from simulator.reference.color import rgb_to_yuv, yuv_to_rgb
+
+_TITLES = {Matrix.BT601: "BT.601", Matrix.BT709: "BT.709"}
+_NEAR = 1.25
+"""A matrix with a name may leave so many times what the free fit leaves, in levels rms."""
+_SLACK = 0.35
+"""And so many levels: two roundings to bytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColorSlip:
+    """A conversion of colors in place of the right one.
+
+    Attributes:
+        name: what it is called.
+        matrix: (3, 3): from the right levels of R, G and B to those that came out.
+        offset: (3,) in levels.
+        change: fields of a profile that undo it.
+        code: the same in words.
+    """
+
+    name: str
+    matrix: Array
+    offset: Array
+    change: dict[str, object] = field(default_factory=dict)
+    code: str = ""
+
+
+def slips() -> Iterator[ColorSlip]:
+    """Yield conversions that are taken for others."""
+    kinds = list(product(Matrix, Range))
+    for right, wrong in product(kinds, kinds):
+        if right == wrong:
+            continue
+        matrix, offset = _affine(lambda rgb, a=right, b=wrong: yuv_to_rgb(rgb_to_yuv(rgb, *a), *b))
+        names = []
+        if right[0] != wrong[0]:
+            names.append(f"{_TITLES[wrong[0]]} for {_TITLES[right[0]]}")
+        if right[1] != wrong[1]:
+            names.append(f"{right[1]} range taken for {wrong[1]}")
+        change: dict[str, object] = {
+            "color.convert.matrix": str(right[0]), "color.convert.range": str(right[1]),
+        }  # fmt: skip
+        code = f"convert YUV to RGB as {_TITLES[right[0]]}, {right[1]} range"
+        yield ColorSlip(" and ".join(names), matrix, offset, change, code)
+    one, low, span = np.eye(3), 16 * np.ones(3), 219 / 255
+    text = "scale the pixels once, from 16-235 to 0-255"
+    yield ColorSlip("limited range taken for full", one * span, low, {}, text)
+    yield ColorSlip("full range taken for limited", one / span, -low / span, {}, text)
+    for kind in kinds:
+        title = f"{_TITLES[kind[0]]}, {kind[1]} range"
+        matrix, offset = _affine(lambda rgb, a=kind: rgb_to_yuv(rgb, *a))
+        text = f"YUV taken for RGB ({title})"
+        yield ColorSlip(text, matrix, offset, {}, "convert YUV to RGB")
+        gray = np.repeat(matrix[:1] * 255 / (219 if kind[1] == Range.LIMITED else 255), 3, axis=0)
+        if kind[1] == Range.FULL:
+            name = f"colors lost: gray ({_TITLES[kind[0]]})"
+            yield ColorSlip(name, gray, np.zeros(3), {}, "read images in color")
+    yield ColorSlip("colors lost: gray (mean of the channels)", np.full((3, 3), 1 / 3),
+                    np.zeros(3), {}, "read images in color")  # fmt: skip
+
+
+def _affine(convert: object) -> tuple[Array, Array]:
+    """Return matrix and offset of an affine conversion of levels."""
+    assert callable(convert)
+    ends = np.asarray(convert(np.vstack([np.zeros(3), 255 * np.eye(3)])), np.float64)
+    return (ends[1:] - ends[0]).T / 255, ends[0]
+
+
+def named(right: Sequence[Array], levels: Sequence[Array]) -> tuple[ColorSlip, float] | None:
+    """Return the conversion that explains levels, and the largest difference that it leaves.
+
+    Args:
+        right: pixels of the training, each (3, H, W) on 0-255, in the order R, G, B.
+        levels: of the deployment, on the scale of the training's numbers.
+
+    Returns:
+        None where no conversion explains them as well as any matrix does.
+    """
+    x, y = (np.concatenate([one.reshape(3, -1).T for one in some]) for some in (right, levels))
+    there = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+    x, y = x[there], y[there]
+    middle = ((y > 1) & (y < 254)).all(axis=1)
+    if middle.sum() < 100:
+        return None
+    design = np.column_stack([x, np.ones(len(x))])
+    free = np.linalg.lstsq(design[middle], y[middle], rcond=None)[0]
+    floor = _root(y[middle] - design[middle] @ free)
+    best: tuple[float, ColorSlip] | None = None
+    for slip in slips():
+        left = _root(y[middle] - (x[middle] @ slip.matrix.T + slip.offset))
+        if best is None or left < best[0] - 1e-9:
+            best = left, slip
+    assert best is not None
+    if best[0] > _NEAR * floor + _SLACK or best[0] >= 0.5 * _root((y - x)[middle]):
+        return None
+    made = x @ best[1].matrix.T + best[1].offset
+    left = np.abs(np.clip(made, 0, 255) - np.clip(y, 0, 255))
+    return best[1], float(left.max())
+
+
+def _root(values: Array) -> float:
+    return float(np.sqrt((values * values).mean()))

@@ -1,0 +1,218 @@
+"""What a normalization's numbers are called, if they are not those of the training.
+
+A slip is what was computed in place of ``(x / 255 - mean) / std``. Its scale and zero follow from
+the training's own numbers, so that it is recognized whatever these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.contract import Array
+from simulator.identify.affine import Affine, shortest
+
+_TOP = 255.0
+_NTH = ("first", "second", "third")
+_CERTAIN = 6.0
+"""Standard errors within which a number is another one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """A normalization: (level - mean) / std.
+
+    Attributes:
+        mean: (3,) on 0-255, in the order of the tensor's channels.
+        std: (3,) likewise.
+    """
+
+    mean: Array
+    std: Array
+
+    def of(self, channels: Sequence[int]) -> Numbers:
+        """Return the numbers in another order of channels."""
+        picked = list(channels)
+        return Numbers(self.mean[picked], self.std[picked])
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name of a difference, and the line of code that undoes it.
+
+    Attributes:
+        name: what it is called.
+        code: what to write, in words.
+        figures: whether the name has figures only, for want of one that people use.
+    """
+
+    name: str
+    code: str
+    figures: bool = False
+
+
+RIGHT = "(x / 255 - mean) / std with the training's mean and std"
+
+
+def found_in(fit: Affine) -> Numbers:
+    """Return the normalization that a fit shows, its numbers with the digits that it supports."""
+    off, far = errors(fit)
+    std = [tidy(value, abs(value) * off) for value in fit.std]
+    mean = [tidy(value, far) for value in fit.zero]
+    return Numbers(np.array(mean), np.array(std))
+
+
+def tidy(value: float, error: float) -> float:
+    """Return the number with the fewest digits within an error, on 0-255 or on 0-1, times 255."""
+    levels, unit = shortest(value, error), shortest(value / _TOP, error / _TOP)
+    if len(f"{unit:.9g}") < len(f"{levels:.9g}"):
+        return float(f"{unit * _TOP:.12g}")
+    return levels
+
+
+def errors(fit: Affine) -> tuple[float, float]:
+    """Return how uncertain a fit's std is, as a share, and its zero, in levels."""
+    share = _CERTAIN * fit.error + 1e-6
+    return share, share * (_TOP / 2 + float(np.abs(fit.zero).max()))
+
+
+def named(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
+    """Name in which a normalization differs; nothing where it does not.
+
+    Args:
+        fit: of the tensors to the levels of pixels, each channel to one.
+        right: the training's, for the same channels.
+        channels: their names.
+    """
+    off, far = errors(fit)
+
+    def same(std: Array, mean: Array) -> bool:
+        return bool(
+            np.allclose(fit.std, std, rtol=max(off, 1e-5), atol=0)
+            and np.allclose(fit.zero, mean, rtol=1e-5, atol=far)
+        )
+
+    if same(right.std, right.mean):
+        return []
+    for slip, std, mean in _slips(right):
+        if same(std, mean):
+            return [slip]
+    return _apart(fit, right, channels)
+
+
+def _slips(right: Numbers) -> Iterator[tuple[Named, Array, Array]]:
+    """Yield slips with the std and the zero that they give."""
+    m, s, top = right.mean, right.std, _TOP
+    ones, none = np.ones(3), np.zeros(3)
+    zeros = {"mean": m, "none": none}
+    yield Named("255 forgotten", "divide pixels by 255 before normalizing"), s / top, m / top
+    yield Named("divided by 255 twice", "divide pixels by 255 only once"), s * top, m * top
+    yield Named("pixels of [0, 255] without a normalization", f"use {RIGHT}"), ones, none
+    yield Named("scaled to [0, 1] and not normalized", f"use {RIGHT}"), top * ones, none
+    half = top / 2 * ones
+    yield Named("scaled to [-1, 1] and not by mean and std", f"use {RIGHT}"), half, half
+    for power, how in ((top, "numbers for [0, 1]"), (1.0, "numbers for [0, 255]")):
+        mean = m + s * m / power
+        yield Named("normalized twice", f"normalize only once ({how})"), s * s / power, mean
+        yield (
+            Named("divided by std before the mean is subtracted", "subtract the mean first"),
+            s,
+            m * s / power,
+        )
+    yield Named("normalized, then divided by 255", "do not divide a normalized tensor"), s * top, m
+    std = "do not multiply by std, but divide"
+    yield Named("multiplied by std in place of divided", std), top * top / s, m
+    yield Named("multiplied by std in place of divided", std), 1 / s, m
+    yield Named("mean added in place of subtracted", "subtract the mean"), s, -m
+    yield Named("variance in place of standard deviation", "take the root"), s * s / top, m
+    yield Named("mean and std exchanged", "exchange them"), m, s
+    for key, zero in zeros.items():
+        for std, how in ((ones, "[0, 255]"), (top * ones, "[0, 1]")):
+            if key == "mean":
+                yield Named(f"not divided by std, mean of {how}", "divide by std"), std, zero
+    yield Named("mean not subtracted", "subtract the mean"), s, none
+    for unit, other, factor in (("[0, 1]", "[0, 255]", 1 / top), ("[0, 255]", "[0, 1]", top)):
+        text = f"mean of {unit} with std of {other}"
+        yield Named(text, "give mean and std on one scale"), s, m * factor
+        text = f"mean of {other} with std of {unit}"
+        yield Named(text, "give mean and std on one scale"), s * factor, m
+    backward = right.of((2, 1, 0))
+    text = "mean and std in the other channel order"
+    yield Named(text, "reverse mean and std"), backward.std, backward.mean
+
+
+def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
+    """Name what is wrong with the mean, and with the std, each alone; else scale and offset."""
+    off, far = errors(fit)
+    shown = found_in(fit)
+    mean = _Compared("mean", shown.mean, right.mean, right.std, far + 1e-5 * np.abs(right.mean))
+    std = _Compared("std", shown.std, right.std, right.mean, max(off, 1e-5) * np.abs(right.std))
+    found = [one.named() for one in (mean, std) if one.wrong.any()]
+    names = [one for one in found if one is not None]
+    wrong = np.flatnonzero(mean.wrong | std.wrong)
+    if len(names) == len(found) and not (len(found) == 2 and len(wrong) == 1):
+        return names
+    gain = right.std / fit.std
+    offset = right.mean - gain * fit.zero
+    if len(wrong) == 3 and np.ptp(gain) < 0.01 and np.ptp(offset) < 0.5:
+        parts = [f"scale {gain.mean():.4g} and offset {offset.mean():.3g} levels in all channels"]
+    else:
+        parts = [
+            f"scale {gain[at]:.4g} and offset {offset[at]:.3g} levels in channel {channels[at]}"
+            for at in wrong
+        ]
+    code = f"normalize with mean {listed(right.mean)} and std {listed(right.std)} (of 0-255)"
+    return [Named("; ".join(parts), code, figures=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compared:
+    """Three means, or three standard deviations, against the training's."""
+
+    what: str
+    got: Array
+    right: Array
+    other: Array
+    error: Array
+
+    @property
+    def wrong(self) -> Array:
+        return np.asarray(np.abs(self.got - self.right) > self.error)
+
+    def _is(self, numbers: Array) -> bool:
+        return bool((np.abs(self.got - numbers) <= self.error).all())
+
+    def named(self) -> Named | None:
+        """Return what is wrong; None where it is no slip that has a name."""
+        right, what = self.right, self.what
+        code = f"write {what} {listed(right)} (of pixels 0-255) in place of {listed(self.got)}"
+        if self._is(right[::-1]):
+            return Named(f"{what} in the other channel order", f"reverse the {what}")
+        one = np.full(3, self.got.mean())
+        wrong = np.flatnonzero(self.wrong)
+        if len(wrong) > 1 and self._is(one):
+            if what == "mean":
+                text = f"one mean for three ({listed(one[:1])} for {listed(right)})"
+            else:
+                fits = f"fits {_unit(one[:1])} for {_unit(right)}"
+                text = f"one scale for three standard deviations ({fits})"
+            return Named(text, code)
+        if len(wrong) != 1:
+            return None
+        at = int(wrong[0])
+        also = np.flatnonzero(np.abs(self.got[at] - self.other) <= self.error[at])
+        kind = "standard deviation" if what == "mean" else "mean"
+        twin = f", which is the {_NTH[also[0]]} {kind}" if also.size else ""
+        text = f"{listed(self.got[[at]])} for {listed(right[[at]])}{twin}"
+        return Named(f"a typing error in the {_NTH[at]} {what} ({text})", code)
+
+
+def _unit(values: Sequence[float] | Array) -> str:
+    return ", ".join(f"{value / _TOP:.3g}" for value in values)
+
+
+def listed(values: Sequence[float] | Array) -> str:
+    """Return numbers as a person writes them."""
+    return ", ".join(f"{value:.6g}" for value in values)

@@ -32,7 +32,7 @@ BACKEND = Backend(
             Recorded,
             Evidence.RECORDED,
         ),
-        Offer(Stage.DECODE, {"recording": Text()}, Recorded, Evidence.RECORDED),
+        Offer(Stage.FRONT_END, {"recording": Text()}, Recorded, Evidence.RECORDED),
     ),
     fields={
         "recording": "the file that describes the recording: docs/recordings.md",

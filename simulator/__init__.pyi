@@ -41,6 +41,8 @@ class _Options(typing.TypedDict, total=False):
     memory: int | None
     progress: simulator.command.options.Progress | None | collections.abc.Callable[[int, int], object]
     executor: str
+    python: str | None
+    allow_code: bool
     isolate: typing.Literal['auto', 'always', 'never']
 
 class _AuditOptions(_Under, _Options, total=False): ...

@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from simulator.contract import Backend, Offer, Options, Runtime, Stage
+from simulator.contract import Backend, FrontEnd, Offer, Options, Runtime, Stage
 from simulator.contract.injection import Injector
 from simulator.contract.installing import install
 from simulator.contract.model_format import MODEL_FORMATS
@@ -246,6 +246,20 @@ def hire(backend: Backend) -> Worker:
     """
     place = Home(backend.name, sys.executable, BACKENDS.points[backend.name].value)
     worker = Worker(place, f"the decoder of {backend.name}", patience=None)
+    _workers.append(worker)
+    return worker
+
+
+def hire_own(backend: Backend, offer: Offer, options: Options) -> Worker:
+    """Return a new worker for one implementation that runs apart, until :func:`dismiss`.
+
+    Its class says in which Python, and how long a call may take, see
+    :class:`simulator.contract.FrontEnd`.
+    """
+    kind: type[FrontEnd] = offer.make
+    python = kind.python(options) or sys.executable
+    place = Home(backend.name, python, BACKENDS.points[backend.name].value)
+    worker = Worker(place, kind.called(options), seconds=kind.seconds(options))
     _workers.append(worker)
     return worker
 

@@ -109,7 +109,7 @@ def test_tensors_go_through_a_real_runtime(cache, tmp_path, card, data):
         tensors[name] = np.full((1, 3, 32, 32), -1, np.float32)
         tensors[name][0, (["red", "green", "blue"].index(name.split("/")[0]) + 1) % 3] = 1
     np.savez(tmp_path / "dump.npz", **tensors)
-    side = "deploy.decode={{backend: recorded, recording: {}, exif: null}}"
+    side = "deploy.front_end={{backend: recorded, recording: {}}}"
     manifest = write(tmp_path, card, "tensors")
 
     summary = compare(card, data, manifest, tmp_path / "run", side=side)
@@ -209,7 +209,7 @@ def test_a_prediction_that_is_none_fails_on_its_image(cache, tmp_path, card, dat
 
 def test_tensors_of_another_shape(cache, tmp_path, card, data):
     np.savez(tmp_path / "dump.npz", **{n: np.zeros((3, 8, 8), np.float32) for n in names(data)})
-    side = "deploy.decode={{backend: recorded, recording: {}, exif: null}}"
+    side = "deploy.front_end={{backend: recorded, recording: {}}}"
     manifest = write(tmp_path, card, "tensors")
 
     line = refused(card, data, manifest, tmp_path / "run", side=side)

@@ -20,12 +20,11 @@ from simulator.audit.run import run_all
 from simulator.audit.verdict import PairRun
 from simulator.command.experiment import Experiment
 from simulator.command.options import Options
-from simulator.contract import Stage
 from simulator.errors import DataError, RunError, UserError, one_line, unknown
 from simulator.experiments.common import refuse_missing
 from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
-from simulator.pipeline.recorded import recording
+from simulator.pipeline.recorded import KINDS, recording
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.verdict import concluded
 from simulator.results.audits import Bundle, ReplayedPair, ReplaySummary
@@ -162,7 +161,7 @@ def _refuse_lost(chosen: Mapping[str, ResolvedProfile]) -> None:
     """Refuse recordings that are not here: a bundle holds none."""
     lost = []
     for name, own in chosen.items():
-        for stage in (Stage.DECODE, Stage.RUNTIME):
+        for stage in KINDS:
             try:
                 recording(*own, stage)
             except DataError as error:

@@ -178,6 +178,14 @@ class Options(Group):
         "what runs the samples: local, the default, is threads of this process; ray is processes "
         "here, ray:HOST:PORT those of a cluster; docs/scale.md", "NAME[:PLACE]", asked=False,
     )] = "local"  # fmt: skip
+    python: Annotated[str | None, Option(
+        "the interpreter that runs Python code which a stack is named by, such as that of the "
+        "environment where it was written; default: this one", "PATH",
+    )] = None  # fmt: skip
+    allow_code: Annotated[bool, Option(
+        "run code that a profile or another document names; what is named on the command line "
+        "is run without it",
+    )] = False  # fmt: skip
     isolate: Annotated[Isolate, Option(
         "decode in a worker process, so that a decoder that dies does not end the run: auto, the "
         "default, files of a format that the library was seen to die of; docs/decoders.md",
@@ -291,7 +299,8 @@ class Pair(Changes, Options):
     """Two stacks."""
 
     train: Annotated[str, Option(
-        "the training stack: a path or a name", "PROFILE", "profile", in_python=True
+        "the training stack: a profile's path or name, code (FILE.py:NAME), 'exec:PROGRAM …' or a "
+        "recording's manifest; docs/your-code.md", "STACK", "profile", in_python=True
     )]  # fmt: skip
     deploy: Annotated[str, Option(
         "the deployment stack, likewise", "PROFILE", "profile", in_python=True,

@@ -17,6 +17,7 @@ from simulator.contract.backend import Environment as Environment
 from simulator.contract.backend import Evidence as Evidence
 from simulator.contract.backend import File as File
 from simulator.contract.backend import Implementation as Implementation
+from simulator.contract.backend import Implied as Implied
 from simulator.contract.backend import KeepList as KeepList
 from simulator.contract.backend import Offer as Offer
 from simulator.contract.backend import Options as Options
@@ -45,6 +46,8 @@ from simulator.contract.frame import PixelFormat as PixelFormat
 from simulator.contract.frame import Range as Range
 from simulator.contract.frame import rgb_frame as rgb_frame
 from simulator.contract.frame import yuv_frame as yuv_frame
+from simulator.contract.front_end import FrontEnd as FrontEnd
+from simulator.contract.front_end import SampleFile as SampleFile
 from simulator.contract.gradients import LOGITS as LOGITS
 from simulator.contract.gradients import PROBABILITIES as PROBABILITIES
 from simulator.contract.gradients import Differentiable as Differentiable

@@ -30,6 +30,7 @@ class Implementation(ABC):  # noqa: B024  each stage has abstract methods of its
 class Stage:
     """The names of our own stages; a package may add others (:mod:`simulator.contract.stage`)."""
 
+    FRONT_END = "front_end"
     DECODE = "decode"
     ENCODE = "encode"
     CONVERT = "convert"
@@ -166,7 +167,27 @@ class KeepList:
         return "op_types, nodes and a reason"
 
 
-Admits = tuple[Any, ...] | AtLeast | Above | Subset | Pairs | Text | File | KeepList
+@dataclass(frozen=True, slots=True)
+class Implied:
+    """A field that a profile may leave out.
+
+    Attributes:
+        admits: the values that it may have.
+        value: that it has where it is left out.
+    """
+
+    admits: tuple[Any, ...] | AtLeast | Above | Text
+    value: Any
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.admits
+
+    def __str__(self) -> str:
+        admits = self.admits
+        return ", ".join(map(str, admits)) if isinstance(admits, tuple) else str(admits)
+
+
+Admits = tuple[Any, ...] | AtLeast | Above | Subset | Pairs | Text | File | KeepList | Implied
 """The values that an implementation supports for one field."""
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _local = threading.local()
 
@@ -19,3 +22,13 @@ def exclude(ns: int) -> None:
     look-up minus the recorded latency, which may be negative.
     """
     _local.ns = excluded() + ns
+
+
+@contextmanager
+def excluding() -> Iterator[None]:
+    """Leave out what this thread does meanwhile."""
+    start = time.perf_counter_ns()
+    try:
+        yield
+    finally:
+        exclude(time.perf_counter_ns() - start)

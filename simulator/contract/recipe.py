@@ -63,6 +63,9 @@ class Runtimes(Protocol):
     def guarded(self, choice: Any, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a decoder's method; files that may kill this process are decoded in another."""
 
+    def apart(self, choice: Any, method: str) -> Callable[[Any], Any]:
+        """Return a method of an implementation that runs in worker processes of its own."""
+
 
 class Recipe(ABC):
     """One step of one stack: a frozen dataclass of plain data, declared with ``eq=False``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simulator.contract.adapt import Adapter
 from simulator.contract.backend import Stage
+from simulator.contract.front_end import FrontEnd
 from simulator.contract.model import Cast, Exporter, Quantizer, Runtime
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer
 from simulator.contract.stage import CLAIMS, REPEATS, StageSpec, checks
@@ -135,6 +136,17 @@ NORMALIZE = StageSpec(
     section=("normalize",),
     axis="normalize",
     step="normalize",
+)
+FRONT_END = StageSpec(
+    Stage.FRONT_END,
+    "what is not ours makes the network's input",
+    590,
+    section=("front_end",),
+    axis="front_end",
+    step="front_end",
+    base=FrontEnd,
+    calls=("tensors",),
+    checks=(),
 )
 GRAPH = StageSpec(
     "graph", "the network's graph is rewritten", 600, section=("graph",), fields_are_axes=True

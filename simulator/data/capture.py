@@ -38,7 +38,10 @@ in where it is given a model card."""
 KINDS = ("tensors", "outputs", "predictions", "frames")
 AFTER = ("decode", "resize", "geometry")
 PLANES = ("y", "u", "v")
-STAGES = ("decode", "read", "tokenize", "resample", "color", "stft", "mel", "resize", "infer")
+STAGES = (
+    "decode", "read", "tokenize", "resample", "color", "stft", "mel", "resize", "front_end",
+    "infer",
+)  # fmt: skip
 FILES = ("recording.yaml", "recording.npz", "recording.csv", "latency.csv")
 COLUMNS = ("prediction", "score", "margin")
 
@@ -116,7 +119,7 @@ class Capture:
             image: its path below the data folder; its file, where ``match`` is ``sha256``.
             value: what the board gave; see ``kind``.
             latency: nanoseconds of any of STAGES up to what is recorded; for images decode, color,
-                resize and infer.
+                resize and infer, or front_end for all before infer.
 
         Raises:
             ValueError: the image was added before, or the value is of another kind.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from simulator import registry
-from simulator.contract import Array, Frame, Stage
+from simulator.contract import Array, Frame
 from simulator.contract.recipe import Recipe
 from simulator.data import example
 from simulator.data.folder import Dataset, Item
@@ -69,8 +69,7 @@ def is_recorded(chosen: ResolvedProfile) -> bool:
     Raises:
         DataError: the recording cannot be used.
     """
-    found = [recorded.recording(*chosen, stage) for stage in (Stage.DECODE, Stage.RUNTIME)]
-    return any(recording is not None for recording in found)
+    return bool(recorded.recordings(*chosen))
 
 
 def prove(chosen: ResolvedProfile, model: Card | None, say: Callable[[str], None]) -> Proof:

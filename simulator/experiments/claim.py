@@ -12,6 +12,7 @@ from simulator.command.options import Declared, Group, Kind, given
 from simulator.data.address import Root, absolute, root_of
 from simulator.errors import UserError
 from simulator.profile.load import find, name_of
+from simulator.profile.reference import read_reference
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import PLAN
 from simulator.results.lock import LOCK, locked
@@ -45,7 +46,9 @@ def request(command: Command[Any], asked: Group, **found: Any) -> Request:
 
 
 def portable(profile: str) -> str:
-    """Return the name of a built-in profile, and the full path of another one."""
+    """Return the name of a built-in profile, and the full path of another stack."""
+    if named := read_reference(profile):
+        return named.text
     place = find(profile)
     return name_of(place) or absolute(place)
 
@@ -97,4 +100,6 @@ def _placed(declared: Declared, value: Any) -> Any:
 def _absolute(declared: Declared, value: Any) -> Any:
     if value is None or declared.about.kind not in PLACES:
         return value
+    if declared.about.kind == "profile" and (named := read_reference(value)):
+        return named.text
     return absolute(PLACES[declared.about.kind](value))

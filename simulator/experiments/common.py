@@ -280,6 +280,5 @@ def _own_files(stack: Stack, session: Session) -> dict[str, str]:
 
 def _recordings(stack: Stack) -> dict[str, str]:
     """The SHA-256 of every recording that replaces a stage of a stack."""
-    chosen = stack.profile, stack.choices
-    found = {stage: recorded.recording(*chosen, stage) for stage in (Stage.DECODE, Stage.RUNTIME)}
-    return {str(stage): recording.digest for stage, recording in found.items() if recording}
+    found = recorded.recordings(stack.profile, stack.choices)
+    return {stage: recording.digest for stage, recording in found.items()}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Literal, get_args
 
 from simulator import registry
@@ -35,7 +37,7 @@ class Isolation(Closing):
         if when not in get_args(Isolate):
             raise UserError(f"isolate: {unknown('value', when, get_args(Isolate))}")
         self.when = when
-        self._pools: dict[str, DecoderPool] = {}
+        self._pools: dict[str, WorkerPool] = {}
 
     def guarded(self, choice: Choice, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a decoder's method; files that may kill it go to the same method in a worker.
@@ -48,9 +50,20 @@ class Isolation(Closing):
         backend = choice.backend
         if not self.watches(backend):
             return method
-        pool = self._pools.setdefault(backend.name, DecoderPool(backend))
+        pool = self._pools.setdefault(backend.name, WorkerPool(partial(registry.hire, backend)))
         apart = _Apart(pool, choice, method.__name__)
         return lambda image: apart(image) if self.takes(backend, image) else method(image)
+
+    def apart(self, choice: Choice, method: str) -> Callable[[Any], Any]:
+        """Return a method of an implementation that always runs in workers of its own.
+
+        Args:
+            choice: of a :class:`simulator.contract.FrontEnd`, or alike.
+            method: its name.
+        """
+        key = json.dumps(choice.identity(), sort_keys=True)
+        hire = partial(registry.hire_own, choice.backend, choice.offer, choice.options)
+        return _Apart(self._pools.setdefault(key, WorkerPool(hire)), choice, method)
 
     def takes(self, backend: Backend, image: Any) -> bool:
         """Return whether a backend decodes a file in a worker.
@@ -73,15 +86,15 @@ class Isolation(Closing):
             pool.close()
 
 
-class DecoderPool(Closing):
-    """The workers of one backend: as many as decode at once.
+class WorkerPool(Closing):
+    """Workers of one kind: as many as are used at once.
 
     Args:
-        backend: it is imported in each of them.
+        hire: gives a new one.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, hire: Callable[[], Worker]) -> None:
+        self._hire = hire
         self._idle: list[Worker] = []
         self._all: list[Worker] = []
         self._lock = threading.Lock()
@@ -92,7 +105,7 @@ class DecoderPool(Closing):
         with self._lock:
             worker = self._idle.pop() if self._idle else None
         if worker is None:
-            worker = registry.hire(self._backend)
+            worker = self._hire()
             self._all.append(worker)
         try:
             yield worker
@@ -109,19 +122,19 @@ class DecoderPool(Closing):
 
 
 class _Apart:
-    """A decoder's method in the workers of a pool; each builds the decoder on first use."""
+    """A method in the workers of a pool; each builds the implementation on first use."""
 
-    def __init__(self, pool: DecoderPool, choice: Choice, method: str) -> None:
+    def __init__(self, pool: WorkerPool, choice: Choice, method: str) -> None:
         self._pool, self._choice, self._method = pool, choice, method
         self._made: dict[Worker, Any] = {}
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, sample: Any) -> Any:
         with self._pool.one() as worker:
-            decoder = self._made.get(worker) or self._made.setdefault(worker, self._in(worker))
+            made = self._made.get(worker) or self._made.setdefault(worker, self._in(worker))
             try:
-                return getattr(decoder, self._method)(image)
+                return getattr(made, self._method)(sample)
             except Died as error:
-                raise Died(f"{error}; the file is {image.name}") from error
+                raise Died(f"{error}; the file is {sample.name}") from error
 
     def _in(self, worker: Worker) -> Any:
         choice = self._choice

@@ -21,7 +21,8 @@ from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.tasks.task import Task
 
-_KINDS = {Stage.DECODE: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}
+KINDS = {Stage.FRONT_END: ("tensors",), Stage.RUNTIME: ("outputs", "predictions")}
+"""The kinds of recordings that replace a stage; it has the name of its section."""
 
 
 def recording(profile: Profile, choices: Choices, stage: str) -> Recording | None:
@@ -36,17 +37,22 @@ def recording(profile: Profile, choices: Choices, stage: str) -> Recording | Non
     choice = choices.get(stage)
     if choice is None or getattr(choice.offer.make, "takes", None) != "recording":
         return None
-    section = "decode" if stage == Stage.DECODE else "runtime"
-    where = profile.where((section, "recording"))
+    where = profile.where((stage, "recording"))
     written = Path(choice.options["recording"])
     beside = Path(where.rpartition(":")[0]).parent / written
     found = load_recording(beside if beside.is_file() else written)
-    if found.spec.kind not in _KINDS[stage]:
+    if found.spec.kind not in KINDS[stage]:
         raise DataError(
-            f"{where}: {section}.recording: {found.path} holds {found.spec.kind}; "
-            f"{' or '.join(_KINDS[stage])} expected"
+            f"{where}: {stage}.recording: {found.path} holds {found.spec.kind}; "
+            f"{' or '.join(KINDS[stage])} expected"
         )
     return found
+
+
+def recordings(profile: Profile, choices: Choices) -> dict[str, Recording]:
+    """Return every recording that replaces a stage of a profile; see :func:`recording`."""
+    found = {stage: recording(profile, choices, stage) for stage in KINDS}
+    return {stage: one for stage, one in found.items() if one is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +130,7 @@ class RecordedAnswer(Recipe):
 
 def tensors(found: Recording) -> list[Recipe]:
     """Return the steps from a sample's name to the recorded input of the network."""
-    return _steps(found, "decode", "tensor")
+    return _steps(found, "front_end", "tensor")
 
 
 def answers(

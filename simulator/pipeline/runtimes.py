@@ -89,6 +89,10 @@ class RuntimePool(Closing):
         """Return a decoder's method, guarded by :attr:`isolation`."""
         return self.isolation.guarded(choice, method)
 
+    def apart(self, choice: Choice, method: str) -> Callable[[Any], Any]:
+        """Return a method of an implementation, which runs in workers of its own."""
+        return self.isolation.apart(choice, method)
+
     def here(self) -> Runtimes:
         """Return the same pool, with every decoder in this process: for measuring time."""
         return _Here(self)
@@ -169,6 +173,9 @@ class _Here:
 
     def guarded(self, choice: Choice, method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return method
+
+    def apart(self, choice: Choice, method: str) -> Callable[[Any], Any]:
+        return self.pool.apart(choice, method)
 
 
 def key_of(choice: Choice, artifact: Artifact) -> str:

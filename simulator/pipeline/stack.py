@@ -35,6 +35,7 @@ from simulator.pipeline.extra import with_extras
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.inference import Follow, Infer, answering
 from simulator.pipeline.look import Looked, look, probe
+from simulator.pipeline.own_front_end import OwnFrontEnd
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.precision import Calibration, Quantizer
@@ -214,18 +215,16 @@ class StackBuilder:
             )
 
     def _before(self, profile: Profile, choices: Choices) -> tuple[Recipe, ...]:
-        found = recorded.recording(profile, choices, Stage.DECODE)
-        if found is None:
-            return self.front_end(profile, choices).recipes
-        found.check(self.source.digest, self.dataset.items)
-        (feed,) = self.card.modality.feeds(self.card.spec)
-        shape = found.array(self.dataset.items[0]).shape
-        if shape != feed.shape:
-            raise DataError(
-                f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
-                f"that of {self.dataset.items[0].name} is {shape}"
-            )
-        return tuple(recorded.tensors(found))
+        if found := recorded.recording(profile, choices, Stage.FRONT_END):
+            found.check(self.source.digest, self.dataset.items)
+            (feed,) = self.card.modality.feeds(self.card.spec)
+            shape = found.array(self.dataset.items[0]).shape
+            if shape != feed.shape:
+                raise DataError(
+                    f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
+                    f"that of {self.dataset.items[0].name} is {shape}"
+                )
+        return self.front_end(profile, choices).recipes
 
     def _adapted(
         self, profile: Profile, choices: Choices, fittings: Mapping[str, Fitting]
@@ -380,8 +379,26 @@ def front_end(card: Card, profile: Profile, choices: Choices) -> Chain:
     Raises:
         ModelError: the model does not fit the stack.
     """
+    if found := recorded.recording(profile, choices, Stage.FRONT_END):
+        return Chain(tuple(recorded.tensors(found)))
+    if Stage.FRONT_END in choices:
+        _refuse_code(profile, choices[Stage.FRONT_END])
+        return Chain((OwnFrontEnd(choices[Stage.FRONT_END], card.modality.feeds(card.spec)),))
     recipes = card.modality.front_end(profile, choices, card.spec)
     return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
+
+
+def _refuse_code(profile: Profile, choice: Choice) -> None:
+    """Refuse code that a document names, unless the call allows it.
+
+    Raises:
+        UserError: with the place where it is named.
+    """
+    if choice.offer.make.runs_code and not profile.may_run_code:
+        raise UserError(
+            f"{profile.where((choice.stage, 'backend'))}: {choice.stage} runs code of its own; "
+            "where you trust it, add --allow-code"
+        )
 
 
 def _adapting(choice: Choice) -> str:
@@ -415,12 +432,11 @@ def refuse_recorded(side: str, chosen: ResolvedProfile, under: AppliedCondition)
     Raises:
         UserError: it was.
     """
-    for stage in (Stage.DECODE, Stage.RUNTIME):
-        if recorded.recording(*chosen, stage):
-            raise UserError(
-                f"--under {under.condition.text}: {side} was recorded on a device, so the "
-                "condition cannot act on it; leave out --under, or use a stack that runs here"
-            )
+    if recorded.recordings(*chosen):
+        raise UserError(
+            f"--under {under.condition.text}: {side} was recorded on a device, so the "
+            "condition cannot act on it; leave out --under, or use a stack that runs here"
+        )
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

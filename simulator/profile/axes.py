@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from simulator.contract import Evidence, StageSpec
+from simulator.contract import Evidence, Stage, StageSpec
 from simulator.contract.passes import PASSES
 from simulator.errors import ProfileError
 from simulator.profile.artifact import own_file
 from simulator.profile.document import Key, Values
 from simulator.profile.implementations import Choice, Choices, choose
-from simulator.profile.modality import apart, at, axes_of, filled, front_axes, places
+from simulator.profile.modality import (
+    apart,
+    at,
+    axes_of,
+    filled,
+    front_axes,
+    places,
+    steps_of_front_end,
+)
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.profile import Profile
 from simulator.profile.schema import Claim
@@ -41,6 +49,9 @@ def is_of_front_end(axis: str, profile: Profile) -> bool:
 
 def value(profile: Profile, choices: Choices, axis: str) -> Any:
     """Return all values of an axis in one profile, including those that the backends imply."""
+    if axis == Stage.FRONT_END and profile.spec.front_end is None:
+        steps = steps_of_front_end(profile.spec.modality)
+        return {step: value(profile, choices, step) for step in steps if _has(profile, step)}
     place = _place(profile, axis)
     found: Any = profile.spec.model_dump(by_alias=True, exclude_none=True)
     for part in place:
@@ -121,6 +132,14 @@ def evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, s
 
     This is the profile's own claim; without one, the weakest evidence among the backends.
     """
+    if axis == Stage.FRONT_END and profile.spec.front_end is None:
+        steps = steps_of_front_end(profile.spec.modality)
+        every = [_evidence(profile, choices, step) for step in steps if _has(profile, step)]
+        return max(every, key=lambda one: list(Evidence).index(one[0]))
+    return _evidence(profile, choices, axis)
+
+
+def _evidence(profile: Profile, choices: Choices, axis: str) -> tuple[Evidence, str]:
     section, *inner = _place(profile, axis)
     claim = claims(profile).get(str(section))
     if claim is not None:
@@ -151,13 +170,13 @@ def is_claimed(profile: Profile, axis: str) -> bool:
 
 
 def refuse_recorded(*profiles: Profile) -> None:
-    """Refuse profiles that replay a recording: their axes cannot be swapped one by one.
+    """Refuse profiles whose answers were recorded: their axes cannot be swapped one by one.
 
     Raises:
         ProfileError: the message names the first such profile.
     """
     for profile in profiles:
-        if is_recorded(profile):
+        if at(profile.spec, ("runtime", "recording")) is not None:
             raise ProfileError([f"{profile.name} replays a recording: its axes cannot be swapped"])
 
 
@@ -192,10 +211,10 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
             precision, or one of the stacks replays a recording.
     """
     refuse_recorded(base, other)
-    update: dict[str, BaseModel] = {}
+    update: dict[str, BaseModel | None] = {}
     refuse_mixed(base, other)
     known = places(base.spec.modality)
-    for axis in axes:
+    for axis in _one_by_one(base, other, axes):
         section, *inner = map(str, known[axis])
         taken = getattr(other.spec, section)
         if inner:
@@ -211,8 +230,18 @@ def swap(base: Profile, other: Profile, axes: Sequence[str]) -> tuple[Profile, C
     if getattr(precision, "artifact", None) and getattr(runtime, "exporter", None):
         update["runtime"] = runtime.model_copy(update={"exporter": None})
     name = f"{base.name}+{'+'.join(axes)}"
-    mixed = Profile(name, base.spec.model_copy(update=update).settled(), {})
+    may_run_code = base.may_run_code and other.may_run_code
+    spec = base.spec.model_copy(update=update).settled()
+    mixed = Profile(name, spec, {}, may_run_code=may_run_code)
     return mixed, choose(mixed)
+
+
+def _one_by_one(base: Profile, other: Profile, axes: Sequence[str]) -> Iterator[str]:
+    """The axes, with all that a front end stands for where it is one."""
+    for axis in axes:
+        if axis == Stage.FRONT_END:
+            yield from steps_of_front_end(base.spec.modality)
+        yield axis
 
 
 def claims_problem(profile: Profile, choices: Choices) -> list[str]:
@@ -233,6 +262,11 @@ def claims_problem(profile: Profile, choices: Choices) -> list[str]:
                 f"{claim.kind}, but the implementation here is {choice.offer.evidence}"
             )
     return list(dict.fromkeys(problems))
+
+
+def _has(profile: Profile, axis: str) -> bool:
+    """Whether a profile has the section of an axis."""
+    return at(profile.spec, _place(profile, axis)) is not None
 
 
 def _place(profile: Profile, axis: str) -> Key:

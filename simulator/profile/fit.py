@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
-from simulator.contract import Admits, Backend, KeepList, Offer, Options, Pairs
+from simulator.contract import Admits, Backend, Implied, KeepList, Offer, Options, Pairs
 from simulator.contract.stage import STAGES
 from simulator.errors import unknown
 
@@ -71,6 +71,8 @@ def _admitted(value: Any, admits: Admits) -> bool:
 
 def only(admits: Admits) -> Any:
     """Return the only value of a field, which a profile may omit; None if it has several."""
+    if isinstance(admits, Implied):
+        return admits.value
     if isinstance(admits, Pairs):
         return {}
     if isinstance(admits, KeepList):

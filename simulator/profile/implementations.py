@@ -12,13 +12,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from simulator import registry
-from simulator.contract import Backend, File, Offer, Options, StageSpec
+from simulator.contract import Backend, File, Offer, Options, Stage, StageSpec
 from simulator.errors import ProfileError, UserError, shortened
 from simulator.files import hash_file
 from simulator.profile.agreement import disagreements
 from simulator.profile.document import Key, Values, inside
 from simulator.profile.fit import fits, mismatches, only, shown, told
-from simulator.profile.modality import at, extra_specs, filled
+from simulator.profile.modality import at, extra_specs, filled, steps_of_front_end
 from simulator.profile.profile import Profile
 
 
@@ -114,9 +114,10 @@ def choose(profile: Profile) -> Choices:
     """
     choices: dict[str, Choice] = {}
     problems: list[str] = []
+    described = _described(profile)
     for spec in filled(profile.spec.modality):
         section = at(profile.spec, spec.section)
-        if section is None:
+        if section is None or spec.axis in described:
             continue
         found = {key[-1]: at(profile.spec, key) for key in spec.shared}
         shared = {name: value for name, value in found.items() if value is not None}
@@ -129,6 +130,13 @@ def choose(profile: Profile) -> Choices:
     if problems:
         raise ProfileError(problems)
     return choices
+
+
+def _described(profile: Profile) -> tuple[str, ...]:
+    """The axes that a profile only describes: its front end is not ours."""
+    if profile.spec.front_end is None:
+        return ()
+    return steps_of_front_end(profile.spec.modality)
 
 
 def extra_stages(profile: Profile, choices: Choices) -> list[tuple[StageSpec, Choice]]:
@@ -254,6 +262,11 @@ def implementation(stage: str, backend: Backend, fields: Options) -> Choice:
     """
     offers = backend.of(stage)
     if not offers:
+        if backend.of(Stage.FRONT_END) and stage != Stage.RUNTIME:
+            raise UserError(
+                f"\t{backend.name} makes the network's input as a whole: write front_end: "
+                f"{{backend: {backend.name}, …}}, and leave this section as it describes it"
+            )
         able = [b.name for b in registry.backends() if b.of(stage)]
         raise UserError(f"\t{backend.name} does not {stage}; these do: {', '.join(able)}")
     fitting = [offer for offer in offers if fits(offer, fields)]

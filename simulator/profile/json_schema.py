@@ -19,6 +19,7 @@ from simulator.contract import (
     Admits,
     AtLeast,
     File,
+    Implied,
     KeepList,
     Pairs,
     StageSpec,
@@ -113,7 +114,8 @@ def _field(admits: Iterable[Admits], typed: Schema, said: str | None = None) -> 
     """Return the schema of one field: the union of *admits*."""
     words: dict[str, object] = {}
     others: list[Schema] = []
-    for admit in admits:
+    for written in admits:
+        admit = written.admits if isinstance(written, Implied) else written
         if isinstance(admit, tuple):
             words |= {repr(word): word for word in admit}
         else:

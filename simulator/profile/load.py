@@ -12,7 +12,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from simulator import registry
-from simulator.contract import File
+from simulator.command import allowed
+from simulator.contract import File, Stage
 from simulator.errors import ModelError, ProfileError, UserError, shortened, unknown
 from simulator.profile import artifact, installed, messages, modality
 from simulator.profile.document import (
@@ -28,9 +29,14 @@ from simulator.profile.document import (
 from simulator.profile.implementations import Where, problems_of
 from simulator.profile.paper_names import RESIZE, kernel
 from simulator.profile.profile import Profile
+from simulator.profile.reference import BASE, Named, read_reference
 
 _IDENTITY = ("schema", "name", "summary", "extends")
 _FIXED = ("schema", "extends")
+_CODE = (Stage.FRONT_END, Stage.RUNTIME)
+"""The sections that may name code."""
+_OF_THE_RUNTIME = ("device", "threads")
+"""The fields of ``runtime`` that a stack keeps whose answers come from code or a recording."""
 
 
 def shipped_folder(name: str) -> Path:
@@ -100,10 +106,11 @@ def load(
     side: str = "",
     keep_runtime: bool = False,
 ) -> Profile:
-    """Load one profile.
+    """Load one profile, or the profile that stands for code, a program or a recording.
 
     Args:
-        reference: a path or a built-in name, see :func:`find`; or what a file would say.
+        reference: a path or a built-in name, see :func:`find`; what a file would say; or what
+            :func:`simulator.profile.reference.read_reference` reads.
         overrides: ``KEY=VALUE`` with a dotted key and a YAML value; ``null`` removes.
         side: ``train`` or ``deploy`` where the profile is one of a pair, for messages.
         keep_runtime: whether the profile's runtime was asked for by name, so that no other takes
@@ -116,8 +123,14 @@ def load(
         >>> load("pillow_fp32", ["resize.interpolation=bilinear"]).spec.resize.interpolation
         'bilinear'
     """
-    given = reference if isinstance(reference, Document) else read(find(reference))
-    merged = _merged(given, ())
+    named = None if isinstance(reference, Document) else read_reference(reference)
+    whole = overrides
+    if named is not None:
+        base, overrides = _base(overrides)
+        merged = _around(named, _merged(read(find(base)), ()), str(reference))
+    else:
+        given = reference if isinstance(reference, Document) else read(find(reference))
+        merged = _merged(given, ())
     for override in overrides:
         _override(merged, override, f"{side}." if side else "")
     kind = _modality(merged)
@@ -127,7 +140,50 @@ def load(
         spec = modality.schema_of(kind).model_validate(merged.values)
     except ValidationError as error:
         raise ProfileError(_problems(error, kind, merged)) from error
-    return Profile(spec.name, spec, merged.origins, tuple(overrides), tuple(merged.notes))
+    notes, may_run_code = tuple(merged.notes), _may_run_code(merged)
+    return Profile(spec.name, spec, merged.origins, tuple(whole), notes, may_run_code)
+
+
+def _base(overrides: Sequence[str]) -> tuple[str, list[str]]:
+    """What a stack extends that is no profile, and the other overrides."""
+    bases = [one for one in overrides if one.startswith("extends=")]
+    others = [one for one in overrides if one not in bases]
+    return (bases[-1].removeprefix("extends=") if bases else BASE), others
+
+
+def _around(named: Named, merged: _Merged, reference: str) -> _Merged:
+    """Fill a section of a profile with code, a program or a recording, in place of its own."""
+    for name in _IDENTITY:
+        merged.values.pop(name, None)
+        merged.forget((name,))
+    if isinstance(runtime := merged.values.get(named.section), dict):
+        for name in [name for name in runtime if name not in _OF_THE_RUNTIME]:
+            del runtime[name]
+            merged.forget((named.section, name))
+    merged.origins[()] = reference
+    merged.take({"schema": 1, **named.document}, lambda _: reference)
+    return merged
+
+
+def _may_run_code(merged: _Merged) -> bool:
+    """Whether the user of this call wrote all that names code in a stack, or allows it."""
+    call = allowed.current()
+    written = {f"--set {one}" for one in call.named} | call.named
+    return call.allowed or all(
+        origin in written
+        for stage in _CODE
+        if runs_code(stage, inside(merged.values, (stage, "backend")))
+        for key, origin in merged.origins.items()
+        if key[0:1] == (stage,) and key[1:] and key[1] not in _OF_THE_RUNTIME
+    )
+
+
+def runs_code(stage: str, backend: object) -> bool:
+    """Whether a section that names a backend names code as well, which the backend runs."""
+    if not isinstance(backend, str) or backend not in registry.BACKENDS.points:
+        return False
+    offers = registry.backend(backend).of(stage)
+    return any(getattr(offer.make, "runs_code", False) for offer in offers)
 
 
 def movable(document: Document) -> Values:

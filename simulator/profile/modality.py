@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, create_model
 
-from simulator.contract import stage
+from simulator.contract import Stage, stage
 from simulator.contract.passes import PASSES, GraphPass
 from simulator.contract.stage import StageSpec, named, stages
 from simulator.entry_points import Table
@@ -162,11 +162,15 @@ def apart(modality: str) -> dict[str, tuple[str, ...]]:
 def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
     """Return the axes of some profiles, each with its key, in pipeline order.
 
-    The axis of another package's stage is included if one of the profiles has that stage.
+    The axis of another package's stage is included if one of the profiles has that stage. Where one
+    of them has a front end that is not ours, the whole way to the network's input is one axis.
     """
     known: dict[str, Key] = {}
     for modality in dict.fromkeys(spec.modality for spec in specs):
-        absent = {
+        is_block = any(spec.front_end is not None for spec in specs)
+        absent: set[str | None] = {Stage.FRONT_END}
+        absent = {*steps_of_front_end(modality)} if is_block else absent
+        absent |= {
             spec.axis
             for spec in extra_specs(modality)
             if all(getattr(profile_spec, spec.section[0], None) is None for profile_spec in specs)
@@ -184,6 +188,11 @@ def front_axes(modality: str) -> tuple[str, ...]:
         if spec.axis is not None:
             found.append(spec.axis)
     return tuple(dict.fromkeys(found))
+
+
+def steps_of_front_end(modality: str) -> tuple[str, ...]:
+    """Return the axes that a front end stands for which is not ours, in pipeline order."""
+    return tuple(axis for axis in front_axes(modality) if axis != Stage.FRONT_END)
 
 
 def at(spec: Any, key: Iterable[str | int]) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from simulator.contract import Stage
 from simulator.errors import UserError
 from simulator.profile.axes import differing, is_of_front_end, refuse_mixed, refuse_recorded
+from simulator.profile.document import Key
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.modality import front_axes, places
 from simulator.profile.profile import Profile
@@ -40,7 +42,10 @@ def with_pixels_of(train: Profile, deploy: Profile) -> ResolvedProfile:
     origins = {k: v for k, v in deploy.origins.items() if not taken & set(k[:2])}
     origins |= {k: v for k, v in train.origins.items() if taken & set(k[:2])}
     spec = deploy.spec.model_copy(update=update).settled()
-    mixed = Profile(f"{deploy.name}{SUFFIX}", spec, origins, deploy.overrides, deploy.notes)
+    may_run_code = train.may_run_code and deploy.may_run_code
+    mixed = Profile(
+        f"{deploy.name}{SUFFIX}", spec, origins, deploy.overrides, deploy.notes, may_run_code
+    )
     return mixed, choose(mixed)
 
 
@@ -52,6 +57,7 @@ def unasked(train: ResolvedProfile, deploy: ResolvedProfile) -> str | None:
     profile = deploy[0]
     own = profile.where(()).rpartition(":")[0]
     names = places(profile.spec.modality)
+    taken = {(section,) for section in _sections(profile.spec.modality)}
     found = [
         axis
         for axis in differing(train, deploy)
@@ -59,7 +65,7 @@ def unasked(train: ResolvedProfile, deploy: ResolvedProfile) -> str | None:
         and not any(
             origin.rpartition(":")[0] in (own, "")
             for key, origin in profile.origins.items()
-            if key[: len(names[axis])] == names[axis]
+            if (key[:1] in taken if axis == Stage.FRONT_END else _is_in(key, names[axis]))
         )
     ]
     if not found:
@@ -69,6 +75,10 @@ def unasked(train: ResolvedProfile, deploy: ResolvedProfile) -> str | None:
         f"stack's, and {profile.name} does not set {'it' if len(found) == 1 else 'them'} but "
         "inherits; to change the runtime only: --deploy-runtime in place of --deploy"
     )
+
+
+def _is_in(key: Key, place: Key) -> bool:
+    return key[: len(place)] == place
 
 
 def _sections(modality: str) -> set[str]:

@@ -18,6 +18,8 @@ class Profile:
         origins: where each value was written: ``file:line`` or ``--set``.
         overrides: the ``KEY=VALUE`` of every ``--set``.
         notes: what was chosen for it, and put aside, because of its own model file.
+        may_run_code: whether code that it names may be run: the user of the call named it, or
+            allows it, see :mod:`simulator.command.allowed`.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Profile:
     origins: dict[Key, str]
     overrides: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    may_run_code: bool = False
 
     def where(self, key: Key) -> str:
         """Return the origin of *key*, or of the innermost section around it that has one."""

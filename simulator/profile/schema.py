@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 Resource = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 
 
+class FrontEnd(OpenSection):
+    """What makes the network's input in place of all sections before the network.
+
+    Those sections then only describe it; where pixels lie is taken from them.
+    """
+
+
 class Exporter(OpenSection):
     """The tool that converts the model to the format that the runtime takes."""
 
@@ -96,6 +103,7 @@ class ProfileSpec(Section):
     summary: str
     extends: str | None = None
     modality: str = Field("image", description="the kind of samples that the stack takes")
+    front_end: FrontEnd | None = None
     graph: Graph
     precision: Precision
     runtime: Runtime

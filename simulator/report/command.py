@@ -16,7 +16,10 @@ from simulator.profile.load import name_of, shipped_folder
 from simulator.results.json_text import JsonObject
 
 INPUTS = ("model", "data", "limit", "seed", "under", "trial")
-PAIR = ("train", "deploy", "train_artifact", "deploy_artifact", "pixels", "overrides", *INPUTS)
+PAIR = (
+    "train", "deploy", "train_artifact", "deploy_artifact", "pixels", "overrides", "python",
+    "allow_code", *INPUTS,
+)  # fmt: skip
 """Arguments that commands on the same stacks and samples share."""
 
 

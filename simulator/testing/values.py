@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.contract import Above, Admits, AtLeast, File, KeepList, Pairs, Subset, Text
+from simulator.contract import Above, Admits, AtLeast, File, Implied, KeepList, Pairs, Subset, Text
 
 NOISE = np.random.default_rng(0).integers(0, 255, 600, np.uint8).tobytes()
 """What is no file of any kind."""
@@ -18,6 +18,7 @@ class CannotMake(Exception):
 
 def values(admits: Admits) -> list[Any]:
     """Return the values of a field to try: all of a tuple, or a few if there are many."""
+    admits = admits.admits if isinstance(admits, Implied) else admits
     match admits:
         case AtLeast(low) | Above(low):
             return [low, low + 1] if isinstance(admits, AtLeast) else [low + 0.01, low + 0.02]
@@ -36,6 +37,7 @@ def values(admits: Admits) -> list[Any]:
 
 def outside(admits: Admits) -> Any:
     """Return a value that a field must refuse."""
+    admits = admits.admits if isinstance(admits, Implied) else admits
     match admits:
         case AtLeast(low) | Above(low):
             return low - 1

@@ -61,12 +61,17 @@ class Worker:
         home: the interpreter and the backend.
         called: what messages call it; by default *the NAME worker*.
         patience: after how many crashes in a row it is given up; None: never.
+        seconds: how long a call may take; None: as for every worker.
     """
 
     def __init__(
-        self, home: Home, called: str | None = None, patience: int | None = CRASHES
+        self,
+        home: Home,
+        called: str | None = None,
+        patience: int | None = CRASHES,
+        seconds: float | None = None,
     ) -> None:
-        self.home = home
+        self.home, self._seconds = home, seconds
         self._called = called or f"the {home.name} worker"
         self._patience = patience
         self._lock = threading.Lock()
@@ -114,7 +119,8 @@ class Worker:
             number, gone = of and of[1], self._forgotten()
             request = {"call": name, "args": list(arguments), "of": number, "gone": gone}
             try:
-                reply = self._ask(request, CALL_SECONDS if of_sample else OPEN_SECONDS)
+                usual = CALL_SECONDS if of_sample else OPEN_SECONDS
+                reply = self._ask(request, self._seconds or usual)
             except Crashed as crash:
                 self._crashes += 1
                 problem = f"{self._called} {crash}"
@@ -170,7 +176,8 @@ class Worker:
         if self._process is None:
             self._start()
         line = encode(request, self._ours)
-        seconds = float(os.environ.get(TIMEOUT, seconds))
+        if not self._seconds:
+            seconds = float(os.environ.get(TIMEOUT, seconds))
         deadline = time.monotonic() + seconds
         try:
             self._send(line, deadline)
@@ -179,9 +186,8 @@ class Worker:
                 raise ValueError("neither a value nor an error")
         except TimeoutError:
             self._end()
-            raise Crashed(
-                f"did not answer within {seconds:g} s (set {TIMEOUT} to wait longer)"
-            ) from None
+            longer = "" if self._seconds else f" (set {TIMEOUT} to wait longer)"
+            raise Crashed(f"did not answer within {seconds:g} s{longer}") from None
         except _UNREADABLE as error:
             self._end()
             raise Crashed(f"gave an answer that cannot be read: {one_line(error, 200)}") from error

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from simulator.errors import UserError
 
+STARTED_IN = "PIPELINE_SIMULATOR_FOLDER"
+"""The environment variable of a worker that has the folder in which it was started."""
 IN_FORCE = "PIPELINE_SIMULATOR_CONFINED"
 """The environment variable of a confined worker that says what it gave up."""
 _FOR_LIBRARIES = re.compile(
@@ -81,6 +83,7 @@ def environment(home: Home, folder: Path) -> dict[str, str]:
         kept = {name: value for name, value in kept.items() if _FOR_LIBRARIES.match(name)}
         kept |= dict.fromkeys(("HOME", "TMPDIR", "TORCHINDUCTOR_CACHE_DIR"), str(folder))
     kept["PYTHONSAFEPATH"] = "1"
+    kept[STARTED_IN] = os.getcwd()
     ours = [kept["PYTHONPATH"]] if home.python == sys.executable and "PYTHONPATH" in kept else []
     ours = [os.path.abspath(place) for place in os.pathsep.join(ours).split(os.pathsep) if place]
     return {**kept, "PYTHONPATH": os.pathsep.join([str(folder), *ours])}

@@ -247,7 +247,7 @@ def test_recorded_tensors_are_shown_and_their_axes_are_not(run, card, data, tmp_
     tensors["blue/blue0.jpg"][0, 0, 0, 0] = np.nan
     np.savez(tmp_path / "dump.npz", **tensors)
     manifest = test_recording.write(tmp_path, card, "tensors")
-    side = f"deploy.decode={{backend: recorded, recording: {manifest}, exif: null}}"
+    side = f"deploy.front_end={{backend: recorded, recording: {manifest}}}"
 
     found = run(side, NEAREST)
 
@@ -257,8 +257,7 @@ def test_recorded_tensors_are_shown_and_their_axes_are_not(run, card, data, tmp_
         assert deploy[0, 0, 0] == (0 if broken else 159)
         assert (deploy.reshape(-1)[1:] == 159).all()  # 127 + 0.5 * 64
         assert any("not finite" in note for note in look["notes"]) == broken
-        (why,) = look["missing"]
-        assert why.startswith("decoder, resize alone: not shown: ") and "replays a recording" in why
+        assert list(look["axes"]) == ["front_end"] and look["missing"] == []
 
 
 def test_a_look_that_fails_is_no_reason_to_lose_a_run(run, data, monkeypatch, tmp_path):

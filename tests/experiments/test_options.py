@@ -5,6 +5,7 @@ import inspect
 import json
 import pydoc
 import re
+import sys
 from dataclasses import fields
 
 import pytest
@@ -88,6 +89,7 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
         "data": data, "limit": 4, "seed": 3, "out": tmp_path / "out", "overwrite": False,
         "resume": False, "report": report, "workers": 1, "memory": 64, "progress": told,
         "under": "flip:22", "trial": 2, "executor": "local", "isolate": "always",
+        "python": sys.executable, "allow_code": True,
     }  # fmt: skip
     assert set(options) == {
         one.name for group in (Samples, Under, Options) for one in fields(group)
@@ -102,6 +104,7 @@ def test_every_option_arrives(jobs, command, data, tmp_path):
     assert (asked["limit"], asked["seed"], asked["data"]) == (4, 3, str(data.resolve()))
     assert (asked["under"], asked["trial"]) == ("flip:22", 2)
     assert (asked["isolate"], manifest["isolate"]) == ("always", "always")
+    assert (asked["python"], asked["allow_code"]) == (sys.executable, True)
     assert (manifest["under"]["text"], manifest["under"]["trial"]) == ("flip:22", 2)
     assert told.samples >= 4
     assert reported == [(result.folder, "reporting", True)]

@@ -74,7 +74,7 @@ def test_tensors_of_a_board_are_replayed(cache, tmp_path, card, data, capsys):
     assert out.strip() == "[]"
     digest = hashlib.sha256((card.parent / "model.onnx").read_bytes()).hexdigest()
     assert f'MODEL = "{digest}"' in script.read_text()
-    side = f"deploy.decode={{backend: recorded, recording: {tmp_path}/recording.yaml, exif: null}}"
+    side = f"deploy.front_end={{backend: recorded, recording: {tmp_path}/recording.yaml}}"
     summary = simulator.compare(
         "pillow_fp32", "pillow_fp32", model=card, data=data, out=tmp_path / "run", overrides=[side]
     ).summary

@@ -96,7 +96,7 @@ def test_a_recorded_stack_in_a_fresh_process(tmp_path, card, data, cache, kind):
     else:
         rows = {name: np.full((1, 3, 32, 32), at, np.float32)
                 for at, name in enumerate(test_recording.names(data))}  # fmt: skip
-        wanted = "deploy.decode={{backend: recorded, recording: {}, exif: null}}"
+        wanted = "deploy.front_end={{backend: recorded, recording: {}}}"
     np.savez(tmp_path / "dump.npz", **rows)
     manifest = test_recording.write(tmp_path, card, kind)
 

@@ -21,8 +21,8 @@ HEAD = {"schema": 1, "name": "mine", "summary": "a test", "extends": "pillow_fp3
 QUANTIZER = {"calibration": {"samples": 1, "through": "train", "source": "data"}}
 FILLED = {
     "decode": "Decode", "encode": "Encode", "convert": "Convert", "resize": "Resize",
-    "cast": "Cast", "quantize": "Quantizer", "export": "Exporter", "adapt": "Adaptation",
-    "runtime": "Runtime",
+    "front_end": "FrontEnd", "cast": "Cast", "quantize": "Quantizer", "export": "Exporter",
+    "adapt": "Adaptation", "runtime": "Runtime",
 }  # fmt: skip
 """The definition of every section that a backend fills."""
 

@@ -18,7 +18,7 @@ from simulator.profile.load import load
 from simulator.profile.modality import axes_of, places, sections
 from simulator.profile.resolved import resolved
 
-OURS = ("decode", "color", "resize", "geometry", "normalize", "infer", "postprocess")
+OURS = ("decode", "color", "resize", "geometry", "normalize", "front_end", "infer", "postprocess")
 HEAD = "schema: 1\nname: mine\nsummary: a test\nextends: pillow_fp32\n"
 DENOISED = f"{HEAD}denoise: {{backend: acme_dsp, strength: 3}}\n"
 
@@ -41,7 +41,7 @@ def test_the_steps_of_our_own_stages():
 def test_the_axes_of_images_are_these():
     """Reports, suites and audits of earlier versions name them so."""
     assert list(places("image")) == [
-        "decoder", "color", "resize", "geometry", "normalize",
+        "decoder", "color", "resize", "geometry", "normalize", "front_end",
         "compensation", "pooling", "upsample", "activation", "batchnorm", "accumulation", "layout",
         "precision", "runtime", "batch",
         "unletterbox", "box_offset", "box_rounding", "box_precision", "exp_clamp", "nms",

@@ -16,8 +16,6 @@ from simulator.pipeline import recorded
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
 
-RECORDED = (Stage.DECODE, Stage.RUNTIME)
-
 
 def painter() -> Painter | None:
     """Return the drawing implementation of an installed backend; None if there is none."""
@@ -60,7 +58,7 @@ def pictures(session: Session, stack: Stack, items: Iterable[Item]) -> Iterator[
 
 def decoding(stack: Stack) -> Chain | None:
     """Return a stack's chain from the file to RGB; None where the stack was recorded."""
-    if any(recorded.recording(stack.profile, stack.choices, stage) for stage in RECORDED):
+    if Stage.DECODE not in stack.choices or recorded.recordings(stack.profile, stack.choices):
         return None
     return Chain((Decode(stack.choices[Stage.DECODE], planes=False),))
 

@@ -33,7 +33,6 @@ class Decode(OpenSection):
         None, description="from the file's chroma samples to one a pixel"
     )
     device: str | None = None
-    recording: str | None = Field(None, description="the network's inputs, dumped on a device")
 
 
 class Encode(OpenSection):

@@ -1,0 +1,223 @@
+"""The user's own Python: a function, or another callable, in a file of theirs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import io
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from simulator.contract import (
+    Above,
+    Array,
+    Backend,
+    Evidence,
+    File,
+    FrontEnd,
+    Implied,
+    ModelError,
+    Offer,
+    Options,
+    SampleError,
+    SampleFile,
+    Stage,
+    Text,
+)
+
+TAKES = ("path", "bytes", "pil", "array")
+HERE, DECLARED = "here", "declared"
+_ANNOTATED = {
+    "bytes": "bytes", "ndarray": "array", "Image": "pil", "str": "path", "Path": "path",
+    "PathLike": "path",
+}  # fmt: skip
+"""What a function takes, by the last name of its first parameter's annotation."""
+_TRANSFORMS = {"torchvision": "pil", "timm": "pil"}
+"""What the transforms of a package take, which say it nowhere."""
+
+
+class PythonFrontEnd(FrontEnd):
+    """Calls a function with each sample; what it returns is the network's input."""
+
+    runs_code: ClassVar[bool] = True
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._name = self.called(options)
+        self._function = _loaded(options, self._name)
+        self._takes = _taken(self._function, options["takes"], self._name)
+
+    @classmethod
+    def called(cls, options: Options) -> str:
+        """Return the file's name and the function's."""
+        return f"{os.path.basename(options['file'])}:{options['function']}"
+
+    @classmethod
+    def python(cls, options: Options) -> str | None:
+        """Return the interpreter that the profile names."""
+        return None if options["python"] == HERE else os.path.expanduser(options["python"])
+
+    @classmethod
+    def seconds(cls, options: Options) -> float:
+        """Return the time limit of the profile."""
+        return float(options["timeout_s"])
+
+    def tensors(self, sample: SampleFile) -> Array | Mapping[str, Array]:
+        """Call the function."""
+        with tempfile.TemporaryDirectory() as folder:
+            given = _given(self._takes, sample, Path(folder))
+            try:
+                found = self._function(given)
+            except SystemExit as error:
+                raise SampleError(f"{self._name} called exit({error.code})") from error
+            except BaseException as error:  # people's code may raise anything
+                raise SampleError(f"{self._name} raised {_told(error)}") from error
+        if isinstance(found, Mapping):
+            return {str(name): _array(one, self._name) for name, one in found.items()}
+        return _array(found, self._name)
+
+
+def _loaded(options: Options, name: str) -> Callable[[Any], Any]:
+    """Import the file as ``python FILE`` would, but for its name, and return the callable."""
+    file = Path(options["file"])
+    root, module = file.parent, file.stem
+    while (root / "__init__.py").is_file():  # a module of a package may import relatively
+        root, module = root.parent, f"{root.name}.{module}"
+    os.chdir(os.environ.get("PIPELINE_SIMULATOR_FOLDER", os.curdir))
+    sys.path.insert(0, str(root))
+    sys.argv[:] = [str(file)]
+    for variable in ("PYTHONSAFEPATH", "PYTHONPATH"):  # ours, and not for what it starts
+        os.environ.pop(variable, None)
+    try:
+        found: Any = _imported(file, module)
+    except SystemExit as error:
+        raise ModelError(f"{name}: its file calls exit({error.code}) when imported") from error
+    except BaseException as error:  # people's code may raise anything
+        raise ModelError(f"{name}: its file cannot be imported: {_told(error)}") from error
+    for part in options["function"].split("."):
+        if not hasattr(found, part):
+            known = [n for n, one in vars(found).items() if callable(one) and n[0] != "_"]
+            raise ModelError(f"{name}: there is no {part!r} (callable: {', '.join(known)})")
+        found = getattr(found, part)
+    if not callable(found) or inspect.isclass(found):
+        what = "a class" if inspect.isclass(found) else f"a {type(found).__name__}"
+        raise ModelError(f"{name} is {what}; name a function, or an object that can be called")
+    return found  # type: ignore[no-any-return]
+
+
+def _imported(file: Path, module: str) -> ModuleType:
+    if "." in module:
+        return importlib.import_module(module)
+    name = module if module not in sys.modules else f"_{module}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file.name} is not a Python file")
+    made = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def _taken(function: Callable[[Any], Any], asked: str, name: str) -> str:
+    """What a function takes: as the profile says, its decorator, or its annotation; else a path."""
+    if asked == DECLARED:
+        asked = str(getattr(function, "takes", None) or _annotated(function))
+    if asked not in TAKES:
+        raise ModelError(f"{name} takes {asked!r}; one of {', '.join(TAKES)} expected")
+    return asked
+
+
+def _annotated(function: Callable[[Any], Any]) -> str:
+    package = type(function).__module__.partition(".")[0]
+    if package in _TRANSFORMS:
+        return _TRANSFORMS[package]
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return "path"
+    written = parameters[0].annotation if parameters else None
+    word = written if isinstance(written, str) else getattr(written, "__name__", str(written))
+    last = word.partition("[")[0].rpartition(".")[2]
+    return _ANNOTATED.get(last, "path")
+
+
+def _given(takes: str, sample: SampleFile, folder: Path) -> Any:
+    """A sample as a function takes it; a picture is that of Pillow, in RGB, without EXIF's turn."""
+    if takes == "path":
+        if sample.path is not None:
+            return str(sample.path)
+        file = folder / os.path.basename(sample.name)
+        file.write_bytes(sample.data or b"")
+        return str(file)
+    data = sample.data if sample.path is None else sample.path.read_bytes()
+    if takes == "bytes":
+        return data
+    try:
+        from PIL import Image
+
+        picture = Image.open(io.BytesIO(data or b"")).convert("RGB")
+    except ImportError as error:
+        raise ModelError(f"takes {takes} needs Pillow in {sys.executable}") from error
+    except Exception as error:
+        raise SampleError(f"Pillow cannot read it: {_told(error)}") from error
+    return picture if takes == "pil" else np.asarray(picture)
+
+
+def _array(found: Any, name: str) -> Array:
+    """What a function returned as an array: also a tensor of PyTorch, and a picture of Pillow."""
+    if found is None:
+        raise SampleError(f"{name} returned None; is its `return` missing?")
+    if hasattr(found, "detach"):
+        found = found.detach().cpu().numpy()
+    try:
+        array = np.asarray(found)
+    except Exception as error:
+        raise SampleError(f"{name} returned no array: {_told(error)}") from error
+    if array.dtype.kind not in "fiub":
+        kind = type(found).__name__
+        raise SampleError(f"{name} returned a {kind}, which is no array of numbers")
+    return array
+
+
+def _told(error: BaseException) -> str:
+    """An error in one line, with the last line of the user's own files that it came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename != __file__ and "importlib" not in f.filename]
+    text = " ".join(str(error).split())[:300]
+    where = f" ({os.path.basename(own[-1].filename)}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
+
+
+BACKEND = Backend(
+    name="python",
+    summary="a function of your own, in a file or a package",
+    offers=(
+        Offer(
+            Stage.FRONT_END,
+            {
+                "file": File(".py", lambda path: None),
+                "function": Text(),
+                "takes": Implied((DECLARED, *TAKES), DECLARED),
+                "python": Implied(Text(), HERE),
+                "timeout_s": Implied(Above(0), 120),
+            },
+            PythonFrontEnd,
+            Evidence.NATIVE,
+        ),
+    ),
+    fields={
+        "file": "the Python file",
+        "function": "the name in the file of what is called with each sample",
+        "takes": "what it is called with; declared: as its decorator or its annotation says",
+        "python": "the path of the interpreter that runs it; here: that of the simulator",
+        "timeout_s": "seconds that a call may take, and the import",
+    },
+)

@@ -1,0 +1,48 @@
+"""Which code a call may run: what its user names in it, and documents' where that is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from simulator.command.options import Group, given
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a call says of code.
+
+    Attributes:
+        named: the stacks and overrides that its user wrote.
+        allowed: whether profiles and other documents may name code as well.
+        python: the interpreter that runs Python code; None: ours.
+    """
+
+    named: frozenset[str] = frozenset()
+    allowed: bool = False
+    python: str | None = None
+
+
+_call: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039  it is frozen
+
+
+def current() -> Call:
+    """Return what the call says that runs now."""
+    return _call.get()
+
+
+@contextmanager
+def calling(asked: Group) -> Iterator[None]:
+    """Let the options of a call say which code may run meanwhile."""
+    named: list[str] = []
+    for declared, value in given(asked):
+        if declared.about.kind == "profile" or declared.name == "overrides":
+            named += value if declared.several else [value] if value is not None else []
+    allowed, python = getattr(asked, "allow_code", False), getattr(asked, "python", None)
+    before = _call.set(Call(frozenset(map(str, named)), allowed, python))
+    try:
+        yield
+    finally:
+        _call.reset(before)

@@ -1,0 +1,130 @@
+"""What a stack is named by: a profile, code, a program, or the manifest of a recording."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from simulator.command import allowed
+from simulator.errors import ProfileError, shortened
+from simulator.profile.document import Values, read
+
+BASE = "pillow_fp32"
+"""What a stack extends that is no profile, unless ``--set STACK.extends=PROFILE`` names another."""
+EXEC = "exec:"
+_CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
+_REPLACED = {"tensors": "front_end", "outputs": "runtime", "predictions": "runtime"}
+"""The section that a recording fills, by its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A stack that is no profile.
+
+    Attributes:
+        text: what names it from any folder.
+        name: a short name.
+        about: what it is, in a few words.
+        section: of a profile, that it fills.
+        values: of that section.
+    """
+
+    text: str
+    name: str
+    about: str
+    section: str
+    values: Mapping[str, object]
+
+    @property
+    def document(self) -> Values:
+        """The profile that it is, besides what it extends."""
+        summary = f"{self.about}; all else is that of the profile that it extends"
+        return {"name": self.name, "summary": summary, self.section: dict(self.values)}
+
+
+def read_reference(text: str) -> Named | None:
+    """Return the stack that a text names; None where it is the name or the path of a profile.
+
+    Args:
+        text: ``FILE.py:NAME``, ``module:NAME``, ``exec:PROGRAM …``, or the path of a recording's
+            manifest.
+
+    Raises:
+        ProfileError: there is no such file, module or program, or nothing replays the recording.
+    """
+    if found := _CODE.fullmatch(text):
+        return _code(text, found["place"], found["name"])
+    if text.startswith(EXEC):
+        return _program(text)
+    path = Path(os.path.expanduser(text))
+    if path.suffix in (".yaml", ".yml") and os.path.isfile(path):
+        return _recording(path)
+    return None
+
+
+def portable(text: str, place: str) -> str:
+    """Return what names a stack from any folder; *place* where it is a profile."""
+    named = read_reference(text)
+    return place if named is None else named.text
+
+
+def _code(text: str, place: str, name: str) -> Named:
+    file = os.path.abspath(os.path.expanduser(place)) if place.endswith(".py") else _module(place)
+    if file is None or not os.path.isfile(file):
+        what = "file" if place.endswith(".py") else "module"
+        raise ProfileError([f"{text}: there is no {what} {shortened(place)}"])
+    values: Values = {"backend": "python", "file": file, "function": name}
+    python = allowed.current().python
+    if python is not None:
+        values["python"] = os.path.abspath(os.path.expanduser(python))
+    short = f"{os.path.basename(file)}:{name}"
+    return Named(f"{file}:{name}", short, f"the code {short}", "front_end", values)
+
+
+def _module(name: str) -> str | None:
+    """Return the file of a module, which is not imported; None where there is none."""
+    places: list[str] | None = [os.getcwd(), *sys.path]
+    origin = None
+    for part in name.split("."):
+        spec = PathFinder.find_spec(part, places) if places else None
+        if spec is None:
+            return None
+        places, origin = [*(spec.submodule_search_locations or ())], spec.origin
+    return origin
+
+
+def _program(text: str) -> Named:
+    try:
+        words = shlex.split(text.removeprefix(EXEC))
+    except ValueError as error:
+        raise ProfileError([f"{shortened(text)}: {str(error).lower()}"]) from error
+    program = os.path.expanduser(words[0]) if words else ""
+    found = shutil.which(program) if words else None
+    if found is None:
+        why = "it is not executable (chmod +x)" if os.path.isfile(program) else "there is none"
+        raise ProfileError([f"{shortened(text)}: the program {program!r}: {why}"])
+    file, rest = os.path.abspath(found), shlex.join(words[1:])
+    values = {"backend": "program", "program": file, "arguments": rest}
+    name = os.path.basename(file)
+    whole = f"{EXEC}{shlex.quote(file)} {rest}"
+    return Named(whole, name, f"the program {name}", "front_end", values)
+
+
+def _recording(path: Path) -> Named | None:
+    values = read(path).values
+    kind = values.get("kind")
+    if not {"kind", "match", "file"} <= values.keys():
+        return None
+    if kind not in _REPLACED:
+        what = f"{path}: nothing replays {kind}; simulate identify and diagnose read them"
+        raise ProfileError([what])
+    name, file = str(values.get("name", path.stem)), os.path.abspath(path)
+    filled = {"backend": "recorded", "recording": file}
+    return Named(file, name, f"the recording {path.name}", _REPLACED[kind], filled)

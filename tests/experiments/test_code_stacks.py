@@ -1,0 +1,238 @@
+"""A stack that is a user's own Python: what it makes reaches the network, and what it breaks."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simulator import compare
+from simulator.command.allowed import calling
+from simulator.data.folder import Item
+from simulator.errors import UserError
+from simulator.experiments.explain.experiment import ExplainOptions
+from simulator.model.card import Card
+from simulator.pipeline.local import LocalExecutor
+from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.runtimes import RuntimePool
+from simulator.pipeline.stack import front_end
+from simulator.profile.implementations import choose
+from simulator.profile.load import load
+
+CODE = """
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from beside import MEAN
+
+
+def preprocess(path):
+    image = Image.open(path).convert("RGB").resize((32, 32), Image.Resampling.BOX)
+    return (np.asarray(image, np.float32) - MEAN) / 64  # (32, 32, 3): the channels are last
+
+
+def of_bytes(data: bytes) -> np.ndarray:
+    import io
+    return preprocess(io.BytesIO(data)).transpose(2, 0, 1)
+
+
+def of_picture(image: Image.Image):
+    import io
+    return (np.asarray(image.resize((32, 32), Image.Resampling.BOX), np.float64) - MEAN) / 64
+
+
+def of_array(image: np.ndarray):
+    return of_picture(Image.fromarray(image))[None].transpose(0, 3, 1, 2)
+
+
+def named(path):
+    return {"x": preprocess(path)}
+
+
+def raises(path):
+    return preprocess(path)["no"]
+
+
+def exits(path):
+    sys.exit(3)
+
+
+def vanishes(path):
+    os._exit(5)
+
+
+def hangs(path):
+    while True:
+        pass
+
+
+def floods(path):
+    for _ in range(3000):
+        print("x" * 1000)
+        print("y" * 1000, file=sys.stderr)
+    return preprocess(path)
+
+
+def wrong(path):
+    return preprocess(path)[:16]
+
+
+def bytes_of(path):
+    return np.asarray(Image.open(path).convert("RGB").resize((32, 32)))
+
+
+def nothing(path):
+    preprocess(path)
+
+
+def infinite(path):
+    return preprocess(path) / 0
+
+
+def here(path):
+    Path("made.txt").write_text(f"{os.getcwd()} {sys.argv[0]} {Path(path).is_absolute()}")
+    return preprocess(path)
+
+
+number = 5
+"""
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """The user's folder, in which they work."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "eval.py").write_text(CODE)
+    (folder / "beside.py").write_text("MEAN = 127\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def function(code, monkeypatch):
+    """A function of that file, as Python itself imports it."""
+    monkeypatch.syspath_prepend(str(code))
+    spec = importlib.util.spec_from_file_location("users_eval", code / "eval.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield lambda name: getattr(module, name)
+    sys.modules.pop("beside", None)
+
+
+@pytest.fixture
+def run(code, card, data, cache):
+    def run_with(train, deploy="pillow_fp32", job=compare, **options):
+        given = {"model": card, "data": data, "out": code.parent / "run", **options}
+        return job(train, deploy, **given)
+
+    return run_with
+
+
+def tensors(reference, card, data):
+    """What the network gets of every image, by the image."""
+    model = Card(card)
+    with calling(ExplainOptions(train=reference, deploy=reference)):
+        profile = load(reference)
+        chain = front_end(model, profile, choose(profile))
+    files = sorted(data.rglob("*.jpg"))[:3]
+    with RuntimePool() as pool:
+        executor = LocalExecutor(model.modality, pool, workers=1)
+        opened = executor.open(plan({Arm("x"): chain}))
+        found = {}
+        for file in files:
+            walk = opened.walk(executor.context(Item(file.name, file, None)))
+            (found[file],) = walk.answers()
+    return found
+
+
+@pytest.mark.parametrize("name", ["preprocess", "of_bytes", "of_picture", "of_array", "named"])
+def test_the_network_gets_what_the_function_returns(name, code, function, card, data, cache):
+    """Bit for bit: the same function called here on the same file, in the network's layout."""
+    for file, tensor in tensors(f"eval.py:{name}", card, data).items():
+        expected = np.asarray(function("preprocess")(file)).transpose(2, 0, 1)[None]
+        assert tensor.dtype == np.float32 and tensor.shape == (1, 3, 32, 32)
+        assert tensor.tobytes() == expected.astype(np.float32).tobytes()
+
+
+def test_a_pair_of_code_and_a_profile(run):
+    """The tiny network answers each image's color, whichever way it was resized."""
+    found = run("eval.py:preprocess")
+
+    assert [one.axis for one in found.summary.axes] == ["front_end"]
+    assert found.summary.flips.count == 0
+    assert found.summary.train.profile == "eval.py:preprocess"
+    manifest = json.loads((found.folder / "manifest.json").read_text())
+    choice = next(
+        one for one in manifest["stacks"]["train"]["choices"] if one["stage"] == "front_end"
+    )
+    assert choice["options"]["file"].startswith("sha256:")
+    assert (
+        manifest["request"]["arguments"]["train"] == str(Path("eval.py").resolve()) + ":preprocess"
+    )
+    assert set(found.summary.latency_ms["train"]) >= {"front_end", "infer"}
+
+
+def test_a_profile_that_names_code_needs_leave(run, code):
+    (code / "mine.yaml").write_text(
+        "schema: 1\nname: mine\nsummary: code\nextends: pillow_fp32\n"
+        "front_end: {backend: python, file: eval.py, function: preprocess}\n"
+    )
+    with pytest.raises(
+        UserError, match=r"mine.yaml:5: front_end runs code of its own.*--allow-code"
+    ):
+        run("mine.yaml")
+
+    assert run("mine.yaml", allow_code=True).summary.flips.count == 0
+
+
+def test_the_runtime_alone(run):
+    found = run("eval.py:preprocess", "ort_int8", pixels="train")
+
+    assert "front_end" not in [one.axis for one in found.summary.axes]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("raises", r"eval.py:raises raised IndexError: only integers.* \(eval.py:36\)"),
+        ("exits", r"eval.py:exits called exit\(3\)"),
+        ("vanishes", r"eval.py:vanishes ended with exit code 5"),
+        ("wrong", r"gave float32 16x32x3; the network takes float32 1x3x32x32 \(NCHW\)"),
+        ("bytes_of", r"gave uint8 32x32x3 of \d+ to \d+; the network takes float32 1x3x32x32"),
+        ("nothing", "eval.py:nothing returned None; is its `return` missing"),
+        ("infinite", "gave float32 32x32x3 with values that are not finite"),
+        ("number", "eval.py:number is a int; name a function"),
+        ("absent", r"eval.py:absent: there is no 'absent' \(callable: .*preprocess"),
+    ],
+)
+def test_what_is_wrong_with_a_function_is_one_line(name, why, run):
+    with pytest.raises(UserError, match=why) as caught:
+        run(f"eval.py:{name}")
+
+    assert "\n" not in str(caught.value)
+
+
+def test_a_function_that_hangs(run):
+    limit = ["train.front_end.timeout_s=0.5"]
+    with pytest.raises(UserError, match=r"eval.py:hangs did not answer within 0.5 s"):
+        run("eval.py:hangs", overrides=limit)
+
+
+def test_a_function_that_prints_is_silent(run, capfd):
+    assert run("eval.py:floods").summary.flips.count == 0
+
+    assert "xxxx" not in capfd.readouterr().out
+
+
+def test_a_function_is_where_its_user_is(run, code):
+    run("eval.py:here")
+
+    told = (code / "made.txt").read_text().split()
+    assert told == [str(code), str(code / "eval.py"), "True"]

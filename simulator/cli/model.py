@@ -19,9 +19,23 @@ from simulator import cli
 
 if TYPE_CHECKING:
     from simulator.model.card import Card
+    from simulator.pipeline.stack import ResolvedProfile
 
 STACK = "pillow_fp32"
 """What a card of images is tried with: Pillow, and ONNX Runtime on the CPU."""
+LITERT = {"fp32": ("runtime.exporter=null",),
+          "int8": ("runtime.exporter=null", "precision.quantizer=null")}  # fmt: skip
+"""What makes ``litert_fp32`` and ``litert_int8`` run a card's own ``.tflite``."""
+
+
+def _stack(card: Card, asked: str | None = None) -> ResolvedProfile:
+    """The stack that is asked for, or one that runs the card's own file."""
+    from simulator.experiments.common import chosen
+
+    weights = next(iter(card.named[card.format.name]))
+    if asked is None and card.format.name == "tflite" and weights in LITERT:
+        return chosen(f"litert_{weights}", LITERT[weights])
+    return chosen(asked or STACK, [])
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,14 +79,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     check.add_argument("--limit", type=int, metavar="N", help="take a random subset of N samples")
     check.add_argument(
-        "--profile", default=STACK, metavar="PROFILE",
-        help=f"the stack, as the network was trained; default: {STACK}",
+        "--profile", metavar="PROFILE",
+        help=f"the stack, as the network was trained; default: {STACK}, or LiteRT's of a .tflite",
     )  # fmt: skip
 
 
 def _new(options: argparse.Namespace) -> int:
     from simulator.errors import UserError
-    from simulator.model import checkpoint, draft
+    from simulator.model import checkpoint, proposed
     from simulator.model.card import Card
     from simulator.profile.axes import TODO
     from simulator.profile.text import write_new
@@ -85,7 +99,7 @@ def _new(options: argparse.Namespace) -> int:
         print(f"{card}: written with its model; to look at it: simulate model check {card}")
         return cli.PASS
     card = Path(options.out) if options.out else model.with_suffix(".yaml")
-    proposal = draft.propose(model).setting(_values(options.set), "as --set says")
+    proposal = proposed.propose(model).setting(_values(options.set), "as --set says")
     classes = card.with_name(f"{card.stem}.classes.txt")
     write_new(card, proposal.text(card, os.path.relpath(model, card.parent), classes.name))
     if proposal.labels:
@@ -97,7 +111,8 @@ def _new(options: argparse.Namespace) -> int:
     for field in proposal.todo:
         print(f"  {field.key}: {field.todo}")
     try:
-        _proved(Card(card, draft=True), STACK)
+        written = Card(card, draft=True)
+        _proved(written, _stack(written))
     except UserError as error:
         print("it does not run yet:")
         for line in str(error).splitlines():
@@ -135,48 +150,47 @@ def _check(options: argparse.Namespace) -> int:
     from simulator.profile.axes import TODO
 
     card = Card(Path(options.card), draft=True)
-    _proved(card, options.profile)
+    stack = _stack(card, options.profile)
+    _proved(card, stack)
     for number, what in card.todo.items():
         print(f"still {TODO}: {card.path}:{number}: {what}")
     if card.todo:
         print(f"not finished: every other command refuses it until the marks of {TODO} are gone")
-    right = options.data is None or _right(card, options)
+    right = options.data is None or _right(card, stack, options)
     return cli.PASS if right and not card.todo else cli.GATE_FAILED
 
 
-def _right(card: Card, options: argparse.Namespace) -> bool:
+def _right(card: Card, stack: ResolvedProfile, options: argparse.Namespace) -> bool:
     """Say how right a stack is with the card; return whether it is better than a guess."""
     from simulator.cli.progress import Bar
     from simulator.experiments.check_card import accuracy
-    from simulator.experiments.common import chosen
     from simulator.experiments.guessing import words
     from simulator.report.words import count, share, title
 
     with Bar() as bar:
-        found = accuracy(card, chosen(options.profile, []), options.data, options.limit, bar)
+        found = accuracy(card, stack, options.data, options.limit, bar)
     task, unit = card.task, card.modality.unit
     if not found.beaten:
-        print(f"{words(found, task, unit)} ({options.profile})")
+        print(f"{words(found, task, unit)} ({stack[0].name})")
         return False
     print(
         f"{title(task.name, task.headline)} {share(found.value, 2)} of "
         f"{count(found.samples, unit)} (95 % interval {share(found.low, 2)} to "
-        f"{share(found.high, 2)}) on {options.profile}; guessing gives {share(found.chance, 2)}"
+        f"{share(found.high, 2)}) on {stack[0].name}; guessing gives {share(found.chance, 2)}"
     )
     return True
 
 
-def _proved(card: Card, profile: str) -> None:
+def _proved(card: Card, stack: ResolvedProfile) -> None:
     """Run one sample, and say what each stage gave.
 
     Raises:
         UserError: the card does not fit its model, or the model cannot run.
     """
     from simulator.experiments.check_profile import prove
-    from simulator.experiments.common import chosen
     from simulator.model.onnxfile import check
 
     check(card)
-    proof = prove(chosen(profile, []), card, lambda _: None)
+    proof = prove(stack, card, lambda _: None)
     gave = [what for stage, what in proof.gave if stage in ("normalize", "runtime", "infer")]
-    print(f"{card.path}: valid; {proof.sample} went through {profile}: {' → '.join(gave)}")
+    print(f"{card.path}: valid; {proof.sample} went through {stack[0].name}: {' → '.join(gave)}")

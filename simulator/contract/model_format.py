@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, final
 
@@ -24,14 +24,12 @@ class Contents:
         outputs: the shape of each output, in the file's order; None for a free dimension.
         files: all files that the model consists of, as :meth:`ModelFormat.files` returns them.
         graph: an ``onnx.GraphProto``, of an ONNX file.
-        metadata: what its exporter wrote into it, by key.
     """
 
     inputs: Mapping[str, Port]
     outputs: Mapping[str, tuple[int | None, ...]]
     files: Sequence[Path]
     graph: Any = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 class ModelFormat:

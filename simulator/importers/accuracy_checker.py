@@ -11,14 +11,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simulator.importers import accuracy_checker_steps, values
+from simulator.importers import accuracy_checker_steps, open_model_zoo, values
 from simulator.importers.accuracy_checker_launcher import SPEED, launch
 from simulator.importers.draft import Draft
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.network import CardFields, NetworkFile
 from simulator.importers.open_model_zoo import Inside
 from simulator.importers.values import keys_by_reason
 from simulator.profile.document import Document
+from simulator.profile.load import load
 
 _READERS: dict[str, tuple[dict[str, str], str, str]] = {
     "opencv_imread": ({"backend": "opencv", "exif": "apply"}, "bgr",
@@ -50,6 +52,11 @@ class AccuracyChecker(Importer):
     base = "pillow_fp32"
     stems = ("accuracy-check",)
     line = r"^evaluations\s*:|^models\s*:(?!(?:\s|#[^\n]*\n)*\w+\s*:)"
+
+    def of_network(self, network: NetworkFile) -> CardFields | None:
+        """Return what Open Model Zoo's ``model.yml`` says of the network that it converts."""
+        path = next(network.beside((open_model_zoo.BESIDE,)), None)
+        return open_model_zoo.card_fields(path, Draft(load(self.base), self.tool)) if path else None
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name each model with each of its launchers and data sets."""

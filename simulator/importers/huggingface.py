@@ -19,10 +19,13 @@ from simulator.importers import values
 from simulator.importers.draft import Draft, Order, together
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.network import CardFields, NetworkFile
 from simulator.modalities.image.sections import image_spec
 
 _PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 _TORCH = {0: "nearest_exact", 2: "bilinear", 3: "bicubic"}
+CONFIG = "config.json"
+"""Beside the processor: the network's own configuration, with its task and its classes."""
 _CHANGES = "the default depends on the class and on Transformers' version, so the file must say"
 
 
@@ -36,6 +39,22 @@ class HuggingFace(Importer):
     stems = ("preprocessor_config", "processor_config")
     keys = ("image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
             "do_normalize")  # fmt: skip
+    beside = ("preprocessor_config.json", "processor_config.json")
+
+    def of_network(self, network: NetworkFile) -> CardFields | None:
+        """Return what the processor says, and task and labels of ``config.json``."""
+        made = super().of_network(network)
+        path = next(network.beside((CONFIG,)), None)
+        config = ConfigFile(path).json if path else {}
+        named, networks = config.get("id2label"), config.get("architectures")
+        if not isinstance(named, dict) or not isinstance(networks, list) or not networks:
+            return made
+        made = made or CardFields(f"{CONFIG} beside it")
+        made.name({int(key): name for key, name in named.items() if key.isdecimal()})
+        task = next((one for end, one in types.HEADS.items() if str(networks[0]).endswith(end)), "")
+        if task:
+            made.say(f"{CONFIG}: architectures={values.show(networks)}", task=task)
+        return made
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the processor's resize, crop and normalization."""

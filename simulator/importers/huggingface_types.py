@@ -72,3 +72,8 @@ ASIDE = keys_by_reason({
     "where the file comes from": "name_or_path",
 })  # fmt: skip
 """Keys that change no pixel of the network's input."""
+HEADS = {
+    "ForImageClassification": "classification", "ForSemanticSegmentation": "segmentation",
+    "ForObjectDetection": "detection",
+}  # fmt: skip
+"""Tasks by the end of a network's name in ``architectures``."""

@@ -194,17 +194,17 @@ class Importer(ABC):
         """
 
     def of_network(self, network: NetworkFile) -> CardFields | None:
-        """Return what such a file beside a network says for its model card; None: there is none."""
+        """Return what such a file beside a network says for its model card; None: there is none.
+
+        Raises:
+            ProfileError: the file cannot be read.
+        """
         for path in network.beside(self.beside):
-            file, source = ConfigFile(path), f"{path.name} beside it"
-            try:
-                if not self.recognises(file) or len(self.stacks(file)) != 1:
-                    continue
+            file = ConfigFile(path)
+            if self.recognises(file) and len(self.stacks(file)) == 1:
                 draft = Draft(load(self.base), self.tool)
                 self.read(file, draft, 0)
-                return of_draft(draft, source)
-            except ProfileError as error:
-                return CardFields(source, problems=list(error.problems))
+                return of_draft(draft, f"{path.name} beside it")
         return None
 
 

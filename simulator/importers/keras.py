@@ -34,6 +34,7 @@ class Keras(Importer):
     name = tool = "keras"
     about = "KerasHub's preprocessor.json or image_converter.json"
     base = "keras_dataset_fp32"
+    beside = ("preprocessor.json", "image_converter.json")
     keys = ("class_name", "registered_name", "crop_to_aspect_ratio")
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:

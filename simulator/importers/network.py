@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from simulator.importers.draft import Draft
+from simulator.importers.values import plain
 
 Shape = tuple[int | None, ...]
 _EXPORTS = ("onnx",)
@@ -22,12 +23,14 @@ class NetworkFile:
         inputs: the shape of each input; None for a free dimension.
         outputs: likewise, in the file's order.
         metadata: the texts that its exporter wrote into it, by key.
+        weights: the type of its weights as a card names it, where cards name a file for each type.
     """
 
     path: Path
     inputs: Mapping[str, Shape]
     outputs: Mapping[str, Shape]
     metadata: Mapping[str, str]
+    weights: str = "fp32"
 
     @property
     def image(self) -> tuple[str, int | None, int | None] | None:
@@ -75,6 +78,14 @@ class CardFields:
     labels: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
     is_guess: bool = False
+
+    def name(self, classes: Mapping[int, object]) -> None:
+        """Set the labels by their numbers, each on one line; not if they are only numbered."""
+        if str(classes.get(0)) in ("LABEL_0", "class0"):
+            return
+        self.labels = tuple(
+            " ".join(plain(str(classes[key])).split()) or f"class {key}" for key in sorted(classes)
+        )
 
     def say(self, origin: str, **values: object) -> None:
         """Add values by dotted key, in which ``__`` stands for the dot."""

@@ -20,9 +20,12 @@ from typing import Any
 from simulator.importers import values
 from simulator.importers.draft import Draft, Normalization
 from simulator.importers.keys import Keys
+from simulator.importers.network import CardFields
 from simulator.profile import document
 
-_BESIDE = "model.yml"
+BESIDE = "model.yml"
+TASKS = {"classification": "classification", "detection": "detection",
+         "semantic_segmentation": "segmentation"}  # fmt: skip
 _ARGUMENTS = "model_optimizer_args"
 _GROUP = re.compile(r"[^\[\](),]*([\[(][^\[\]()]*[\])])")
 _CONVERTED = ("convert_model", "caffe_model", "tf_model", "onnx_model", "mxnet_weights",
@@ -97,8 +100,31 @@ def inside(keys: Keys, path: Path) -> Inside | None:
         return _converted(source, given, lambda why: keys.problem("mo_params", why))
     if str(keys.values.get("model", "")).endswith(".onnx"):
         return None
-    beside = path.resolve().parent / _BESIDE
-    return _zoo(beside, keys.draft) if beside.is_file() else _unknown(f"no {_BESIDE} beside it")
+    beside = path.resolve().parent / BESIDE
+    return zoo(beside, keys.draft) if beside.is_file() else _unknown(f"no {BESIDE} beside it")
+
+
+def card_fields(path: Path, draft: Draft) -> CardFields:
+    """Return what ``model.yml`` says of the network before its conversion, on the scale 0-255.
+
+    Open Model Zoo feeds BGR: where the conversion reverses the channels, the network takes RGB.
+
+    Raises:
+        ProfileError: it is no YAML document.
+    """
+    found = zoo(path, draft)
+    made = CardFields(f"{path.name} beside it", problems=list(draft.problems))
+    task = document.read(path).values.get("task_type")
+    if task in TASKS:
+        made.say(f"{path.name}: task_type={task}", task=TASKS[task])
+    if found.is_known:
+        order = "rgb" if found.reverse else "bgr"
+        made.say(found.reverse or f"{path.name}: channels are not reversed", input__order=order)
+        origin = "; ".join(found.normalization.origins) or f"{path.name}: neither mean nor scale"
+        mean, std = found.normalization.mean, found.normalization.std
+        made.say(origin, input__top=255, input__mean=[float(one) for one in mean])
+        made.say(origin, input__std=[float(one) for one in std])
+    return made
 
 
 def _unknown(why: str) -> Inside:
@@ -106,24 +132,24 @@ def _unknown(why: str) -> Inside:
     return Inside("assumed", f"{said}: {why}", Normalization())
 
 
-def _zoo(path: Path, draft: Draft) -> Inside:
+def zoo(path: Path, draft: Draft) -> Inside:
     """Read Open Model Zoo's arguments of Model Optimizer."""
     found = document.read(path)
     written, where = found.values.get(_ARGUMENTS), found.where((_ARGUMENTS,))
     inputs = found.values.get("input_info")
     for one in inputs if isinstance(inputs, list) else ():
-        draft.card.append(f"input ({_BESIDE}: input_info={values.show(one)})")
+        draft.card.append(f"input ({BESIDE}: input_info={values.show(one)})")
     if written is None:
         framework = values.show(found.values.get("framework"))
-        return _unknown(f"{_BESIDE} has no {_ARGUMENTS} (framework={framework})")
+        return _unknown(f"{BESIDE} has no {_ARGUMENTS} (framework={framework})")
     if not isinstance(written, list) or not all(isinstance(one, str) for one in written):
         draft.problems.append(f"{where}: {_ARGUMENTS}: a list of texts expected")
-        return _unknown(_BESIDE)
+        return _unknown(BESIDE)
     given = []
     for one in written:
         name, _, value = one.lstrip("-").partition("=")
-        given.append((name.strip(), value.strip() or True, f"from {_BESIDE}: {values.show(one)}"))
-    source = f"{_BESIDE}: Model Optimizer puts mean, scale and channel order into the IR"
+        given.append((name.strip(), value.strip() or True, f"from {BESIDE}: {values.show(one)}"))
+    source = f"{BESIDE}: Model Optimizer puts mean, scale and channel order into the IR"
     return _converted(source, given, lambda why: draft.problems.append(f"{where}: {why}"))
 
 

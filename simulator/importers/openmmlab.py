@@ -63,6 +63,7 @@ class MMDeploy(Importer):
     about = "MMDeploy's pipeline.json, or deploy.json beside it"
     base = "opencv_fp32"
     stems = ("pipeline", "deploy")
+    beside = ("pipeline.json",)
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether it has the tasks of a pipeline, or the models of a deployment."""

@@ -20,6 +20,7 @@ from simulator.importers.draft import Draft, Order
 from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Size, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.network import CardFields, NetworkFile
 from simulator.importers.values import keys_by_reason
 
 _OPENCV = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area", 4: "lanczos4",
@@ -57,6 +58,17 @@ class Paddle(Importer):
     about = "Paddle's infer_cfg.yml, inference_cls.yaml, deploy.yaml or inference.yml"
     base = "opencv_fp32"
     stems = ("infer_cfg", "deploy", "inference")
+    beside = ("infer_cfg.yml", "inference.yml", "deploy.yaml")
+
+    def of_network(self, network: NetworkFile) -> CardFields | None:
+        """Return what it does with images, and the classes."""
+        made = super().of_network(network)
+        for path in network.beside(self.beside) if made else ():
+            names = ConfigFile(path).yaml.values.get("label_list")
+            if made and isinstance(names, list):
+                made.name(dict(enumerate(names)))
+        return made
+
     line = r"^(Preprocess|PreProcess|Deploy)\s*:"
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:

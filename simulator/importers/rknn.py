@@ -31,6 +31,7 @@ class Rknn(Importer):
     about = "RKNN-Toolkit2's model_config.yml (rknn_convert)"
     base = "rknn_model_zoo_int8"
     stems = ("model_config",)
+    beside = ("model_config.yml",)
     line = r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:"
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:

@@ -86,9 +86,14 @@ class Tflite(Importer):
             or not _networks(ConfigFile(network.path))[0].has_metadata
         ):
             return None
-        draft = Draft(load(self.base), self.tool)
-        self.read(ConfigFile(network.path), draft, 0)
-        return of_draft(draft, "its TFLite Metadata")
+        file, draft = ConfigFile(network.path), Draft(load(self.base), self.tool)
+        self.read(file, draft, 0)
+        made = of_draft(draft, "its TFLite Metadata")
+        made.name(dict(enumerate(_classes(file.whole(MOST)))))
+        if made.labels[:1] in (("background",), ("unused",)):
+            made.labels = made.labels[1:]
+            made.say("the first label is of no class", output__background=1)
+        return made
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether a file begins as a ``.tflite`` or a zip file."""
@@ -185,7 +190,18 @@ def network_file(path: Path) -> NetworkFile:
     """
     file = ConfigFile(path)
     (network,) = _networks(file)
-    return NetworkFile(path, *network.ports, _behind(file.whole(MOST)))
+    weights = "fp32" if network.kind.startswith("float") else "int8"
+    return NetworkFile(path, *network.ports, _behind(file.whole(MOST)), weights)
+
+
+def _classes(raw: bytes) -> list[str]:
+    """The lines of the one text that is packed behind a network with metadata."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as packed:
+            (name,) = (name for name in packed.namelist() if name.endswith(".txt"))
+            return packed.read(name).decode().splitlines()
+    except _DAMAGE:
+        return []
 
 
 def _behind(raw: bytes) -> dict[str, str]:

@@ -18,6 +18,7 @@ from simulator.importers import values
 from simulator.importers.draft import Draft, together
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.network import CardFields, NetworkFile
 from simulator.importers.values import keys_by_reason
 
 _PILLOW = {name: name for name in ("bicubic", "bilinear", "nearest", "lanczos", "box", "hamming")}
@@ -48,6 +49,24 @@ class Timm(Importer):
     base = "pillow_fp32"
     stems = ("config",)
     keys = ("pretrained_cfg", "crop_pct", "input_size")
+    beside = ("config.json",)
+
+    def of_network(self, network: NetworkFile) -> CardFields | None:
+        """Return what the evaluation does, and the classes where the file names them."""
+        made = super().of_network(network)
+        if made is None or made.problems:
+            return made
+        config = ConfigFile(next(network.beside(self.beside))).json
+        inner = config.get("pretrained_cfg")
+        whole = {**config, **(inner if isinstance(inner, dict) else {})}
+        names, about = whole.get("label_names"), whole.get("label_descriptions")
+        about = about if isinstance(about, dict) else {}
+        if isinstance(names, list):
+            made.name(
+                {number: about.get(name, name) for number, name in enumerate(map(str, names))}
+            )
+        made.say("timm's networks classify", task="classification")
+        return made
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether it has keys of timm, and is not the processor that Transformers wraps around."""

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Mapping
 
 from simulator.importers.network import CardFields, NetworkFile
-from simulator.importers.values import Object, plain
+from simulator.importers.values import Object
 
 _MASKS = 32
 """Numbers of a box of a segmenter that make its mask, behind the scores."""
@@ -49,9 +49,7 @@ def add(
     named = metadata.get("names")
     names = dict(enumerate(named)) if isinstance(named, list | tuple) else named
     if isinstance(names, dict) and names and all(isinstance(key, int) for key in names):
-        fields.labels = tuple(
-            " ".join(plain(str(names[key])).split()) or f"class {key}" for key in sorted(names)
-        )
+        fields.name(names)
     shape = next(iter(network.outputs.values()), ())
     if (
         len(shape) == 2 and task != "classification"

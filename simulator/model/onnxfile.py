@@ -139,8 +139,7 @@ def contents(path: Path) -> Contents:
     if not model.graph.output:
         raise ModelError(f"{path}: the model has no output")
     outputs = {value.name: dims(value) for value in model.graph.output}
-    metadata = {entry.key: entry.value for entry in model.metadata_props}
-    return Contents(_inputs(path, model), outputs, (path, *files), model.graph, metadata)
+    return Contents(_inputs(path, model), outputs, (path, *files), model.graph)
 
 
 def check(card: Card) -> ModelFile:

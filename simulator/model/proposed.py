@@ -6,13 +6,20 @@ from hashlib import sha256
 from pathlib import Path
 
 from simulator import cache
-from simulator.contract.model_format import ModelFormat
+from simulator.contract.description import Description
+from simulator.contract.model_format import ModelFormat, format_of
 from simulator.errors import ModelError, ProfileError
-from simulator.model.draft import Proposal, propose
+from simulator.importers import tflite
+from simulator.importers.importer import IMPORTERS
+from simulator.importers.network import CardFields, NetworkFile
+from simulator.model.draft import Proposal, place_of, words
+from simulator.model.usual import fields_of
 from simulator.profile.document import read
 from simulator.profile.text import flow
 
 CARD, LABELS = "card.yaml", "classes.txt"
+_BYTES = 16
+"""A mean or std of at least this is on the scale 0-255, and not on 0-1."""
 
 
 def card_of(model: Path, format: ModelFormat) -> tuple[Path, str]:
@@ -67,3 +74,67 @@ def _is_card_of(card: Path, model: Path, format: ModelFormat) -> bool:
         return False
     files = named.values() if isinstance(named, dict) else [named]
     return any(isinstance(file, str) and card.parent / file == model for file in files)
+
+
+def propose(model: Path) -> Proposal:
+    """Propose the card of a network that takes images.
+
+    Raises:
+        ModelError: it cannot be read, or has no input that a color image could be.
+    """
+    network, format, ends = _network(model)
+    if network.image is None:
+        raise ModelError(
+            f"{model}: takes {words(network.inputs) or 'nothing'}; a card can be proposed for one "
+            "image, (1, 3, height, width) or (1, height, width, 3); for others see "
+            "docs/model-cards.md"
+        )
+    found = [_embedded(format.describe(model))]
+    for importer in IMPORTERS:
+        try:
+            found += [one] if (one := importer.of_network(network)) is not None else []
+        except ProfileError as error:
+            found.append(CardFields("", problems=list(error.problems)))
+    found.sort(key=lambda one: one.is_guess)
+    labels = next((one.labels for one in found if one.labels), ())
+    fields = fields_of(network, ends, found, bool(labels))
+    return Proposal(
+        network, format, tuple(sorted(fields, key=lambda field: place_of(field.key))), labels,
+        tuple(one.source for one in found if one.said or one.labels),
+        tuple(problem for one in found for problem in one.problems),
+    )  # fmt: skip
+
+
+def _embedded(described: Description) -> CardFields:
+    """What a graph that normalizes by itself leaves to be done: nothing, on its scale of pixels."""
+    made, own = CardFields("the first steps of the graph, which normalize"), described.preprocessing
+    if own is None or own.refused:
+        return made
+    is_bytes = max(*own.mean, *own.std) >= _BYTES
+    if is_bytes or (any(own.mean) and max(*own.mean, *own.std) < 1):
+        top, nothing = 255 if is_bytes else 1, "the graph: " + ", ".join(own.steps)
+        made.say(nothing, input__top=top, input__mean=[0.0] * 3, input__std=[1.0] * 3)
+    return made
+
+
+def _network(model: Path) -> tuple[NetworkFile, ModelFormat, tuple[str, str]]:
+    """Return a model file as it describes itself, with its first and its last operator."""
+    format = format_of(model)
+    if format is None or not (format.suffices and format.key):
+        about = format.about if format else "no model file that is known"
+        raise ModelError(f"{model}: {about}; a card can be proposed for an ONNX or a .tflite file")
+    if format.name == "tflite":
+        try:
+            return tflite.network_file(model), format, ("", "")
+        except ProfileError as error:
+            raise ModelError("\n".join(error.problems)) from error
+    contents = format.read(model)
+    if contents is None:
+        raise ModelError(f"{model}: {format.about} does not say what it takes; write a card for it")
+    inputs = {name: port.shape for name, port in contents.inputs.items()}
+    nodes = contents.graph.node if contents.graph else ()
+    first, last = next(iter(inputs), ""), next(iter(contents.outputs), "")
+    begins = next((node.op_type for node in nodes if first in node.input), "")
+    ends = next((node.op_type for node in nodes if last in node.output), "")
+    metadata = format.describe(model).metadata
+    return NetworkFile(model, inputs, contents.outputs, metadata), format, (begins, ends)

@@ -236,7 +236,9 @@ def test_a_range_of_calibration_that_clips_is_named(compared):
     assert found.findings[0].name == "the calibrated range clips activations"
     outside = np.mean(right > 0.5)
     assert f"{100 * outside:.3g} % of its values outside" in found.findings[0].evidence[0]
-    assert found.findings[0].code.endswith("keep 'relu_b' in floating point when the file is made")
+    assert found.findings[0].code.endswith(
+        "keep these layers in floating point when the file is made"
+    )
 
 
 def test_a_batch_normalization_folded_with_another_epsilon_is_named(compared):

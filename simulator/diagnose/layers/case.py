@@ -125,7 +125,7 @@ class Case:
     def keep(self, why: str) -> tuple[dict[str, object], str]:
         """Return what keeps the layer in floating point: fields of the profile, and words."""
         precision = self.profile.spec.precision
-        words = f"keep {self.point.layer!r} in floating point when the file is made"
+        words = "keep these layers in floating point when the file is made"
         for section in ("quantizer", "cast"):
             found = getattr(precision, section)
             if found is not None:

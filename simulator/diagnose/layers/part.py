@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose.finding import Finding
+from simulator.diagnose.finding import Certainty, Finding
 from simulator.diagnose.layers.case import Case
 from simulator.diagnose.layers.errors import Sums, relative
 from simulator.diagnose.layers.graph import (
@@ -32,7 +32,7 @@ from simulator.results.layers import LayerError, LayerFigures, LayersFigures
 
 AT_ONCE = 2**25
 """Elements of a sample that are read at once; of more, the networks run several times."""
-EXAMINED = 6
+EXAMINED = 8
 """Layers at most whose reason is looked for, those with the largest error of their own first."""
 BOUNDS = {
     "fp32": (1e-4, "ten times what other orders of summation give in FP32"),
@@ -46,6 +46,8 @@ BOUNDS = {
 Source:
     A step of 8 standard deviations / 255 has a rounding error of 8 / 255 / sqrt(12) = 0.9 %.
 """
+FIRST = 1e3
+"""Added to errors of whole layers, which come before those of channels."""
 LOST = 0.5
 """Of a channel's own signal: with such an error of its own it says little any more."""
 JUMP = 3.0
@@ -157,13 +159,13 @@ class Comparison:
         suspects = self._suspects(rows)
         found: dict[str, list[Finding]] = {}
         for case in self._cases(suspects[:EXAMINED]):
-            found[case.own.tensor] = some = self._explained(case)
-            named = [one.name for one in some] or ["no known reason"]
+            found[case.own.tensor] = own = self._explained(case)
+            named = [one.name for one in own] or ["no known reason"]
             rows[case.own.tensor] = rows[case.own.tensor].model_copy(update={"reasons": named})
         known = tuple(f"{INPUT}{name!r}" for name, each in found.items() if each)
-        findings = [
+        findings = merged(
             one for each in found.values() for one in each if not one.name.startswith(known)
-        ]
+        )
         above = (
             row for row in rows.values() if row.accumulated is None or self._above(row.accumulated)
         )
@@ -188,7 +190,7 @@ class Comparison:
                 examined=min(len(suspects), EXAMINED),
                 notes=self.notes,
             ),
-            tuple(findings),
+            findings,
         )
 
     def _above(self, error: LayerError) -> bool:
@@ -292,7 +294,8 @@ class Comparison:
             elif row.alone and one_scale(self.deploy.graph, b):
                 size = max(size, (error.channel or 0.0) * self.bound / LOST)
             if size > self.bound and (row.alone or size > JUMP * before):
-                found.append((size, pair))
+                whole = np.inf if error.not_finite else (error.rms or 0.0)
+                found.append((size + FIRST * (whole > self.bound), pair))
             before = max(before, size)
         return [pair for _, pair in sorted(found, key=lambda one: -one[0])]
 
@@ -337,6 +340,39 @@ class Comparison:
         except Exception as error:  # a runtime may raise anything
             self.notes.append(f"{case.layer} was not examined: {one_line(error)}")
             return []
+
+
+def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings of one name as one: its evidence is that of all, its keep list too."""
+    found: dict[str, Finding] = {}
+    for one in findings:
+        known = found.get(one.name)
+        if known is None:
+            found[one.name] = one
+            continue
+        left = [value for value in (known.left, one.left) if value is not None]
+        found[one.name] = replace(
+            known,
+            evidence=(*known.evidence, *one.evidence),
+            left=max(left, default=None),
+            certainty=max(known.certainty, one.certainty, key=list(Certainty).index),
+            change=with_nodes(known.change, one.change),
+            code="; ".join(dict.fromkeys(filter(None, (known.code, one.code)))),
+        )
+    return tuple(found.values())
+
+
+def with_nodes(
+    one: Mapping[str, object], other: Mapping[str, object]
+) -> Mapping[str, object]:  # fmt: skip
+    """Return the changes of both; the nodes of two keep lists are in one list."""
+    both = {**one, **other}
+    for key in {*one} & {*other}:
+        mine, theirs = one[key], other[key]
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            nodes = list(dict.fromkeys([*mine["nodes"], *theirs["nodes"]]))
+            both[key] = {**mine, "nodes": nodes}
+    return both
 
 
 def bound_of(stack: Stack, network: Network) -> tuple[float, str]:

@@ -10,14 +10,12 @@ import onnx
 from simulator.contract import Array
 from simulator.diagnose.finding import Finding
 from simulator.diagnose.layers.case import Case, percent, replaced
-from simulator.diagnose.layers.errors import relative
+from simulator.diagnose.layers.errors import FAINT, relative
 from simulator.diagnose.layers.graph import Graph, Point
 from simulator.model.passes.graph import edit
 
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0, "MatMul": 1}
 """The axis of a layer's weights that has its outputs."""
-UNLIKE = 4.0
-"""Ranges of channels that differ by less lose no more than two bits by one scale for all."""
 
 
 def weights(case: Case) -> Iterator[Finding]:
@@ -52,18 +50,19 @@ def weights(case: Case) -> Iterator[Finding]:
             "the weights differ", told, left=left, code="export the deployed file again"
         )
         return
-    spread = np.abs(np.moveaxis(right, axis, 0).reshape(right.shape[axis], -1)).max(axis=1)
-    ends = float(spread.max()), float(spread[spread > 0].min(initial=spread.max()))
+    spread = _reach(right, axis)
+    ends = float(spread.max()), float(np.median(spread))
     alone = _worst(_by_channel(right, axis), right, axis)
-    if scale.size == 1 and ends[0] > UNLIKE * ends[1] and alone < first / 2:
+    if scale.size == 1 and alone < first / 2:
         yield case.finding(
             "one scale for all channels of the weights",
-            f"{told}; the channels reach from {ends[1]:.4g} to {ends[0]:.4g} and share a step of "
-            f"{float(scale.reshape(-1)[0]):.4g}; with a scale for each the worst would be "
+            f"{told}; the largest channel reaches {ends[0]:.4g}, the median one {ends[1]:.4g}, and "
+            f"all share a step of {float(scale.reshape(-1)[0]):.4g}; with a scale for each the "
+            "worst would be "
             f"{percent(alone)} off",
             left=left,
             change=case.quantizer(weights="per_channel"),
-            code=f"round the weights of {case.layer} with a scale for each channel",
+            code="round the weights with a scale for each channel",
         )
         return
     change, code = case.keep("its weights do not bear 8 bits")
@@ -89,10 +88,18 @@ def _axis(node: onnx.NodeProto) -> int:
     return _CHANNELS[node.op_type]
 
 
+def _reach(values: Array, axis: int) -> Array:
+    """Return the largest magnitude of each channel that is not empty."""
+    found = np.abs(np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1)).max(axis=1)
+    there: Array = found[found > FAINT * found.max(initial=0)]
+    return there
+
+
 def _worst(values: Array, right: Array, axis: int) -> float:
     """Return the error of the channel that is farthest from what is right."""
+    least = _reach(right, axis).min(initial=np.inf)
     pairs = zip(np.moveaxis(values, axis, 0), np.moveaxis(right, axis, 0), strict=True)
-    return max(relative(one, other) for one, other in pairs)
+    return max((relative(a, b) for a, b in pairs if np.abs(b).max() >= least), default=0.0)
 
 
 def _by_channel(values: Array, axis: int) -> Array:

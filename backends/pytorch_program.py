@@ -94,6 +94,26 @@ class TorchProgram(Runtime):
             outputs = self.module(*(self.tensor(feeds[p.name]) for p in self.inputs))
         return self.named(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
 
+    def inner(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the operators one by one, and keep a copy of what each gives; see the contract."""
+        if self.options["mode"] != "eager":
+            raise Unsupported("compiled code does not show its layers; use runtime.mode: eager")
+        found: dict[str, Array] = {}
+        base: Any = torch.fx.Interpreter
+
+        class Kept(base):  # type: ignore[misc]
+            def run_node(self, node: Any) -> Any:
+                value = super().run_node(node)
+                made = node.op == "call_function" and isinstance(value, torch.Tensor)
+                if made and value.is_floating_point():
+                    found[node.name] = value.float().cpu().numpy().copy()
+                return value
+
+        torch.set_num_threads(self.options["threads"])
+        with torch.inference_mode(), self.autocast():
+            Kept(self.module).run(*(self.tensor(feeds[p.name]) for p in self.inputs))
+        return found
+
     def autocast(self) -> Any:
         """Return the context in which the module runs."""
         kind = self._autocast

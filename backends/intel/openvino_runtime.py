@@ -53,6 +53,7 @@ class OpenVinoRuntime(Runtime):
         return OpenVinoInjector
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        self._artifact = artifact
         core = ov.Core()
         self._model = core.compile_model(
             core.read_model(str(artifact)), "CPU", settings(self.options)
@@ -72,6 +73,26 @@ class OpenVinoRuntime(Runtime):
             port.name: request.get_output_tensor(index).data
             for index, port in enumerate(self.outputs)
         }
+
+    def inner(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Give the model every floating-point tensor as an output; see the contract."""
+        core = ov.Core()
+        model = core.read_model(str(self._artifact))
+        floats = [
+            output
+            for op in model.get_ordered_ops()
+            if op.get_type_name() not in ("Constant", "Parameter", "Result", "Convert")
+            for output in op.outputs()
+            if output.get_element_type().is_real()
+        ]
+        names = [_name(output) for output in floats]
+        for output in floats:
+            model.add_outputs([output])
+        request = core.compile_model(model, "CPU", settings(self.options)).create_infer_request()
+        request.infer(dict(feeds))
+        first = len(model.outputs) - len(floats)
+        found = [request.get_output_tensor(first + at).data for at in range(len(floats))]
+        return dict(zip(names, map(np.array, found), strict=True))
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the properties and the execution graph's ``runtimePrecision``."""
@@ -100,6 +121,12 @@ class OpenVinoRuntime(Runtime):
 
     def _close(self) -> None:
         del self._local, self._model
+
+
+def _name(output: Any) -> str:
+    """Return the name that the file gives a tensor, or that of its operator."""
+    names = sorted(output.get_names())
+    return str(names[0]) if names else f"{output.get_node().get_friendly_name()}:{output.index}"
 
 
 def _port(port: Any) -> Port:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.litert import probe
+from backends.litert import inner, probe
 from backends.litert.tensor import Tensor
 from backends.quiet import quiet
 from simulator.contract import Admits, Array, AtLeast, Effective, Library, Port, Runtime
@@ -100,6 +101,17 @@ class InterpreterRuntime(Runtime):
             session.set_tensor(tensor.index, value)
         session.invoke()
         return {t.name: t.load(session.get_tensor(t.index)) for t in self._gives}
+
+    def inner(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Give the file every tensor between operators as an output; see the contract."""
+        with tempfile.TemporaryDirectory(prefix="simulate-inner-") as folder:
+            file = Path(folder) / "inner.tflite"
+            inner.save(Path(self._path), file)
+            runtime = type(self)(file, self.options)
+            try:
+                return runtime.run(feeds)
+            finally:
+                runtime.close()
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the operators: the types of their tensors, and which ones XNNPACK runs."""

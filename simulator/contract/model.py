@@ -219,6 +219,23 @@ class Runtime(ABC):
             self._closed = True
             self._close()
 
+    def inner(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Run the model, and return what its layers give, in the order of computation.
+
+        Not needed where the runtime opens ONNX files or what is made of them: there the file gets
+        further outputs. Kernels may be fused less than in :meth:`run`.
+
+        Args:
+            feeds: as for :meth:`run`.
+
+        Returns:
+            Floating-point arrays by the names of the file; integers with a scale as real numbers.
+
+        Raises:
+            Unsupported: the runtime does not show its layers.
+        """
+        raise Unsupported(f"{type(self).__name__} does not show what its layers give")
+
     @abstractmethod
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the settings in use.

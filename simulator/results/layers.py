@@ -26,7 +26,11 @@ class LayerFigures(ResultModel):
     """One tensor that both networks have."""
 
     tensor: str = Field(description="its name in the training stack's file")
-    layer: str = Field(description="the node that makes it in the deployment stack's file")
+    own: str = Field(description="its name in the deployment stack's")
+    layer: str = Field(
+        description="the node that makes it in the deployment stack's file; in training's where "
+        "the runtime has no names of nodes"
+    )
     operator: str = Field(description="of that node")
     shape: list[int]
     accumulated: LayerError | None = Field(

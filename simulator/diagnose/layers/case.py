@@ -76,7 +76,8 @@ class Case:
     @property
     def layer(self) -> str:
         """The layer in words."""
-        return f"{self.own.operator} {shortened(self.own.layer)!r}"
+        named = self.own if self.own.operator else self.point
+        return f"{named.operator} {shortened(named.layer)!r}".strip()
 
     @cached_property
     def error(self) -> float:

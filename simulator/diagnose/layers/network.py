@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,8 @@ import onnx
 
 from simulator.contract import Array, Stage
 from simulator.contract.recipe import Recipe
-from simulator.diagnose.layers.graph import Graph
+from simulator.diagnose.layers.graph import Graph, Point, with_points
 from simulator.errors import ModelError
-from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.model.onnxfile import load
 from simulator.model.passes.graph import edit
@@ -45,6 +44,27 @@ class Network:
         """The name of the runtime."""
         return self.choice.backend.name
 
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs that the file must be fed."""
+        return tuple(value.name for value in edit.inputs_of(self.graph.model))
+
+    @property
+    def points(self) -> Mapping[str, Point]:
+        """The tensors that can be compared."""
+        return self.graph.points
+
+    @contextmanager
+    def reading(self, names: Sequence[str]) -> Iterator[Callable[[Feeds], Feeds]]:
+        """Return what runs the network and returns these tensors, also those that are inputs."""
+        inner = [name for name in dict.fromkeys(names) if name not in self.inputs]
+        with ExitStack() as opened:
+            if not inner:
+                yield dict
+                return
+            run = opened.enter_context(self.opened(with_points(self.graph, inner)))
+            yield lambda sample: {**sample, **run(sample)}
+
     def run(self, model: onnx.ModelProto, samples: Sequence[Feeds]) -> list[Feeds]:
         """Run a model; see :meth:`opened`."""
         with self.opened(model) as run:
@@ -73,12 +93,8 @@ class Network:
             yield cast
 
 
-def network_of(stack: Stack, card: Card) -> Network:
-    """Return the network of a stack.
-
-    Raises:
-        ModelError: it was recorded, or no ONNX file is on the way to its runtime.
-    """
+def network_of(stack: Stack, card: Card) -> Network | None:
+    """Return the network of a stack; None where no ONNX file is on the way to its runtime."""
     choice = stack.choices[Stage.RUNTIME]
     artifact, exporter = stack.artifact, None
     if artifact.format == "compiled" and artifact.made_of:
@@ -86,17 +102,10 @@ def network_of(stack: Stack, card: Card) -> Network:
     if artifact.format != "onnx" and Stage.EXPORT in stack.choices and artifact.made_of:
         artifact, exporter = artifact.made_of, stack.choices[Stage.EXPORT]
     if artifact.format != "onnx":
-        raise ModelError(
-            f"{stack.profile.name}: its layers are out of reach: {choice.backend.name} opens "
-            f"{_what(stack.artifact)}, and no ONNX file was made on the way"
-        )
+        return None
     model = load(artifact.path)
     edit.pin(model, card.feeds)
     return Network(Graph(model), choice, exporter)
-
-
-def _what(artifact: Artifact) -> str:
-    return "a recording" if artifact.format == "recording" else f"a file of {artifact.format}"
 
 
 def inference(stack: Stack) -> Infer:

@@ -42,7 +42,8 @@ Reason = Callable[[Case], Iterator[Finding]]
 
 def reasons(case: Case) -> list[Finding]:
     """Return what explains a layer's error, the surest first; nothing where none is known."""
-    for reason in (attributes, activation, half, kernel, weights, ranges, shift):
+    every: tuple[Reason, ...] = (attributes, activation, half, kernel, weights, ranges, shift)
+    for reason in every if case.model.graph.node else (activation, half, shift):
         if found := list(reason(case)):
             return found
     return []

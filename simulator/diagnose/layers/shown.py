@@ -9,9 +9,8 @@ from simulator.report import charts
 from simulator.report.colors import FAINT, STACKS
 from simulator.report.sections.section import Cell, Panel, Section, Table
 from simulator.report.sections.style import figure, text
-from simulator.report.table import Column
+from simulator.report.table import NOTHING
 from simulator.results.layers import LayerError, LayerFigures, LayersFigures
-from simulator.typed import Unit
 
 SHOWN = 12
 """Rows at most on the screen; the page has all."""
@@ -62,20 +61,18 @@ def table(figures: LayersFigures, every: bool = False) -> Table:
     """Return the layers; without *every* those that say most."""
     rows = figures.rows if every else _telling(figures)
     first = next((at for at, row in enumerate(rows) if row.layer == figures.first), None)
-    columns = [
-        Column("layer"), Column("operator"), Column("accumulated, %", Unit.RATIO, -1, heat=every),
-        Column("alone, %", Unit.RATIO, -1, heat=every), Column("worst channel, %", Unit.RATIO, -1),
-    ]  # fmt: skip
-    columns += [Column("accumulated, dB"), Column("largest"), Column("cosine")] * every
+    alone = any(row.alone for row in figures.rows)
+    columns = ["layer", "operator", "accumulated, %", *["alone, %", "worst channel, %"] * alone]
+    columns += ["accumulated, dB", "largest", "cosine"] * every
     cells: list[Sequence[Cell]] = [
         [
-            row.layer, row.operator, _error(row.accumulated), _error(row.alone),
-            row.alone.channel if row.alone else None, *(_more(row.accumulated) if every else ()),
-            "; ".join(row.reasons),
+            row.layer, row.operator, _percent(_error(row.accumulated)),
+            *([_percent(_error(row.alone)), _percent(row.alone.channel if row.alone else None)] * alone),
+            *(_more(row.accumulated) if every else ()), "; ".join(row.reasons),
         ]
         for row in rows
     ]  # fmt: skip
-    columns.append(Column("reason"))
+    columns.append("reason")
     title = f"Layers of {figures.train} (training) and {figures.deploy} (deployment)"
     if len(rows) < len(figures.rows):
         title += f", {len(rows)} of {len(figures.rows)}"
@@ -148,8 +145,14 @@ def _more(of: LayerError | None) -> list[str]:
     ]
 
 
-def _share(error: float | None) -> str:
-    """Return an error in percent, with as many digits as it needs."""
+def _percent(error: float | None) -> str:
+    """Return an error in percent, with two digits, or nothing."""
     if error is None:
-        return "unknown"
-    return "not finite" if math.isinf(error) else f"{100 * error:.2g} %"
+        return NOTHING
+    return "not finite" if math.isinf(error) else f"{100 * error:.2g}"
+
+
+def _share(error: float | None) -> str:
+    """Return an error with its unit."""
+    found = _percent(error)
+    return found if error is None or math.isinf(error) else f"{found} %"

@@ -276,7 +276,8 @@ def follow(
     for name, keys in each:
         if name in aside:
             said = show({key: one for key, one in keys.values.items() if key not in named})
-            steps.draft.aside.append(f"{keys.near}{name}{said}: {aside[name]}")
+            near = keys.near.removesuffix(f"{name}.")
+            steps.draft.aside.append(f"{near}{name}{said}: {aside[name]}")
             continue
         step = kinds.get(name)
         if step is None:

@@ -232,7 +232,46 @@ PreProcess:
     - ToCHWImage:
 """
 
+SCRIPT = """\
+import torch
+from torchvision import transforms as T
+MEAN = (0.485, 0.456, 0.406)
+STD = [0.229, 0.224, 0.225]
+def preprocess(image, size=256):
+    transform = T.Compose([
+        T.Resize(256),
+        T.CenterCrop(224),
+        T.ToTensor(),
+        T.Normalize(MEAN, STD),
+    ])
+    return transform(image.convert("RGB"))
+"""
+
+ALBUMENTATIONS = {
+    "__version__": "1.3.1",
+    "transform": {
+        "__class_fullname__": "Compose",
+        "p": 1.0,
+        "transforms": [
+            {"__class_fullname__": "LongestMaxSize", "always_apply": False, "p": 1,
+             "max_size": 512, "interpolation": 1},
+            {"__class_fullname__": "PadIfNeeded", "always_apply": False, "p": 1.0,
+             "min_height": 512, "min_width": 512, "pad_height_divisor": None,
+             "pad_width_divisor": None, "position": "center",
+             "border_mode": 0, "value": [0, 0, 0], "mask_value": None},
+            {"__class_fullname__": "Normalize", "always_apply": False, "p": 1.0,
+             "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225], "max_pixel_value": 255.0},
+            {"__class_fullname__": "ToTensorV2", "always_apply": True, "p": 1.0},
+        ],
+        "bbox_params": None,
+        "keypoint_params": None,
+        "additional_targets": {},
+    },
+}  # fmt: skip
+
 NAMES = {
+    "torchvision": (SCRIPT, "eval.py"),
+    "albumentations": (ALBUMENTATIONS, "transform.json"),
     "openmmlab": (MMPRETRAIN, "resnet50_8xb32_in1k.py"),
     "mmdeploy": (MMDEPLOY, "pipeline.json"),
     "paddle": (PADDLE, "infer_cfg.yml"),

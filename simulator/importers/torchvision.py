@@ -1,0 +1,229 @@
+"""torchvision's transforms: a script that composes them, or the ``repr`` of such an object.
+
+Sources, of pytorch/vision: ``torchvision/transforms/transforms.py`` and ``functional.py``
+(``Resize``: the long side is int(size * long / short); ``CenterCrop``: int(round(half));
+``ToTensor``: / 255; ``Normalize``: sub, div), ``_functional_pil.py`` (``Image.resize``),
+``_functional_tensor.py`` (``resize``: float32, then rounded), ``v2/functional/_geometry.py``
+(bytes), ``_presets.py`` (``ImageClassification``); release notes of 0.17 (``antialias=True``).
+timm's own steps, which its ``create_transform`` mixes in: ``timm/data/transforms.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from simulator.importers import values
+from simulator.importers.compositions import compositions
+from simulator.importers.draft import Draft, Order
+from simulator.importers.image_steps import Follow, ImageSteps, Kernel, follow
+from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.keys import Keys
+from simulator.modalities.image.sections import image_spec
+
+PARAMETERS = {
+    "Resize": "size interpolation max_size antialias",
+    "CenterCrop": "size",
+    "Normalize": "mean std inplace",
+    "ToDtype": "dtype scale",
+    "ConvertImageDtype": "dtype",
+    "ToPILImage": "mode",
+    "ImageClassification": "crop_size resize_size mean std interpolation antialias",
+    **dict.fromkeys(("ToTensor", "MaybeToTensor", "PILToTensor", "MaybePILToTensor", "ToImage",
+                     "ToImageTensor", "RGB", "Identity", "ToPureTensor"), ""),
+}  # fmt: skip
+"""The parameters of every step, in their order."""
+_ORDER: Order = ("unit_divide", "ToTensor, then Normalize: x / 255, sub(mean), div(std)")
+_PILLOW = ("nearest", "nearest_exact", "bilinear", "bicubic", "box", "hamming", "lanczos")
+_NUMBERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
+_FLOATS = ("torch.float32", "torch.float", "float32", "None")
+_ASIDE = dict.fromkeys(("Identity", "ToPureTensor", "RGB"), "a profile's images are RGB")
+
+
+@dataclass(slots=True)
+class _Steps(ImageSteps):
+    """The effect of the steps, and what they act on: a PIL image, or a tensor."""
+
+    on: Literal["pil", "bytes", "floats"] = "pil"
+    is_v2: bool = False
+
+
+class Torchvision(Importer):
+    """A composition of transforms."""
+
+    name = tool = "torchvision"
+    about = "a script with torchvision's transforms, or the repr of such an object"
+    base = "pillow_fp32"
+    line = (
+        r"\A\s*(Compose|Sequential|ImageClassification)\(\s*\n|^\s*(from torchvision import .*"
+        r"(transforms|v2)|import torchvision\.transforms|from torchvision\.transforms)"
+    )
+
+    def stacks(self, file: ConfigFile) -> list[str]:
+        """Name the compositions, without those of training."""
+        return [one.label for one in compositions(file, PARAMETERS)]
+
+    def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
+        """Follow the steps of one of them."""
+        found = compositions(file, PARAMETERS)
+        if not found:
+            why = "no Compose([...]) whose steps are written in it"
+            draft.problems.append(f"{file.path}:1: {why}; give the repr of the object")
+            return
+        each = found[stack].keys(draft, file)
+        steps = _Steps(draft, "torchvision", "rgb", ["PIL images are RGB"])
+        steps.is_v2 = any(name in ("ToImage", "ToDtype", "ToImageTensor") for name, _ in each)
+        own = f"{image_spec(draft.base).decode.backend} is {draft.base.name}'s"
+        draft.claim("decode", "assumed", f"the transform gets an image that is open; {own}")
+        to_rgb = {name: "taken for a conversion to RGB" for name, _ in each
+                  if name not in PARAMETERS and "rgb" in name.lower()}  # fmt: skip
+        follow(steps, each, _KINDS, _ASIDE | to_rgb)
+        if not draft.problems:
+            steps.finish(_ORDER, each[0][1])
+
+
+def _interpolation(value: Any) -> str:
+    """The name of ``InterpolationMode.BICUBIC``, ``Image.BICUBIC``, ``bicubic`` or 3."""
+    name = _NUMBERS.get(value) if isinstance(value, int) else None
+    name = name or str(value).rpartition(".")[2].lower()
+    if name not in _PILLOW:
+        raise ValueError(f"one of {', '.join(_PILLOW)} expected")
+    return name
+
+
+def _resize(steps: ImageSteps, keys: Keys) -> None:
+    _resize_to(steps, keys, "size")
+
+
+def _resize_to(steps: ImageSteps, keys: Keys, key: str, default: object = None) -> None:
+    assert isinstance(steps, _Steps)
+    if key not in keys and default is not None:
+        keys.values = {**keys.values, key: default}
+    sides = keys.need(key, _sides, [0], "it is the size of the resize")
+    if keys.take("max_size", lambda value: value, None) not in (None, "None"):
+        keys.refuse("max_size", "the size of the network's input varies by image")
+    keys.origin("max_size")
+    both = (sides[0], sides[-1])
+    scaling: Literal["squash", "short_side"] = "squash" if len(sides) == 2 else "short_side"
+    steps.resize(keys, key, scaling, both, _kernel(steps, keys), "down")
+
+
+def _kernel(steps: _Steps, keys: Keys) -> Kernel:
+    name = keys.take("interpolation", _interpolation, "bilinear")
+    origin = keys.origin("interpolation", "bilinear is the default")
+    antialias = keys.take("antialias", _antialias, None)
+    if steps.on == "pil":
+        keys.origin("antialias", "a PIL image is always antialiased")
+        chosen = "nearest" if name == "nearest_exact" else name
+        source = "torchvision.transforms.Resize on a PIL image calls Image.resize"
+        return Kernel("pillow", chosen, "a PIL image is resized by Pillow", origin, source)
+    if name not in ("nearest", "nearest_exact", "bilinear", "bicubic"):
+        keys.refuse("interpolation", "not offered by torch; only a PIL image has it")
+    smooth = name in ("bilinear", "bicubic")
+    known = antialias is not None or not smooth
+    fields: dict[str, object] = {"antialias": (antialias is not False) and smooth}
+    if smooth:
+        fields["arithmetic"] = "uint8" if steps.is_v2 and steps.on == "bytes" else "float32"
+    said = keys.origin("antialias", "true is the default since torchvision 0.17")
+    source = f"torchvision's Resize of a tensor; {said}"
+    how = "a tensor is resized by torch"
+    return Kernel("pytorch", name, how, origin, source, fields, "native" if known else "assumed")
+
+
+def _antialias(value: Any) -> bool | None:
+    if value in (None, "None", "warn"):
+        return None
+    return values.boolean(value)
+
+
+def _sides(value: Any) -> list[int]:
+    both = value if isinstance(value, list) else [value]
+    if len(both) not in (1, 2):
+        raise ValueError("one number, or height and width, expected")
+    return [values.pixels(one) for one in both]
+
+
+def _crop(steps: ImageSteps, keys: Keys) -> None:
+    sides = keys.need("size", _sides, [0], "it is the network's size")
+    steps.crop(keys, "size", (sides[0], sides[-1]), "even")
+
+
+def _tensor(steps: ImageSteps, keys: Keys) -> None:
+    """``ToTensor``: floats in [0, 1]."""
+    _unit(steps, f"{keys.near}")
+
+
+def _unit(steps: ImageSteps, near: str) -> None:
+    assert isinstance(steps, _Steps)
+    steps.on = "floats"
+    said = f"from torchvision: {near.rstrip('.')} divides by 255"
+    steps.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, said)
+
+
+def _bytes(steps: ImageSteps, keys: Keys) -> None:
+    """``ToImage``, ``PILToTensor``: a tensor of bytes."""
+    assert isinstance(steps, _Steps)
+    steps.on = "bytes"
+
+
+def _image(steps: ImageSteps, keys: Keys) -> None:
+    keys.take("mode", lambda value: value, None)
+    assert isinstance(steps, _Steps)
+    if steps.on != "pil":
+        keys.problem("mode", "back to a PIL image; a profile has no such step")
+
+
+def _dtype(steps: ImageSteps, keys: Keys) -> None:
+    """``ConvertImageDtype``, which scales, and ``ToDtype``, which may."""
+    written = str(keys.take("dtype", lambda value: value, "torch.float32"))
+    default = "dtype" in keys.values and "scale" not in keys.values and keys.near == "ToDtype."
+    if keys.take("scale", values.boolean, not default):
+        if written in _FLOATS:
+            _unit(steps, keys.near)
+        elif "uint8" not in written:
+            keys.refuse("dtype", "float32 expected: a profile has no other type of pixels")
+    keys.origin("dtype")
+    keys.origin("scale")
+
+
+def _normalize(steps: ImageSteps, keys: Keys) -> None:
+    mean = keys.need("mean", _numbers, [Fraction(0)] * 3, "it is a part of the arithmetic")
+    std = keys.need("std", _numbers, [Fraction(1)] * 3, "it is a part of the arithmetic")
+    if min(std) <= 0:
+        keys.refuse("std", "numbers above 0 expected: pixels are divided by them")
+        return
+    keys.take("inplace", lambda value: value, None)
+    keys.origin("inplace")
+    steps.normalize(mean, std, keys.origin("mean"), keys.origin("std"))
+
+
+def _numbers(value: Any) -> list[Fraction]:
+    """Three numbers, or one for all."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value * 3
+    return values.three(value)
+
+
+def _preset(steps: ImageSteps, keys: Keys) -> None:
+    """``ImageClassification``: resize, crop, to floats, normalize."""
+    _resize_to(steps, keys, "resize_size", 256)
+    side = keys.need("crop_size", _sides, [0], "it is the network's size")
+    steps.crop(keys, "crop_size", (side[0], side[-1]), "even")
+    _unit(steps, keys.near)
+    mean = keys.take("mean", values.three, [values.number(v) for v in (0.485, 0.456, 0.406)])
+    std = keys.take(
+        "std", values.three_above_zero, [values.number(v) for v in (0.229, 0.224, 0.225)]
+    )
+    said = "ImageNet's is the default"
+    steps.normalize(mean, std, keys.origin("mean", said), keys.origin("std", said))
+
+
+_KINDS: dict[str, Follow] = {
+    "Resize": _resize, "CenterCrop": _crop, "Normalize": _normalize, "ToTensor": _tensor,
+    "MaybeToTensor": _tensor, "PILToTensor": _bytes, "MaybePILToTensor": _bytes, "ToImage": _bytes,
+    "ToImageTensor": _bytes, "ToPILImage": _image, "ConvertImageDtype": _dtype, "ToDtype": _dtype,
+    "ImageClassification": _preset,
+}  # fmt: skip
+
+TORCHVISION = Torchvision()

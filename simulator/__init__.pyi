@@ -91,8 +91,8 @@ class _CorruptOptions(_OneModel, _OwnFolder, total=False):
 class _ExplainOptions(_Pair, _OneModel, _Under, total=False): ...
 
 class _Stacks(_Changes, _Options, total=False):
-    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
-    deploy: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
+    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]
+    deploy: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]
 
 class _FaultsOptions(_Stacks, _OneModel, _Gate, total=False):
     number: int | None
@@ -104,7 +104,7 @@ class _TuningOptions(_Subset, _OwnFolder, total=False):
     learning_rate: float
     batch: int
     held_out: float
-    profile: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
+    profile: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]
     threads: int | None
 
 class _FinetuneOptions(_TuningOptions, total=False):
@@ -118,7 +118,7 @@ class _FinetuneOptions(_TuningOptions, total=False):
     name: str | None
 
 class _IdentifyOptions(_OneModel, _Options, total=False):
-    base: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
+    base: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]
     space: str | pathlib.Path | None
     minutes: float | None
 
@@ -162,7 +162,7 @@ class _SensitivityOptions(_OneModel, _OwnFolder, total=False):
     workers: int | None
 
 class _Suite(_Options, total=False):
-    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile
+    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]
 
 class _SweepOptions(_Suite, _Models, _Under, _Gate, _Question, total=False):
     overrides: collections.abc.Sequence[str]
@@ -183,8 +183,8 @@ def audit(
 ) -> Result[AuditSummary]: ...
 
 def compare(
-    train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
-    deploy: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
+    train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
+    deploy: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
     **options: typing.Unpack[_CompareOptions],
 ) -> Result[PairSummary]: ...
 
@@ -194,14 +194,14 @@ def corrupt(
 ) -> list[Written]: ...
 
 def explain(
-    train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
-    deploy: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
+    train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
+    deploy: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
     **options: typing.Unpack[_ExplainOptions],
 ) -> Result[ExplainSummary]: ...
 
 def faults(
     campaign: str,
-    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]] = ...,
     **options: typing.Unpack[_FaultsOptions],
 ) -> Result[FaultsSummary]: ...
 
@@ -218,7 +218,7 @@ def identify(
 ) -> Result[IdentifySummary]: ...
 
 def latency(
-    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]] = ...,
     **options: typing.Unpack[_LatencyOptions],
 ) -> Result[LatencySummary] | Result[LoadSummary]: ...
 
@@ -230,8 +230,8 @@ def quantize(
 ) -> TuningSummary: ...
 
 def repair(
-    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile = ...,
-    deploy: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile = ...,
+    train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object] = ...,
+    deploy: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object] = ...,
     **options: typing.Unpack[_RepairOptions],
 ) -> Result[RepairSummary]: ...
 
@@ -242,12 +242,12 @@ def replay(
 
 def robustness(
     suite: str,
-    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]] = ...,
     **options: typing.Unpack[_RobustnessOptions],
 ) -> list[Result[RobustnessSummary]]: ...
 
 def sensitivity(
-    profile: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile,
+    profile: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
     goal: str,
     out: str | pathlib.Path,
     **options: typing.Unpack[_SensitivityOptions],
@@ -259,7 +259,7 @@ def sweep(
 ) -> list[Result[SweepSummary]]: ...
 
 def tail(
-    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile] = ...,
+    profiles: collections.abc.Sequence[str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object]] = ...,
     **options: typing.Unpack[_TailOptions],
 ) -> Result[TailSummary]: ...
 

@@ -1,8 +1,11 @@
 """Networks, images and profiles that a program has in hand, in place of files."""
 
 import csv
+import importlib
 import io
 import json
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +20,10 @@ from simulator import cache, cli, compare, load_profile
 from simulator.data import in_memory
 from simulator.errors import DataError, ModelError, ProfileError
 from simulator.model import in_memory as networks
+from simulator.profile import function
 from simulator.profile import in_memory as profiles
 from simulator.profile.load import load, names
+from simulator.results.read import read_run
 
 CARD = {key: value for key, value in tiny.SPEC.items() if key not in ("model", "labels")}
 PICTURES = [np.full((40, 50, 3), color, np.uint8) for color in tiny.COLORS.values()]
@@ -181,6 +186,71 @@ def test_what_is_no_image_is_refused_in_one_line(samples, message):
         in_memory.written(samples)
 
     assert "\n" not in str(refused.value)
+
+
+OWN = """
+import numpy as np
+
+def preprocess(image: np.ndarray):
+    return (image[:32, :32].astype(np.float32) - 127) / 64
+
+class Scaled:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __call__(self, image: np.ndarray):
+        return (image[:32, :32].astype(np.float32) - 127) / self.scale
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A module of the user's."""
+    (tmp_path / "own_module.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("own_module")
+    del sys.modules["own_module"]
+
+
+def test_functions_in_hand_are_front_ends(own, tmp_path, capsys):
+    """A closure over an object of the user's module, and a function that has a file."""
+    scaled = own.Scaled(64)
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(
+            lambda path: scaled(np.asarray(Image.open(path))), own.preprocess,
+            model=tiny.classifier(), card=CARD, data=PICTURES, progress=stop,
+            out=tmp_path / "run",
+        )  # fmt: skip
+    assert cli.main(["resume", str(tmp_path / "run"), "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out)["flips"]["count"] == 0
+    records = read_run(tmp_path / "run")[2].to_pylist()
+    assert [one["prediction"] for one in records] == [0, 0, 1, 1, 2, 2]
+    assert len({one["digest"] for one in records if one["prediction"] == 0}) == 1
+
+
+def test_a_function_that_has_a_file_is_named_by_it(own, tmp_path):
+    assert function.written(own.preprocess, "train") == f"{tmp_path}/own_module.py:preprocess"
+    assert function.written(own.Scaled(1), "train") != function.written(own.Scaled(2), "train")
+    assert function.written(own.Scaled(1), "train") == function.written(own.Scaled(1), "train")
+
+
+def test_what_no_process_can_be_given_is_refused():
+    lock = threading.Lock()
+
+    with pytest.raises(ProfileError, match=r"train: a function cannot be given .*'FILE.py:NAME'"):
+        compare(lambda path: lock, "pillow_fp32")
+
+
+def test_a_lambda_needs_a_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+
+    with pytest.raises(ProfileError, match="pip install cloudpickle, or write it to a file"):
+        compare(lambda path: path, "pillow_fp32")
 
 
 def test_a_dictionary_is_the_document_that_it_would_be(tmp_path, monkeypatch):

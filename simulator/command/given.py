@@ -40,13 +40,14 @@ class DataSet(Protocol):
         """Return a sample."""
 
 
-_STACK = (Path, Mapping[str, object], LoadedProfile)
+_STACK = (Path, Mapping[str, object], LoadedProfile, Callable[..., object])
 _MODEL = (OnnxModel, Module)
 _DATA = (Iterable[Any], Mapping[str, Any], DataSet)
 _TAKEN: Mapping[str, tuple[Any, ...]] = {"profile": _STACK, "model": _MODEL, "data": _DATA}
 """By the kind of the option."""
 _WORDS = {
-    "profile": "in Python also a dictionary of what a profile says, or a loaded profile",
+    "profile": "in Python also a function that makes the network's input, a dictionary of what a "
+    "profile says, or a loaded profile",
     "model": "in Python also an ``onnx.ModelProto`` or a ``torch.nn.Module``",
     "data": "in Python also images: arrays, images of Pillow, ``(image, label)``, ...",
 }

@@ -14,11 +14,14 @@ from simulator.data import in_memory as samples
 from simulator.errors import ModelError, ProfileError, UserError
 from simulator.experiments.common import named_profiles
 from simulator.model import in_memory as network
+from simulator.profile import function
 from simulator.profile import in_memory as profile
+from simulator.profile.document import inside
 from simulator.profile.load import load
 from simulator.profile.profile import Profile
 
 _OF_MODEL = ("card", "input")
+_SOURCE = ("color", "source")
 
 
 def placed(every: Mapping[str, Declared], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,9 +58,9 @@ def _without_planes(given: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     overrides = list(given.get("overrides", ()))
     for side, reference in sides.items():
-        color = getattr(load(reference).spec, "color", None)
-        written = any(one.startswith(f"{side}.color.source=") for one in overrides)
-        if getattr(color, "source", None) == "planes" and not written:
+        spec: Any = load(reference).spec
+        planes = spec.front_end is None and inside(spec.model_dump(), _SOURCE) == "planes"
+        if planes and not any(one.startswith(f"{side}.color.source=") for one in overrides):
             overrides.append(f"{side}.color.source=encode")
     return {"overrides": overrides} if overrides else {}
 
@@ -79,9 +82,11 @@ def _profile(given: Any, name: str) -> str:
         return str(given)
     if isinstance(given, Mapping | Profile):
         return str(profile.written(given, name))
+    if callable(given) and not isinstance(given, type):
+        return function.written(given, name)
     raise ProfileError([
-        f"{name}: {type(given).__name__} is no stack; give a profile's name or path, or a "
-        "dictionary of what a profile says"
+        f"{name}: {type(given).__name__} is no stack; give a profile's name or path, a dictionary "
+        "of what a profile says, or a function that makes the network's input"
     ])  # fmt: skip
 
 

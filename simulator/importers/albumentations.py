@@ -76,8 +76,7 @@ class Albumentations(Importer):
         for _, keys in each:
             if keys.take("p", values.number, Fraction(1)) != 1:
                 keys.refuse("p", "applied to some images only; a profile does the same to all")
-            for key in ("p", "position"):
-                keys.origin(key)
+            keys.tell("p", "position")
             keys.aside(dict.fromkeys(_UNUSED, "changes no pixel of the image"))
         steps = ImageSteps(draft, "albumentations", "rgb", ["arrays are taken to be RGB"])
         own = f"{image_spec(draft.base).decode.backend} is {draft.base.name}'s"
@@ -152,7 +151,7 @@ def _resize(steps: ImageSteps, keys: Keys) -> None:
 
 def _two(keys: Keys, *names: str) -> tuple[int, int]:
     height, width = (keys.need(key, values.pixels, 0, "it is a size") for key in names)
-    keys.origin(names[1])
+    keys.tell(names[1])
     return height, width
 
 
@@ -179,13 +178,13 @@ def _pad(steps: ImageSteps, keys: Keys) -> None:
     for key in ("pad_height_divisor", "pad_width_divisor"):
         if keys.take(key, lambda value: value, None) not in (None, "None"):
             keys.refuse(key, "the size of the network's input varies by image")
-        keys.origin(key)
+        keys.tell(key)
     word = keys.take("position", lambda value: str(value).rpartition(".")[2].lower(), "center")
     if word not in ("center", "top_left"):
         keys.refuse("position", "a profile pads on both sides, or to the right and below")
     key = "fill" if "fill" in keys else "value"
     level = keys.take(key, values.three, [Fraction(0)] * 3)
-    keys.origin("border_mode")
+    keys.tell("border_mode")
     said = keys.origin(key, "0 is the default")
     steps.pad(keys, "min_height", size, level, word, said)
 
@@ -197,7 +196,7 @@ def _normalize(steps: ImageSteps, keys: Keys) -> None:
     top = keys.take("max_pixel_value", values.above_zero, Fraction(255))
     said = [keys.origin("mean", f"{_MEAN} is the default"), keys.origin("std", f"{_STD} likewise"),
             keys.origin("max_pixel_value", "255 is the default")]  # fmt: skip
-    keys.origin("normalization")
+    keys.tell("normalization")
     steps.normalize([one * top for one in mean], [one * top for one in std], *said)
 
 

@@ -60,6 +60,13 @@ class _Resize:
     scaling: Scaling
     size: Size
     rounding: Rounding
+    how: str
+
+    @property
+    def origin(self) -> str:
+        """Where its size, and the kind of scaling, are written."""
+        keys = [self.key, self.how] if self.how in self.keys else [self.key]
+        return together(*map(self.keys.origin, keys))
 
 
 @dataclass(slots=True)
@@ -110,6 +117,7 @@ class ImageSteps:
         size: Size,
         kernel: Kernel,
         rounding: Rounding = "down",
+        how: str = "",
     ) -> None:
         """Resample.
 
@@ -120,6 +128,7 @@ class ImageSteps:
             size: height and width; the short side twice; or the box to fit into.
             kernel: with what.
             rounding: of the side that follows from the other.
+            how: the key that says the kind of scaling, if there is one.
         """
         draft = self.draft
         if self._resize or self._done:
@@ -127,7 +136,6 @@ class ImageSteps:
             return
         if max(size) == 0:
             return  # it was refused
-        keys.origin(key)
         if self.normalization.origins and kernel.interpolation in _LINEAR:
             after = (
                 "of normalized numbers there; here of bytes before it, the same but for rounding"
@@ -135,13 +143,14 @@ class ImageSteps:
             draft.claim("resize", "assumed", f"{kernel.source}; {after}")
         else:
             draft.claim("resize", kernel.kind, kernel.source)
-        self._resize = _Resize(keys, key, scaling, size, rounding)
+        self._resize = _Resize(keys, key, scaling, size, rounding, how)
         draft.whole |= {"resize", "geometry"}
         draft.write("resize", "backend", kernel.backend, kernel.library)
         draft.write("resize", "interpolation", kernel.interpolation, kernel.origin)
         for name, value in kernel.fields.items():
             draft.write("resize", name, value, kernel.source)
         draft.write("resize", "domain", "rgb", "the decoder gives no YUV")
+        keys.tell(key, how)
 
     def crop(self, keys: Keys, key: str, size: Size, start: Rounding) -> None:
         """Crop the center.
@@ -174,10 +183,10 @@ class ImageSteps:
                 why = f"sides rounded {rule[0]} and starts {rule[1]}: no profile rounds so"
                 keys.refuse(key, why)
                 return
-            draft.write("geometry", "kind", kind, last.keys.origin(last.key))
+            draft.write("geometry", "kind", kind, last.origin)
             said = f"{self.tool}: sides are rounded {rule[0]}, the start of the crop {start}"
             draft.write("geometry", "rounding", rounding, said.replace("_", " "))
-            draft.write("geometry", "short_side", side, last.keys.origin(last.key))
+            draft.write("geometry", "short_side", side, last.origin)
             draft.claim("geometry", "emulated", f"{self.tool}'s resize and crop, rebuilt")
             draft.network(size, keys.origin(key))
 
@@ -218,7 +227,7 @@ class ImageSteps:
         self._done = True
         rounding = {"down": "floor", "half_up": "dali", "even": "albumentations"}[last.rounding]
         said = f"{self.tool}: sides are rounded {last.rounding.replace('_', ' ')}"
-        draft.write("geometry", "kind", "letterbox", last.keys.origin(last.key))
+        draft.write("geometry", "kind", "letterbox", last.origin)
         draft.write("geometry", "rounding", rounding, said)
         draft.write("geometry", "position", position, keys.origin(key))
         draft.write("geometry", "value", pixel, why)
@@ -237,8 +246,8 @@ class ImageSteps:
             none.problem("type", "no step resizes; a profile resizes every image to one size")
             return
         if not self._done and last.scaling == "squash":
-            draft.write("geometry", "kind", "squash", last.keys.origin(last.key))
-            draft.network(last.size, last.keys.origin(last.key))
+            draft.write("geometry", "kind", "squash", last.origin)
+            draft.network(last.size, last.origin)
         elif not self._done:
             needed = "padding to one size" if last.scaling == "fit" else "crop"
             why = f"the size of the network's input varies by image; a profile needs a {needed}"

@@ -139,6 +139,10 @@ class Keys:
         said = f"={show(self.values[key])}" if key in self else f" is not written; {default}"
         return f"from {self.draft.tool}: {self.near}{key}{said}"
 
+    def tell(self, *keys: str) -> None:
+        """Count keys as mentioned in the profile, where that is written later."""
+        self._told |= set(keys)
+
     def leave(self, key: str, why: str) -> None:
         """List a key that has no effect, if it is written."""
         if key in self.values:

@@ -109,19 +109,18 @@ def _resize(is_sdk: bool, around: object, steps: ImageSteps, keys: Keys) -> None
     if "keep_ratio" not in keys and not is_sdk and (key == "img_scale" or around is not None):
         keys.problem("keep_ratio", "not written, and its default depends on the version")
     elif not keys.take("keep_ratio", values.boolean, False):
-        steps.resize(keys, key, "squash", (height, width), kernel)
+        steps.resize(keys, key, "squash", (height, width), kernel, how="keep_ratio")
     elif width != height:
         keys.refuse(key, "with keep_ratio the box turns with the image, so that the size of the "
                     "network's input varies; a profile has one")  # fmt: skip
     else:
-        steps.resize(keys, key, "fit", (height, width), kernel, "half_up")
+        steps.resize(keys, key, "fit", (height, width), kernel, "half_up", "keep_ratio")
 
 
 def _resize_edge(steps: ImageSteps, keys: Keys) -> None:
     side = keys.need("scale", values.pixels, 0, "it is the size of the edge")
     keys.choice("edge", {"short": "short"}, "short")
-    keys.origin("edge")
-    steps.resize(keys, "scale", "short_side", (side, side), _kernel(keys), "down")
+    steps.resize(keys, "scale", "short_side", (side, side), _kernel(keys), "down", "edge")
 
 
 def _crop(steps: ImageSteps, keys: Keys) -> None:

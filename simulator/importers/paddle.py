@@ -128,10 +128,9 @@ def _resize(steps: ImageSteps, keys: Keys) -> None:
     height, width = keys.need("target_size", _two, (0, 0), "a profile needs one size")
     kernel = _kernel(keys, "interp")
     if not keys.take("keep_ratio", values.boolean, True):
-        keys.origin("keep_ratio")
-        steps.resize(keys, "target_size", "squash", (height, width), kernel)
+        steps.resize(keys, "target_size", "squash", (height, width), kernel, how="keep_ratio")
     elif height == width:
-        steps.resize(keys, "target_size", "fit", (height, width), kernel, "even")
+        steps.resize(keys, "target_size", "fit", (height, width), kernel, "even", "keep_ratio")
     else:
         keys.refuse("target_size", "with keep_ratio the box turns with the image, so that the size "
                     "of the network's input varies; a profile has one")  # fmt: skip
@@ -171,7 +170,7 @@ def _crop(steps: ImageSteps, keys: Keys) -> None:
 def _normalize_image(steps: ImageSteps, keys: Keys) -> None:
     """``NormalizeImage``: PaddleClas has ``scale``, PaddleDetection ``is_scale``."""
     keys.choice("channel_num", {3: 3}, 3)
-    keys.origin("channel_num")
+    keys.tell("channel_num")
     keys.only("output_fp16", False, "half precision input; set the profile's precision by hand")
     keys.aside({"order": "the axes: the model card's input.layout",
                 "is_channel_first": "likewise"})  # fmt: skip

@@ -103,7 +103,7 @@ def _resize_to(steps: ImageSteps, keys: Keys, key: str, default: object = None) 
     sides = keys.need(key, _sides, [0], "it is the size of the resize")
     if keys.take("max_size", lambda value: value, None) not in (None, "None"):
         keys.refuse("max_size", "the size of the network's input varies by image")
-    keys.origin("max_size")
+    keys.tell("max_size")
     both = (sides[0], sides[-1])
     scaling: Literal["squash", "short_side"] = "squash" if len(sides) == 2 else "short_side"
     steps.resize(keys, key, scaling, both, _kernel(steps, keys), "down")
@@ -114,7 +114,7 @@ def _kernel(steps: _Steps, keys: Keys) -> Kernel:
     origin = keys.origin("interpolation", "bilinear is the default")
     antialias = keys.take("antialias", _antialias, None)
     if steps.on == "pil":
-        keys.origin("antialias", "a PIL image is always antialiased")
+        keys.tell("antialias")
         chosen = "nearest" if name == "nearest_exact" else name
         source = "torchvision.transforms.Resize on a PIL image calls Image.resize"
         return Kernel("pillow", chosen, "a PIL image is resized by Pillow", origin, source)
@@ -183,8 +183,8 @@ def _dtype(steps: ImageSteps, keys: Keys) -> None:
             _unit(steps, keys.near)
         elif "uint8" not in written:
             keys.refuse("dtype", "float32 expected: a profile has no other type of pixels")
-    keys.origin("dtype")
-    keys.origin("scale")
+    keys.tell("dtype")
+    keys.tell("scale")
 
 
 def _normalize(steps: ImageSteps, keys: Keys) -> None:
@@ -194,7 +194,7 @@ def _normalize(steps: ImageSteps, keys: Keys) -> None:
         keys.refuse("std", "numbers above 0 expected: pixels are divided by them")
         return
     keys.take("inplace", lambda value: value, None)
-    keys.origin("inplace")
+    keys.tell("inplace")
     steps.normalize(mean, std, keys.origin("mean"), keys.origin("std"))
 
 

@@ -47,6 +47,17 @@ def test_what_was_imported_passes_the_check(imports, format, capsys):
     assert "made.yaml" in capsys.readouterr().out
 
 
+OF_STEPS = {
+    "albumentations": "max_size interpolation min_height value mean std max_pixel_value "
+                      "always_apply mask_value bbox_params additional_targets __version__",
+    "mmdeploy": "size keep_ratio pad_to_square pad_val mean std to_rgb input output name tasks",
+    "openmmlab": "scale edge backend interpolation crop_size num_classes mean std to_rgb",
+    "paddle": "interp keep_ratio target_size is_scale mean std mode draw_threshold arch label_list",
+    "torchvision": "Resize.size CenterCrop.size Normalize.mean Normalize.std",
+}  # fmt: skip
+"""Keys of the samples that are lists of steps."""
+
+
 @pytest.mark.parametrize("format", IMPORTERS.names)
 def test_no_key_of_the_document_is_lost(imports, format):
     """Every key of the sample stands in the document that is made of it, in a comment at least."""
@@ -62,6 +73,8 @@ def test_no_key_of_the_document_is_lost(imports, format):
     elif format == "accuracy_checker":
         keys = {"framework", "model", "adapter", "reader", "use_pillow", "aspect_ratio_scale",
                 "size", "interpolation", "mean", "std", "metrics", "name"}  # fmt: skip
+    elif format in OF_STEPS:
+        keys = set(OF_STEPS[format].split())
     elif format == "openvino":
         assert "where the network itself is taken to begin" in made
         keys = {"mode"}

@@ -20,6 +20,7 @@ from simulator import cache, cli, compare, load_profile
 from simulator.data import in_memory
 from simulator.errors import DataError, ModelError, ProfileError
 from simulator.model import in_memory as networks
+from simulator.model.card import Card
 from simulator.profile import function
 from simulator.profile import in_memory as profiles
 from simulator.profile.load import load, names
@@ -327,6 +328,22 @@ def test_a_card_names_its_files_from_where_it_is(tmp_path):
 
     assert found["labels"] == str(tmp_path / "model" / "labels.txt")
     assert found["model"] == "tiny.onnx"
+
+
+class OfTimm(Means):
+    def __init__(self):
+        super().__init__()
+        self.pretrained_cfg = {
+            "architecture": "means", "input_size": (3, 48, 48), "mean": (0.4, 0.5, 0.6),
+            "std": (0.2, 0.2, 0.2), "interpolation": "bicubic", "crop_pct": 0.9, "num_classes": 3,
+        }  # fmt: skip
+
+
+def test_a_network_of_timm_says_itself_what_it_takes():
+    card = Card(networks.written(OfTimm()))
+
+    assert (card.spec.input.height, card.spec.input.mean) == (48, [0.4, 0.5, 0.6])
+    assert card.told.startswith("no model card is given, read from config.json beside it")
 
 
 def test_without_a_card_a_network_is_its_file():

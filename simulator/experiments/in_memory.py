@@ -73,7 +73,7 @@ def _placed(one: Declared, value: Any) -> Any:
     if place is None or value is None:
         return value
     if one.several and isinstance(value, list | tuple):
-        return [place(inner, one.name) for inner in value]
+        return [place(inner, "stack") for inner in value]
     return value if one.several else place(value, one.name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,9 @@ from simulator.errors import ModelError, ProfileError
 from simulator.model.card import Card, not_filled_in, of_onnx_alone
 from simulator.model.draft import unfinished
 from simulator.model.onnxfile import PROTOBUF
-from simulator.profile.document import Values, read
+from simulator.profile.document import Values, inside, read
 
-_CARD = "model.yaml"
+_CARD, _CONFIG = "model.yaml", "config.json"
 _EXAMPLE = "write card=CARD, or input=(1, 3, 224, 224) or an example of its input"
 
 
@@ -35,7 +36,8 @@ def written(
         card: a model card, or what one would say; the files that it names for the network are left
             out.
         given: the shape of the network's input with the batch, or an example of it; by default
-            float32 in the shape that the card says.
+            float32 in the shape that the card says, or the network, as those of timm and
+            Transformers do.
 
     Returns:
         The path of the card; without one, that of the ONNX file.
@@ -54,11 +56,33 @@ def written(
             file.touch()
         if values is not None:
             shape = _card(values | {"model": file.name if here else str(file)}, folder)
+        elif config := _config(network):
+            shape = _shape(config)
+            (folder / _CONFIG).write_text(json.dumps(config, default=str), encoding="utf-8")
         if here:
             _write(network, file, shape if given is None else given)
 
     folder = cache.by_content("models", write)
     return folder / _CARD if values is not None else next(folder.glob("*.onnx"))
+
+
+def _config(network: Any) -> Values:
+    """What a network of timm or Transformers says of itself, as the file beside its weights."""
+    if isinstance(found := getattr(network, "pretrained_cfg", None), Mapping):
+        return {"pretrained_cfg": dict(found)}
+    told = getattr(getattr(network, "config", None), "to_dict", dict)()
+    return told if isinstance(told, dict) else {}
+
+
+def _shape(config: Values) -> tuple[int, ...] | None:
+    """The shape of an image network's input, as such a file has it."""
+    size = inside(config, ("pretrained_cfg", "input_size"))
+    if size is None and (side := config.get("image_size")):
+        size = [
+            config.get("num_channels", 3),
+            *(side if isinstance(side, Sequence) else [side] * 2),
+        ]
+    return (1, *size) if isinstance(size, Sequence) else None
 
 
 def _write(network: Any, target: Path, given: Any) -> None:

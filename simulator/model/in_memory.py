@@ -70,7 +70,7 @@ def _config(network: Any) -> Values:
     """What a network of timm or Transformers says of itself, as the file beside its weights."""
     if isinstance(found := getattr(network, "pretrained_cfg", None), Mapping):
         return {"pretrained_cfg": dict(found)}
-    told = getattr(getattr(network, "config", None), "to_dict", dict)()
+    told: object = getattr(getattr(network, "config", None), "to_dict", dict)()
     return told if isinstance(told, dict) else {}
 
 

@@ -12,13 +12,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulator import cli
 
 if TYPE_CHECKING:
+    from simulator.experiments.conventions import Tried
     from simulator.model.card import Card
+    from simulator.model.draft import Proposal
     from simulator.pipeline.stack import ResolvedProfile
 
 STACK = "pillow_fp32"
@@ -28,14 +31,14 @@ LITERT = {"fp32": ("runtime.exporter=null",),
 """What makes ``litert_fp32`` and ``litert_int8`` run a card's own ``.tflite``."""
 
 
-def _stack(card: Card, asked: str | None = None) -> ResolvedProfile:
+def _stack(card: Card, asked: str | None = None, changes: Sequence[str] = ()) -> ResolvedProfile:
     """The stack that is asked for, or one that runs the card's own file."""
     from simulator.experiments.common import chosen
 
     weights = next(iter(card.named[card.format.name]))
     if asked is None and card.format.name == "tflite" and weights in LITERT:
-        return chosen(f"litert_{weights}", LITERT[weights])
-    return chosen(asked or STACK, [])
+        return chosen(f"litert_{weights}", [*LITERT[weights], *changes])
+    return chosen(asked or STACK, changes)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +62,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE",
         help="a field of the card, e.g. input.order=bgr; repeatable",
     )  # fmt: skip
+    new.add_argument(
+        "--data", metavar="PATH",
+        help="labelled samples, a folder or a data card: find how pixels become numbers, by trying "
+        "the common conventions",
+    )  # fmt: skip
+    new.set_defaults(profile=None)
+    new.add_argument("--limit", type=int, metavar="N", help="take a random subset of N samples")
     show = verbs.add_parser(
         "show",
         help="print a model file's inputs, types, quantization, preprocessing and metadata",
@@ -100,6 +110,8 @@ def _new(options: argparse.Namespace) -> int:
         return cli.PASS
     card = Path(options.out) if options.out else model.with_suffix(".yaml")
     proposal = proposed.propose(model).setting(_values(options.set), "as --set says")
+    if options.data is not None:
+        proposal = _tried(proposal, options)
     classes = card.with_name(f"{card.stem}.classes.txt")
     write_new(card, proposal.text(card, os.path.relpath(model, card.parent), classes.name))
     if proposal.labels:
@@ -119,6 +131,37 @@ def _new(options: argparse.Namespace) -> int:
             print(f"  {line}")
     print(f"{'fill it in, then' if marks else 'next'}: simulate model check {card}")
     return cli.PASS
+
+
+def _tried(proposal: Proposal, options: argparse.Namespace) -> Proposal:
+    """Return a proposal with the convention of pixels that is most right on labelled samples."""
+    from simulator.model import proposed
+    from simulator.model.card import Card
+
+    proposal = proposal.classed_by(Path(options.data))
+    card = Card(proposed.kept(proposal))
+    made, figures, of = _conventions(card, options)
+    proposal = proposal.setting(made[0].convention.fields, f"{figures[0]}, {of}")
+    if made[0].beats(made[1]):
+        return proposal
+    asks = f"as in training? {'; '.join(figures[:2])}, {of}: too few to tell them apart"
+    return proposal.asking("input.order", asks)
+
+
+def _conventions(card: Card, options: argparse.Namespace) -> tuple[list[Tried], list[str], str]:
+    """Try the common conventions; print their figures, and return them with what they are of."""
+    from simulator.cli.progress import Bar
+    from simulator.experiments.conventions import tried
+    from simulator.report.words import count, share, title
+
+    with Bar() as bar:
+        own = partial(_stack, card, options.profile)
+        made = tried(card, own, options.data, options.limit, bar)
+    figures = [f"{one.convention.name} {share(one.found.value, 2)}" for one in made]
+    metric = title(card.task.name, card.task.headline)
+    of = f"{metric} of {count(made[0].found.samples, card.modality.unit)}"
+    print(f"tried, {of}: {'; '.join(figures)}; guessing {share(made[0].found.chance, 2)}")
+    return made, figures, of
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -165,6 +208,7 @@ def _right(card: Card, stack: ResolvedProfile, options: argparse.Namespace) -> b
     from simulator.cli.progress import Bar
     from simulator.experiments.check_card import accuracy
     from simulator.experiments.guessing import words
+    from simulator.profile.modality import IMAGE
     from simulator.report.words import count, share, title
 
     with Bar() as bar:
@@ -172,6 +216,8 @@ def _right(card: Card, stack: ResolvedProfile, options: argparse.Namespace) -> b
     task, unit = card.task, card.modality.unit
     if not found.beaten:
         print(f"{words(found, task, unit)} ({stack[0].name})")
+        if card.modality.name == IMAGE:
+            _conventions(card, options)
         return False
     print(
         f"{title(task.name, task.headline)} {share(found.value, 2)} of "

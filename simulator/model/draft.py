@@ -14,6 +14,8 @@ from simulator.profile.modeline import MODEL_CARD, modeline
 from simulator.profile.text import Line, flow, render
 
 PIXELS = ("input.order", "input.top", "input.mean", "input.std")
+CROPS = ("short_side_crop", "squash_crop")
+"""Kinds of geometry that need ``short_side``."""
 _SECTIONS = ("input", "geometry", "output")
 
 
@@ -74,17 +76,36 @@ class Proposal:
         return [field for field in self.fields if not field.usable]
 
     def setting(self, values: Mapping[str, object], note: str) -> Proposal:
-        """Return the same with values for some fields, by dotted key."""
-        known = {field.key for field in self.fields}
-        fields = [
-            Field(field.key, values[field.key], note) if field.key in values else field
-            for field in self.fields
-        ]
-        fields += [Field(key, value, note) for key, value in values.items() if key not in known]
-        answered = all(field.said for field in fields if field.key in PIXELS)
-        if answered:
-            fields = [replace(f, todo="") if f.key in PIXELS else f for f in fields]
-        fields.sort(key=lambda field: place_of(field.key))
+        """Return the same with values for some fields, by dotted key; None leaves a field out."""
+        asks = next((field.todo for field in self.fields if field.key in PIXELS and field.todo), "")
+        made = {field.key: field for field in self.fields}
+        made |= {key: Field(key, value, note) for key, value in values.items()}
+        if "geometry.kind" in values and values["geometry.kind"] not in CROPS:
+            made = {k: one for k, one in made.items() if k != "geometry.short_side" or one.said}
+        left = next((key for key in PIXELS if not made[key].said), "")
+        if left:
+            made[left] = replace(made[left], todo=asks)
+        fields = (field for field in made.values() if field.value is not None)
+        return replace(self, fields=tuple(sorted(fields, key=lambda field: place_of(field.key))))
+
+    def classed_by(self, data: Path) -> Proposal:
+        """Return the same with the names of class folders, numbered as torchvision's ImageFolder.
+
+        Only where no file names the classes, and there are as many folders as scores.
+        """
+        folders = (
+            sorted(one.name for one in data.iterdir() if one.is_dir()) if data.is_dir() else []
+        )
+        shape = next(iter(self.network.outputs.values()), ())
+        if self.labels or len(shape) != 2 or len(folders) != shape[1] or folders[0].isdecimal():
+            return self
+        source = f"the classes are the folders of {data.name}, in alphabetical order"
+        made = tuple(field for field in self.fields if field.key != "labels")
+        return replace(self, labels=tuple(folders), fields=made, sources=(*self.sources, source))
+
+    def asking(self, key: str, todo: str) -> Proposal:
+        """Return the same with a question about a field."""
+        fields = (replace(one, todo=todo) if one.key == key else one for one in self.fields)
         return replace(self, fields=tuple(fields))
 
     @property

@@ -39,6 +39,16 @@ def card_of(model: Path, format: ModelFormat) -> tuple[Path, str]:
             f"write a model card for it (docs/model-cards.md) and give the card instead"
         )
     proposal = propose(model)
+    return kept(proposal), _told(model, proposal)
+
+
+def kept(proposal: Proposal) -> Path:
+    """Return a proposed card as a file of the user's cache, without marks.
+
+    Raises:
+        ModelError: something is not known without which nothing can run.
+    """
+    model = proposal.network.path
     if proposal.missing:
         asked = "; ".join(f"{field.key}: {field.todo}" for field in proposal.missing)
         raise ModelError(
@@ -53,7 +63,7 @@ def card_of(model: Path, format: ModelFormat) -> tuple[Path, str]:
             (folder / LABELS).write_text(proposal.label_text, encoding="utf-8")
 
     digest = sha256(f"{text}{proposal.label_text}".encode()).hexdigest()[:32]
-    return cache.entry(f"card/{digest}", make) / CARD, _told(model, proposal)
+    return cache.entry(f"card/{digest}", make) / CARD
 
 
 def _told(model: Path, proposal: Proposal) -> str:
@@ -63,6 +73,7 @@ def _told(model: Path, proposal: Proposal) -> str:
     said = f"no model card is given{read}"
     if assumed:
         said += f"; no file says, and is assumed: {assumed}"
+        return f"{said}; to try others on labelled data: simulate model new {model} --data PATH"
     return f"{said}; to change it: simulate model new {model}"
 
 

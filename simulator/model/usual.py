@@ -87,11 +87,11 @@ def _pixels(said: Mapping[str, Field], begins: str) -> Iterator[Field]:
     if begins in NORMALIZES:
         usual |= {"input.top": 255, "input.mean": [0.0] * 3, "input.std": [1.0] * 3}
         told = f"the graph begins with {begins}, so it may normalize by itself"
-    left = [key.removeprefix("input.") for key in PIXELS if key not in said]
-    asks = f"{', '.join(left)} as in training; {told}"
+    left = [key for key in PIXELS if key not in said]
+    asks = f"how pixels became numbers in training (order, top, mean, std); {told}"
     for key in PIXELS:
-        is_first = bool(left) and key == f"input.{left[0]}"
-        yield said.get(key) or Field(key, usual[key], todo=asks if is_first else "", said=False)
+        todo = asks if left[:1] == [key] else ""
+        yield said.get(key) or Field(key, usual[key], todo=todo, said=False)
 
 
 def _geometry(task: str, height: int | None) -> Iterator[Field]:

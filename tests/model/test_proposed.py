@@ -146,7 +146,7 @@ def test_what_nobody_says_is_assumed_and_said_first(tmp_path, cache):
     assert result.summary["warnings"][0].text.startswith(
         "no model card is given; no file says, and is assumed: task classification, input.order "
         "rgb, input.top 1, input.mean [0.485, 0.456, 0.406], input.std [0.229, 0.224, 0.225], "
-        "geometry.kind short_side_crop, geometry.short_side 37; to change it: simulate model new "
+        "geometry.kind short_side_crop, geometry.short_side 37; to try others on labelled data: "
     )
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     kept = load_card(manifest["model"]["card"])

@@ -30,7 +30,7 @@ def test_every_command_of_the_page_runs(tmp_path):
     filled_in = f"""sed -i 's/ *# TODO.*//; s/TODO: //; /^ /d; s/^input:/input: {own}/; \
         s/^geometry:/geometry: {{kind: short_side_crop, short_side: 256}}/; \
         s/^output:/output: {{kind: logits}}/' net.yaml"""
-    commands.insert(1, filled_in)
+    commands.insert(2, filled_in)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(PAGE.parents[1])}
 

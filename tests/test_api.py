@@ -3,6 +3,7 @@
 import doctest
 import html
 import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -124,7 +125,9 @@ def test_the_charts_are_those_of_the_report(result):
     page = result.report.read_text()
     assert [key for key in found.figures if f'<section id="{key}"' in page] == ["latency"]
     assert repr(found) == "<Charts: latency>"
-    assert html.unescape(found._repr_html_()).count("data-figure=") == page.count("data-figure=")
+    framed = html.unescape(re.search('srcdoc="([^"]*)"', found._repr_html_())[1])
+    assert framed.startswith("<!doctype html>")
+    assert framed.count("data-figure=") == page.count("data-figure=") > 0
     with pytest.raises(UserError, match=r"unknown section with charts 'flips' \(offered: latency"):
         result.plot("flips")
 

@@ -13,6 +13,7 @@ from simulator.report.page import Page, sections_of, whole
 from simulator.report.reading import read
 from simulator.report.sections.head import head
 from simulator.report.sections.section import Section
+from simulator.report.table import Bar, Table
 
 HEIGHT = 640
 """Pixels of the frame that a notebook shows; it scrolls."""
@@ -30,7 +31,7 @@ class Charts:
 
     @property
     def figures(self) -> dict[str, Sequence[Figure]]:
-        """The figures of each section as plotly.js takes them.
+        """The figures of each section as plotly.js takes them; a drawn table is none.
 
         ``plotly.io.from_json(figure.to_json())`` makes one of the Python package plotly.
         """
@@ -40,13 +41,13 @@ class Charts:
         }
 
     def __repr__(self) -> str:
-        return f"<Charts: {', '.join(self.figures)}>"
+        return f"<Charts: {', '.join(section.key for section in self.page.sections)}>"
 
     def _repr_html_(self) -> str:
         """Draw them in a frame of their own, which needs no network."""
         return (
             f'<iframe sandbox="allow-scripts" style="width: 100%; height: {HEIGHT}px; border: 0" '
-            f'srcdoc="{escape(self.page.html())}"></iframe>'
+            f'srcdoc="{escape(str(self.page.html()))}"></iframe>'
         )
 
 
@@ -63,7 +64,8 @@ def charts(folder: Path, keys: Sequence[str]) -> Charts:
     """
     with whole(folder):
         run = read(folder)
-        found = {one.key: _drawn(one) for one in sections_of(run) if one.panels}
+        drawn = [_drawn(one) for one in sections_of(run)]
+        found = {one.key: one for one in drawn if one.panels or one.tables}
         first = head(run)
     for key in keys:
         if key not in found:
@@ -73,5 +75,12 @@ def charts(folder: Path, keys: Sequence[str]) -> Charts:
 
 
 def _drawn(section: Section) -> Section:
-    """A section with nothing but its charts and what is said of them."""
-    return replace(section, tables=(), pictures=(), html=None)
+    """A section with nothing but its charts, drawn tables among them, and what is said of them."""
+    tables = [replace(one, folded=False) for one in section.tables if _is_drawn(one)]
+    return replace(section, tables=tables, pictures=(), html=None)
+
+
+def _is_drawn(table: Table) -> bool:
+    """Whether a table has bars or shades."""
+    bars = any(isinstance(cell, Bar) for row in table.rows for cell in row)
+    return bars or any(column.heat for column in table.heads)

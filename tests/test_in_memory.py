@@ -346,6 +346,18 @@ def test_a_network_of_timm_says_itself_what_it_takes():
     assert card.told.startswith("no model card is given, read from config.json beside it")
 
 
+def test_a_part_of_a_card_is_taken_and_the_rest_assumed_aloud():
+    part = {"input": {"height": 40, "width": 48, "mean": [0.1, 0.2, 0.3], "std": [1, 1, 1]}}
+
+    card = Card(networks.written(Means(), part))
+
+    assert (card.feeds[0].shape, card.spec.input.mean) == ((1, 3, 40, 48), [0.1, 0.2, 0.3])
+    assert "is assumed: task classification, input.order rgb" in card.told
+    assert "mean" not in card.told
+    with pytest.raises(ModelError, match="card: unknown key 'inputs'; did you mean 'input'"):
+        networks.written(Means(), {"inputs": part["input"]})
+
+
 def test_without_a_card_a_network_is_its_file():
     place = networks.written(Means(), given=torch.zeros(1, 3, 8, 8))
 

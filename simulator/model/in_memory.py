@@ -15,13 +15,18 @@ import yaml
 
 from simulator import cache, registry
 from simulator.contract import Array, NetworkWriter, Stage
-from simulator.errors import ModelError, ProfileError
+from simulator.errors import ModelError, ProfileError, unknown
 from simulator.model.card import Card, not_filled_in, of_onnx_alone
 from simulator.model.draft import unfinished
 from simulator.model.onnxfile import PROTOBUF
+from simulator.model.proposed import PART
 from simulator.profile.document import Values, inside, read
 
 _CARD, _CONFIG = "model.yaml", "config.json"
+_NEEDED = {"task", "input", "geometry", "output"}
+"""The keys of a whole card, besides :data:`_IDENTITY`."""
+_SIZE = ("height", "width", "layout")
+_IDENTITY: Values = {"schema": 1, "name": "from Python"}
 _EXAMPLE = "write card=CARD, or input=(1, 3, 224, 224) or an example of its input"
 
 
@@ -34,36 +39,50 @@ def written(
         network: an ``onnx.ModelProto``, a network of a library with a
             :class:`simulator.contract.NetworkWriter` (``torch.nn.Module``), or the path of a file.
         card: a model card, or what one would say; the files that it names for the network are left
-            out.
+            out. A dictionary of a network in memory may say a part: the rest is proposed.
         given: the shape of the network's input with the batch, or an example of it; by default
             float32 in the shape that the card says, or the network, as those of timm and
             Transformers do.
 
     Returns:
-        The path of the card; without one, that of the ONNX file.
+        The path of the card; without a whole one, that of the ONNX file.
 
     Raises:
         ModelError: the network or the card cannot be used; or the network's input is not known.
         RunError: the cache cannot be written.
     """
-    values = None if card is None else _values(card)
+    values: Values = {} if card is None else _values(card)
+    here = not isinstance(network, str | Path)
+    whole = values.keys() >= _NEEDED or not (here and isinstance(card, Mapping | None))
 
     def write(folder: Path) -> None:
-        here = not isinstance(network, str | Path)
         file = folder / f"{_name(network)}.onnx" if here else Path(network).absolute()
-        shape = None
         if here:
             file.touch()
-        if values is not None:
-            shape = _card(values | {"model": file.name if here else str(file)}, folder)
-        elif config := _config(network):
-            shape = _shape(config)
-            (folder / _CONFIG).write_text(json.dumps(config, default=str), encoding="utf-8")
+        if whole:
+            shape = _card(_IDENTITY | values | {"model": file.name if here else str(file)}, folder)
+        else:
+            shape = _proposing(network, values, folder)
         if here:
             _write(network, file, shape if given is None else given)
 
     folder = cache.by_content("models", write)
-    return folder / _CARD if values is not None else next(folder.glob("*.onnx"))
+    return folder / _CARD if whole else next(folder.glob("*.onnx"))
+
+
+def _proposing(network: Any, part: Values, folder: Path) -> tuple[int, ...] | None:
+    """Write what is known of a network without a whole card; return the shape of its input."""
+    for key in part.keys() - {*_NEEDED, *_IDENTITY, "summary", "labels"}:
+        raise ModelError(f"card: {unknown('key', key, [*_NEEDED, 'labels'])}")
+    known = {key: value for key, value in part.items() if key not in (*_IDENTITY, "summary")}
+    if known:
+        (folder / PART).write_text(yaml.safe_dump(known), encoding="utf-8")
+    if config := _config(network):
+        (folder / _CONFIG).write_text(json.dumps(config, default=str), encoding="utf-8")
+    height, width, layout = (inside(known, ("input", key)) for key in _SIZE)
+    if isinstance(height, int) and isinstance(width, int):
+        return (1, height, width, 3) if layout == "NHWC" else (1, 3, height, width)
+    return _shape(config)
 
 
 def _config(network: Any) -> Values:
@@ -126,7 +145,7 @@ def _values(card: str | Path | Mapping[str, object]) -> Values:
         if todo := unfinished(path.read_text(encoding="utf-8")):
             raise ModelError(not_filled_in(path, todo))
     found: Values = _located(of_onnx_alone(values), folder)
-    return {"schema": 1, "name": "from Python", **found}
+    return found
 
 
 def _located(value: Any, folder: Path) -> Any:

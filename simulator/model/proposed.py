@@ -14,10 +14,13 @@ from simulator.importers.importer import IMPORTERS
 from simulator.importers.network import CardFields, NetworkFile
 from simulator.model.draft import Proposal, place_of, words
 from simulator.model.usual import fields_of
+from simulator.profile.axes import flat
 from simulator.profile.document import read
 from simulator.profile.text import flow
 
 CARD, LABELS = "card.yaml", "classes.txt"
+PART = "card.part.yaml"
+"""A file beside a model, with the fields that its user knows."""
 _BYTES = 16
 """A mean or std of at least this is on the scale 0-255, and not on 0-1."""
 
@@ -39,6 +42,8 @@ def card_of(model: Path, format: ModelFormat) -> tuple[Path, str]:
             f"write a model card for it (docs/model-cards.md) and give the card instead"
         )
     proposal = propose(model)
+    if (part := model.with_name(PART)).is_file():
+        proposal = proposal.setting(flat(read(part).values), "as its user says")
     return kept(proposal), _told(model, proposal)
 
 

@@ -28,6 +28,7 @@ from simulator.contract import (
     ModelError,
     Offer,
     Options,
+    OwnRuntime,
     SampleError,
     SampleFile,
     Stage,
@@ -181,7 +182,7 @@ def _array(found: Any, name: str) -> Array:
         array = np.asarray(found)
     except Exception as error:
         raise SampleError(f"{name} returned no array: {_told(error)}") from error
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiubU":
         kind = type(found).__name__
         raise SampleError(f"{name} returned a {kind}, which is no array of numbers")
     return array
@@ -190,34 +191,38 @@ def _array(found: Any, name: str) -> Array:
 def _told(error: BaseException) -> str:
     """An error in one line, with the last line of the user's own files that it came through."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if f.filename != __file__ and "importlib" not in f.filename]
+    own = [frame for frame in frames if frame.filename.startswith(sys.path[0] + os.sep)]
     text = " ".join(str(error).split())[:300]
     where = f" ({os.path.basename(own[-1].filename)}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 
 
+class PythonRuntime(OwnRuntime):
+    """A function whose value is what the network gives, or the answer."""
+
+    runs_code: ClassVar[bool] = True
+
+
+_OPTIONS: dict[str, Any] = {
+    "file": File(".py", lambda path: None),
+    "function": Text(),
+    "takes": Implied((DECLARED, *TAKES), DECLARED),
+    "python": Implied(Text(), HERE),
+    "timeout_s": Implied(Above(0), 120),
+}
 BACKEND = Backend(
     name="python",
     summary="a function of your own, in a file or a package",
     offers=(
-        Offer(
-            Stage.FRONT_END,
-            {
-                "file": File(".py", lambda path: None),
-                "function": Text(),
-                "takes": Implied((DECLARED, *TAKES), DECLARED),
-                "python": Implied(Text(), HERE),
-                "timeout_s": Implied(Above(0), 120),
-            },
-            PythonFrontEnd,
-            Evidence.NATIVE,
-        ),
+        Offer(Stage.FRONT_END, _OPTIONS, PythonFrontEnd, Evidence.NATIVE),
+        Offer(Stage.RUNTIME, {**_OPTIONS, **OwnRuntime.OPTIONS}, PythonRuntime, Evidence.NATIVE),
     ),
     fields={
         "file": "the Python file",
         "function": "the name in the file of what is called with each sample",
         "takes": "what it is called with; declared: as its decorator or its annotation says",
         "python": "the path of the interpreter that runs it; here: that of the simulator",
+        "gives": "what it gives: the network's outputs, or the answer",
         "timeout_s": "seconds that a call may take, and the import",
     },
 )

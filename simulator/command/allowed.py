@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from simulator.command.options import Group, given
+from simulator.errors import UserError
+
+O = TypeVar("O", bound=Group)  # noqa: E741
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +50,36 @@ def calling(asked: Group) -> Iterator[None]:
         yield
     finally:
         _call.reset(before)
+
+
+class GivesOtherwise(UserError):
+    """Code gives something else than the network's input, for which its user did not say so.
+
+    Attributes:
+        reference: as the user named it.
+        gives: what it gives.
+    """
+
+    def __init__(self, message: str, reference: str, gives: str) -> None:
+        super().__init__(message)
+        self.reference, self.gives = reference, gives
+
+
+def said_what_it_gives(asked: O, found: GivesOtherwise) -> O:
+    """Return the options of a call in which a stack says what it gives.
+
+    Raises:
+        GivesOtherwise: no option names it.
+    """
+    changed: dict[str, object] = {}
+    better = f"{found.reference}:{found.gives}"
+    for declared, value in given(asked):
+        if declared.about.kind != "profile":
+            continue
+        if declared.several and found.reference in value:
+            changed[declared.name] = [better if v == found.reference else v for v in value]
+        elif value == found.reference:
+            changed[declared.name] = better
+    if not changed:
+        raise found
+    return replace(asked, **changed)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from simulator.command import options as groups
-from simulator.command.allowed import calling
+from simulator.command.allowed import GivesOtherwise, calling, said_what_it_gives
 from simulator.command.given import said, taken
 from simulator.command.options import Declared, declared
 from simulator.entry_points import Table
@@ -60,8 +60,12 @@ class Command(Generic[O]):
         Raises:
             UserError: anything that the caller can fix; the message says how.
         """
-        with calling(asked):
-            return place(self.runs)(self, asked)
+        while True:
+            try:
+                with calling(asked):
+                    return place(self.runs)(self, asked)
+            except GivesOtherwise as found:
+                asked = said_what_it_gives(asked, found)
 
     def print_result(self, found: Any, folder: str, console: Console) -> None:
         """Print a result, given also its folder."""

@@ -47,7 +47,9 @@ from simulator.contract.frame import Range as Range
 from simulator.contract.frame import rgb_frame as rgb_frame
 from simulator.contract.frame import yuv_frame as yuv_frame
 from simulator.contract.front_end import FrontEnd as FrontEnd
+from simulator.contract.front_end import OwnRuntime as OwnRuntime
 from simulator.contract.front_end import SampleFile as SampleFile
+from simulator.contract.front_end import array_words as array_words
 from simulator.contract.gradients import LOGITS as LOGITS
 from simulator.contract.gradients import PROBABILITIES as PROBABILITIES
 from simulator.contract.gradients import Differentiable as Differentiable

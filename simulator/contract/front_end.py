@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from simulator.contract.backend import Implementation, Options
+from simulator.contract.backend import Admits, AtLeast, Implementation, Implied, Options, Text
 from simulator.contract.frame import Array
+from simulator.errors import Unsupported
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,15 @@ class FrontEnd(Implementation):
         """Return what messages call it."""
         return cls.__name__
 
+    def several(self, samples: Sequence[SampleFile]) -> list[Array | Mapping[str, Array]]:
+        """Return the inputs of samples that it takes at once, see :meth:`at_once`."""
+        return [self.tensors(sample) for sample in samples]
+
+    @classmethod
+    def at_once(cls, options: Options) -> int:
+        """Return how many samples it takes at once."""
+        return 1
+
     @classmethod
     def python(cls, options: Options) -> str | None:
         """Return the interpreter of its worker; None: ours."""
@@ -62,3 +72,31 @@ class FrontEnd(Implementation):
     def seconds(cls, options: Options) -> float | None:
         """Return how long a call may take; None: as for every worker."""
         return None
+
+
+class OwnRuntime:
+    """All of a stack up to the network's outputs or to the answer, done by what is not ours.
+
+    The engine runs it as the front end of the same backend and options.
+    """
+
+    takes: ClassVar[str] = "sample"
+    runs_code: ClassVar[bool] = False
+    OPTIONS: ClassVar[Mapping[str, Admits]] = {
+        "gives": ("outputs", "answer"),
+        "device": Text(),
+        "threads": AtLeast(1),
+        "storage": Implied(Text(), "fp32"),
+        "compute": Implied(Text(), "fp32"),
+    }
+
+    def __init__(self, options: Options) -> None:
+        raise Unsupported("it runs samples, and no model file")
+
+
+def array_words(array: Array) -> str:
+    """Return an array's type and shape, for messages; and the range of one with integers."""
+    shape = "x".join(map(str, array.shape)) or "a single value"
+    if array.dtype.kind in "iu" and array.size:
+        return f"{array.dtype} {shape} of {array.min()} to {array.max()}"
+    return f"{array.dtype} {shape}"

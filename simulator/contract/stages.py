@@ -145,7 +145,7 @@ FRONT_END = StageSpec(
     axis="front_end",
     step="front_end",
     base=FrontEnd,
-    calls=("tensors",),
+    calls=("tensors", "several"),
     checks=(),
 )
 GRAPH = StageSpec(

@@ -134,7 +134,8 @@ class _Apart:
             try:
                 return getattr(made, self._method)(sample)
             except Died as error:
-                raise Died(f"{error}; the file is {sample.name}") from error
+                name = sample[0].name if isinstance(sample, list) else sample.name
+                raise Died(f"{error}; the file is {name}") from error
 
     def _in(self, worker: Worker) -> Any:
         choice = self._choice

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.contract import Array, SampleFile, clock
+from simulator.command.allowed import GivesOtherwise
+from simulator.contract import Stage, clock
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
-from simulator.errors import SampleError
+from simulator.data.folder import Item
+from simulator.errors import ModelError, SampleError, UserError
 from simulator.modalities.modality import Feed
+from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
+from simulator.pipeline.fitted import Shape, as_outputs, fitted
+from simulator.pipeline.inference import Answered, Inferred, inferred
+from simulator.pipeline.listed import Listed, Tensors
+from simulator.pipeline.sample_file import file_of
+from simulator.pipeline.walk import context_of
 from simulator.profile.implementations import Choice
+from simulator.tasks.task import Task
+from simulator.worker.client import Died
+
+TRIED = 3
+"""Samples that code may refuse before it is taken to refuse all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +37,12 @@ class OwnFrontEnd(Recipe):
     Attributes:
         choice: the front end.
         feeds: the inputs that the network takes.
+        items: see :func:`asking`.
     """
 
     choice: Choice
     feeds: tuple[Feed, ...]
+    items: tuple[Item, ...] = ()
     stage = "front_end"
     gives: ClassVar[Boundary] = Boundary.INPUT
 
@@ -39,95 +53,178 @@ class OwnFrontEnd(Recipe):
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return what asks a worker; workers start with the first samples."""
-        call = runtimes.apart(self.choice, "tensors")
+        call = asking(self.choice, runtimes, self.items)
 
-        def apply(_: Any, context: Context) -> Array | Mapping[str, Array]:
-            with clock.excluding():
-                sample = file_of(context)
-            found = call(sample)
-            with clock.excluding():
+        def apply(_: Any, context: Context) -> Tensors:
+            found = call(context)
+            with clock.excluding(), _said_by(self.choice):
                 return fitted(found, self.feeds)
 
         return apply
 
 
-def file_of(context: Context) -> SampleFile:
-    """Return a sample as a file: its own, where no condition has changed its bytes."""
-    place, data = getattr(context.item, "path", None), context.source.data
-    if isinstance(place, Path):
-        known = context.item.sha256
-        same = hashlib.sha256(data).hexdigest() == known if known else place.read_bytes() == data
-        if same:
-            return SampleFile(context.sample, Path(os.path.abspath(place)), None)
-    return SampleFile(context.sample, None, data)
+@dataclass(frozen=True, eq=False)
+class OwnOutputs(Recipe):
+    """Lets what is not ours give the network's outputs, in worker processes.
+
+    Attributes:
+        choice: of the runtime that takes samples.
+        outputs: the shapes of the outputs that the card needs, by name.
+        items: see :func:`asking`.
+    """
+
+    choice: Choice
+    outputs: Mapping[str, Shape]
+    items: tuple[Item, ...] = ()
+    stage = "infer"
+    gives: ClassVar[Boundary] = Boundary.OUTPUTS
+
+    def identity(self) -> Any:
+        """Return the runtime and the outputs."""
+        wanted = {name: list(shape) for name, shape in self.outputs.items()}
+        return ["own outputs", self.choice.identity(), wanted]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return what asks a worker."""
+        call = asking(self.choice, runtimes, self.items)
+
+        def apply(_: Any, context: Context) -> Inferred:
+            found = call(context)
+            with clock.excluding(), _said_by(self.choice):
+                return inferred(as_outputs(found, self.outputs))
+
+        return apply
 
 
-def fitted(
-    found: Array | Mapping[str, Array], feeds: Sequence[Feed]
-) -> Array | Mapping[str, Array]:
-    """Return the network's input as the network takes it.
+@dataclass(frozen=True, eq=False)
+class OwnAnswer(Recipe):
+    """Lets what is not ours give the answer, in worker processes.
 
-    A batch of 1 may be missing, and the channels of a picture may be last in place of first, or
-    first in place of last. Floats of another width are rounded to that of the input.
+    Attributes:
+        choice: of the runtime that takes samples.
+        task: that it is an answer of.
+        items: see :func:`asking`.
+    """
+
+    choice: Choice
+    task: Task
+    items: tuple[Item, ...] = ()
+    stage = "infer"
+    gives: ClassVar[Boundary] = Boundary.ANSWER
+
+    def identity(self) -> Any:
+        """Return the runtime and the task's name."""
+        return ["own answer", self.choice.identity(), self.task.name]
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return what asks a worker."""
+        call = asking(self.choice, runtimes, self.items)
+
+        def apply(_: Any, context: Context) -> Answered:
+            found = call(context)
+            with clock.excluding(), _said_by(self.choice):
+                if isinstance(found, Mapping):
+                    raise SampleError(f"gave {', '.join(found)}; an answer is one array")
+                answer = self.task.given(found)
+                whole = np.frombuffer(found.tobytes(), np.uint8)
+                return Answered(inferred({"answer": whole}).digest, answer)
+
+        return apply
+
+
+def asking(
+    choice: Choice, runtimes: Runtimes, items: Sequence[Item] = ()
+) -> Callable[[Context], Tensors]:
+    """Return what asks a worker for what is not ours makes of a sample.
 
     Args:
-        found: what a front end made: one array, or several by the names of the inputs.
-        feeds: the inputs of the network.
+        choice: a front end, or a runtime that takes samples.
+        runtimes: have its workers.
+        items: the samples of a run, some of which a program may take at once.
+    """
+    own = as_front_end(choice)
+    size = own.offer.make.at_once(own.options)
+    if size > 1:
+        return Listed(runtimes.apart(own, "several"), items, size)
+    call = runtimes.apart(own, "tensors")
+
+    def ask(context: Context) -> Tensors:
+        with clock.excluding():
+            sample = file_of(context)
+        found: Tensors = call(sample)
+        return found
+
+    return ask
+
+
+def tried(
+    choice: Choice, card: Card, source: ModelFile, items: Sequence[Item], runtimes: Runtimes
+) -> Tensors:
+    """Return what a front end that is not ours makes of the first sample that it takes.
+
+    Args:
+        choice: the front end.
+        card: the model card.
+        source: its checked ONNX file.
+        items: the samples; the first few are tried.
+        runtimes: have its workers.
 
     Raises:
-        SampleError: it does not fit; the message has both shapes.
+        UserError: it takes none of them, or what it makes does not fit the network.
+        GivesOtherwise: it is what the network gives, or an answer.
     """
-    if isinstance(found, Mapping):
-        names = [feed.name for feed in feeds]
-        if len(feeds) == 1 and len(found) == 1:
-            return _one(next(iter(found.values())), feeds[0])
-        if set(found) != set(names):
-            given, wanted = ", ".join(found) or "nothing", ", ".join(map(str, names))
-            raise SampleError(f"gave the inputs {given}; the network takes {wanted}")
-        return {str(feed.name): _one(found[str(feed.name)], feed) for feed in feeds}
-    if len(feeds) > 1:
-        wanted = ", ".join(str(feed.name) for feed in feeds)
-        raise SampleError(f"gave one array; the network takes {wanted}: give a dict of arrays")
-    return _one(found, feeds[0])
+    call, name, why = asking(choice, runtimes), called(choice), ""
+    feeds = card.modality.feeds(card.spec)
+    for item in items[:TRIED]:
+        try:
+            found = call(context_of(card.modality, item))
+        except Died as error:  # the next one would take as long
+            raise UserError(str(error)) from error
+        except SampleError as error:
+            why = why or str(error)
+            continue
+        try:
+            fitted(found, feeds)
+        except SampleError as error:
+            gives = _given_instead(found, card, source)
+            if gives is None:
+                raise UserError(f"{name} {error}") from error
+            what = {"outputs": "the network's outputs", "answer": "an answer"}[gives]
+            where = f"write {name}:{gives}"
+            raise GivesOtherwise(f"{name} gives {what}: {where}", name, gives) from error
+        return found
+    raise UserError(why)
 
 
-def _one(array: Array, feed: Feed) -> Array:
-    laid = next((one for one in _layouts(array, feed.axes) if _fits(one.shape, feed.shape)), None)
-    kinds = "f" if feed.dtype.kind == "f" else feed.dtype.kind + "iu" * (feed.dtype.kind in "iu")
-    if laid is None or array.dtype.kind not in kinds:
-        raise SampleError(f"gave {described(array)}; the network takes {_wanted(feed)}")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise SampleError(f"gave {described(array)} with values that are not finite")
-    with np.errstate(over="ignore"):
-        cast = np.ascontiguousarray(laid, feed.dtype)
-    if array.dtype.kind in "iu" and not np.array_equal(cast, laid):
-        raise SampleError(f"gave {described(array)}, which {feed.dtype} cannot hold")
-    return cast
+def _given_instead(found: Tensors, card: Card, source: ModelFile) -> str | None:
+    """What it is that does not fit the network's input; None where it is nothing else either."""
+    with suppress(SampleError, ModelError):
+        as_outputs(found, source.wanted(card))
+        return "outputs"
+    with suppress(SampleError, UserError):
+        if not isinstance(found, Mapping):
+            card.task.given(found)
+            return "answer"
+    return None
 
 
-def _layouts(array: Array, axes: str) -> list[Array]:
-    """The array as it is, with a batch of 1, and both with the channels at the other end."""
-    found = [array, array[None]]
-    if axes in ("NCHW", "NHWC"):
-        to = (0, 3, 1, 2) if axes == "NCHW" else (0, 2, 3, 1)
-        found += [one.transpose(to) for one in found if one.ndim == len(axes)]
-    return found
+def as_front_end(choice: Choice) -> Choice:
+    """Return a runtime that takes samples as the front end of the same backend, which runs it."""
+    (offer,) = choice.backend.of(Stage.FRONT_END)
+    options = {name: value for name, value in choice.options.items() if name in offer.options}
+    return Choice(Stage.FRONT_END, choice.backend, offer, options, (), choice.files)
 
 
-def _fits(shape: Sequence[int], wanted: Sequence[int | None]) -> bool:
-    return len(shape) == len(wanted) and all(
-        b in (None, a) for a, b in zip(shape, wanted, strict=True)
-    )
+@contextmanager
+def _said_by(choice: Choice) -> Iterator[None]:
+    """Let errors begin with what they are of."""
+    try:
+        yield
+    except SampleError as error:
+        raise SampleError(f"{called(choice)} {error}") from error
 
 
-def described(array: Array) -> str:
-    """Return an array's type and shape, for messages; and the range of one with integers."""
-    shape = "x".join(map(str, array.shape)) or "a single value"
-    if array.dtype.kind in "iu" and array.size:
-        return f"{array.dtype} {shape} of {array.min()} to {array.max()}"
-    return f"{array.dtype} {shape}"
-
-
-def _wanted(feed: Feed) -> str:
-    shape = "x".join("?" if side is None else str(side) for side in feed.shape)
-    return f"{feed.dtype} {shape}" + f" ({feed.axes})" * bool(feed.axes)
+def called(choice: Choice) -> str:
+    """Return what messages call what is not ours."""
+    one = as_front_end(choice)
+    return str(one.offer.make.called(one.options))

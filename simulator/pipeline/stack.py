@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from simulator import registry
+from simulator.command.allowed import GivesOtherwise
 from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Effective, Stage
 from simulator.contract.model import shape_words
@@ -16,7 +18,7 @@ from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
 from simulator.errors import DataError, ModelError, UserError
 from simulator.modalities.modality import Feed
-from simulator.model.artifact import Artifact, Feeds, before_export, build
+from simulator.model.artifact import Artifact, Feeds, before_export, build, digest
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
 from simulator.model.passes.rewrite import wanted
@@ -32,10 +34,17 @@ from simulator.pipeline.adapted import (
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.extra import with_extras
+from simulator.pipeline.fitted import changes
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.inference import Follow, Infer, answering
 from simulator.pipeline.look import Looked, look, probe
-from simulator.pipeline.own_front_end import OwnFrontEnd
+from simulator.pipeline.own_front_end import (
+    OwnAnswer,
+    OwnFrontEnd,
+    OwnOutputs,
+    called,
+    tried,
+)
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.precision import Calibration, Quantizer
@@ -118,6 +127,7 @@ class StackBuilder:
         self._known: dict[tuple[str, Needs, int], Looked] = {}
         self.look: Look = self._here
         self._adapting: set[Adapted] = set()
+        self._remarked: dict[str, list[str]] = {}
         self.order: Callable[[], tuple[Item, ...]] = lambda: self.dataset.items
 
     def ordered(self, order: Callable[[], tuple[Item, ...]]) -> StackBuilder:
@@ -156,9 +166,11 @@ class StackBuilder:
             refuse_recorded(side, chosen, under)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, chosen, found)
+        if choices[Stage.RUNTIME].offer.make.takes == "sample":
+            return self._own(side, chosen)
         self._sized(profile.spec.runtime.samples)
         before = self._before(profile, choices)
-        notices: list[Notice] = []
+        notices = [Notice(Kind.MODEL, line) for line in self._remarks(profile, choices)]
         feeds = None
         quantizer = profile.spec.precision.quantizer
         if quantizer:
@@ -200,7 +212,7 @@ class StackBuilder:
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""
-        return front_end(self.card, profile, choices)
+        return front_end(self.card, profile, choices, self.dataset.items)
 
     def close(self) -> None:
         """Close every runtime."""
@@ -225,6 +237,33 @@ class StackBuilder:
                     f"that of {self.dataset.items[0].name} is {shape}"
                 )
         return self.front_end(profile, choices).recipes
+
+    def _remarks(self, profile: Profile, choices: Choices) -> list[str]:
+        """What users should know of a front end that is not ours; it is tried, once."""
+        choice = choices.get(Stage.FRONT_END)
+        if choice is None:
+            return []
+        lines = []
+        if self.card.task.in_pixels:
+            lines.append(
+                "where its pixels lie, and so its boxes or masks, is taken from the sections that "
+                "describe it: geometry, and exif of decode"
+            )
+        if choice.offer.make.runs_code:
+            lines += self._tried(profile, choice)
+        return lines
+
+    def _tried(self, profile: Profile, choice: Choice) -> list[str]:
+        """What a front end that is code makes of its tensors to fit them; it is tried, once."""
+        key = digest(choice.identity())
+        if key not in self._remarked:
+            try:
+                found = tried(choice, self.card, self.source, self.dataset.items, self.runtimes)
+            except GivesOtherwise as error:
+                error.reference = profile.where(())
+                raise
+            self._remarked[key] = changes(found, self.card.modality.feeds(self.card.spec))
+        return [f"{called(choice)} gives {change}" for change in self._remarked[key]]
 
     def _adapted(
         self, profile: Profile, choices: Choices, fittings: Mapping[str, Fitting]
@@ -261,6 +300,25 @@ class StackBuilder:
         artifact = Artifact(found.path, found.digest, "recording")
         chain = Chain(tuple(recorded.answers(found, chosen[0], self.card, tuple(wanted))))
         return Stack(side, *chosen, chain, artifact, effective, notices)
+
+    def _own(self, side: str, chosen: ResolvedProfile) -> Stack:
+        """A stack that is not ours up to the outputs of the network, or to the answer."""
+        profile, choice = chosen[0], chosen[1][Stage.RUNTIME]
+        _refuse_code(profile, choice)
+        name = called(choice)
+        if choice.options["gives"] == "answer":
+            chain = Chain((OwnAnswer(choice, self.card.task, self.dataset.items),))
+            what = "the answer: nothing of its profile is run"
+        else:
+            outputs = self.source.wanted(self.card)
+            own = OwnOutputs(choice, outputs, self.dataset.items)
+            chain = Chain((own, answering(profile, self.card)))
+            what = "the network's outputs: of its profile only the postprocessing is run"
+        (file,) = choice.files
+        artifact = Artifact(Path(choice.options[file]), digest(choice.identity()), "code")
+        effective = Effective({}, {"device": choice.options["device"]}, {})
+        notices = (Notice(Kind.MODEL, f"{name} gives {what}"),)
+        return Stack(side, profile, chosen[1], chain, artifact, effective, notices)
 
     def _sized(self, size: int) -> list[Feed]:
         """The card's inputs, as a batch has them."""
@@ -368,13 +426,14 @@ class StackBuilder:
         )
 
 
-def front_end(card: Card, profile: Profile, choices: Choices) -> Chain:
+def front_end(card: Card, profile: Profile, choices: Choices, items: Sequence[Item] = ()) -> Chain:
     """Return the steps of a profile up to the network's input.
 
     Args:
         card: the model card.
         profile: the stack.
         choices: the implementation of each of its stages.
+        items: the samples of a run, some of which a program may take at once.
 
     Raises:
         ModelError: the model does not fit the stack.
@@ -383,7 +442,8 @@ def front_end(card: Card, profile: Profile, choices: Choices) -> Chain:
         return Chain(tuple(recorded.tensors(found)))
     if Stage.FRONT_END in choices:
         _refuse_code(profile, choices[Stage.FRONT_END])
-        return Chain((OwnFrontEnd(choices[Stage.FRONT_END], card.modality.feeds(card.spec)),))
+        feeds = card.modality.feeds(card.spec)
+        return Chain((OwnFrontEnd(choices[Stage.FRONT_END], feeds, tuple(items)),))
     recipes = card.modality.front_end(profile, choices, card.spec)
     return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from simulator.profile.implementations import Choices
 
 
+NO_MODEL = ("recording", "sample")
+"""What a runtime takes that opens no model file."""
+
+
 def disagreements(profile: Profile, choices: Choices) -> list[str]:
     """Return one line for each section that does not fit another.
 
@@ -62,7 +66,7 @@ def _storage(profile: Profile, choices: Choices) -> list[str]:
     if precision.storage == "fp32" or made or runtime is None:
         return []
     takes = runtime.offer.make.takes
-    typed = takes == "recording" or (takes in MODEL_FORMATS and MODEL_FORMATS[takes].typed)
+    typed = takes in NO_MODEL or (takes in MODEL_FORMATS and MODEL_FORMATS[takes].typed)
     if typed and Stage.EXPORT not in choices:
         return []
     return [
@@ -73,7 +77,7 @@ def _storage(profile: Profile, choices: Choices) -> list[str]:
 
 def _formats(profile: Profile, choices: Choices) -> list[str]:
     """Check that each tool from the exporter to the runtime accepts the format it receives."""
-    if Stage.RUNTIME not in choices or choices[Stage.RUNTIME].offer.make.takes == "recording":
+    if Stage.RUNTIME not in choices or choices[Stage.RUNTIME].offer.make.takes in NO_MODEL:
         return []
     if profile.spec.precision.artifact:
         return []

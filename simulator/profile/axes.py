@@ -22,6 +22,7 @@ from simulator.profile.modality import (
     front_axes,
     places,
     steps_of_front_end,
+    takes_samples,
 )
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.profile import Profile
@@ -178,6 +179,9 @@ def refuse_recorded(*profiles: Profile) -> None:
     for profile in profiles:
         if at(profile.spec, ("runtime", "recording")) is not None:
             raise ProfileError([f"{profile.name} replays a recording: its axes cannot be swapped"])
+        if takes_samples(profile.spec):
+            what = "gives the network's outputs or answers by itself: its axes cannot be swapped"
+            raise ProfileError([f"{profile.name} {what}"])
 
 
 def is_recorded(profile: Profile) -> bool:

@@ -12,9 +12,10 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field, create_model
 
+from simulator import registry
 from simulator.contract import Stage, stage
 from simulator.contract.passes import PASSES, GraphPass
-from simulator.contract.stage import StageSpec, named, stages
+from simulator.contract.stage import STAGES, StageSpec, named, stages
 from simulator.entry_points import Table
 from simulator.errors import UserError
 from simulator.profile.document import Key
@@ -162,14 +163,17 @@ def apart(modality: str) -> dict[str, tuple[str, ...]]:
 def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
     """Return the axes of some profiles, each with its key, in pipeline order.
 
-    The axis of another package's stage is included if one of the profiles has that stage. Where one
-    of them has a front end that is not ours, the whole way to the network's input is one axis.
+    The axis of another package's stage is included if one of the profiles has that stage. Where
+    one of them has a front end that is not ours, the whole way to the network's input is one axis;
+    where one has a runtime that takes samples, all up to the network's outputs is.
     """
     known: dict[str, Key] = {}
     for modality in dict.fromkeys(spec.modality for spec in specs):
         is_block = any(spec.front_end is not None for spec in specs)
         absent: set[str | None] = {Stage.FRONT_END}
         absent = {*steps_of_front_end(modality)} if is_block else absent
+        if any(takes_samples(spec) for spec in specs):
+            absent = {axis for axis in axes_before_outputs(modality) if axis != Stage.RUNTIME}
         absent |= {
             spec.axis
             for spec in extra_specs(modality)
@@ -193,6 +197,19 @@ def front_axes(modality: str) -> tuple[str, ...]:
 def steps_of_front_end(modality: str) -> tuple[str, ...]:
     """Return the axes that a front end stands for which is not ours, in pipeline order."""
     return tuple(axis for axis in front_axes(modality) if axis != Stage.FRONT_END)
+
+
+def axes_before_outputs(modality: str) -> tuple[str, ...]:
+    """Return the axes that lead to the network's outputs, in pipeline order."""
+    last = STAGES["postprocess"].section
+    return tuple(axis for axis, key in places(modality).items() if key[:1] != last)
+
+
+def takes_samples(spec: ProfileSpec) -> bool:
+    """Whether a profile's runtime is not ours, and takes samples in place of tensors."""
+    name = spec.runtime.backend
+    offers = registry.backend(name).of(Stage.RUNTIME) if name in registry.BACKENDS.points else ()
+    return any(getattr(offer.make, "takes", None) == "sample" for offer in offers)
 
 
 def at(spec: Any, key: Iterable[str | int]) -> Any:

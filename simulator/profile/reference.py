@@ -19,7 +19,13 @@ from simulator.profile.document import Values, read
 BASE = "pillow_fp32"
 """What a stack extends that is no profile, unless ``--set STACK.extends=PROFILE`` names another."""
 EXEC = "exec:"
-_CODE = re.compile(r"(?P<place>.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
+GIVES = ("tensor", "outputs", "answer")
+"""What code and programs may give: the network's input, its outputs, or the answer."""
+_CODE = re.compile(
+    r"(?P<place>.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)"
+    rf"(:(?P<gives>{'|'.join(GIVES)}))?"
+)
+_WRITES = re.compile(r"\{(?:list:)?(outputs|answer)\b")
 _REPLACED = {"tensors": "front_end", "outputs": "runtime", "predictions": "runtime"}
 """The section that a recording fills, by its kind."""
 
@@ -53,14 +59,14 @@ def read_reference(text: str) -> Named | None:
     """Return the stack that a text names; None where it is the name or the path of a profile.
 
     Args:
-        text: ``FILE.py:NAME``, ``module:NAME``, ``exec:PROGRAM …``, or the path of a recording's
-            manifest.
+        text: ``FILE.py:NAME`` or ``module:NAME``, and ``:outputs`` or ``:answer`` behind it where
+            it gives no tensor; ``exec:PROGRAM …``; or the path of a recording's manifest.
 
     Raises:
         ProfileError: there is no such file, module or program, or nothing replays the recording.
     """
     if found := _CODE.fullmatch(text):
-        return _code(text, found["place"], found["name"])
+        return _code(text, found["place"], found["name"], found["gives"])
     if text.startswith(EXEC):
         return _program(text)
     path = Path(os.path.expanduser(text))
@@ -75,7 +81,7 @@ def portable(text: str, place: str) -> str:
     return place if named is None else named.text
 
 
-def _code(text: str, place: str, name: str) -> Named:
+def _code(text: str, place: str, name: str, gives: str | None) -> Named:
     file = os.path.abspath(os.path.expanduser(place)) if place.endswith(".py") else _module(place)
     if file is None or not os.path.isfile(file):
         what = "file" if place.endswith(".py") else "module"
@@ -85,7 +91,14 @@ def _code(text: str, place: str, name: str) -> Named:
     if python is not None:
         values["python"] = os.path.abspath(os.path.expanduser(python))
     short = f"{os.path.basename(file)}:{name}"
-    return Named(f"{file}:{name}", short, f"the code {short}", "front_end", values)
+    whole = f"{file}:{name}" + (f":{gives}" if gives else "")
+    return _named(whole, short, f"the code {short}", values, gives)
+
+
+def _named(text: str, name: str, about: str, values: Values, gives: str | None) -> Named:
+    if gives in (None, "tensor"):
+        return Named(text, name, about, "front_end", values)
+    return Named(text, name, about, "runtime", {**values, "gives": gives})
 
 
 def _module(name: str) -> str | None:
@@ -111,10 +124,10 @@ def _program(text: str) -> Named:
         why = "it is not executable (chmod +x)" if os.path.isfile(program) else "there is none"
         raise ProfileError([f"{shortened(text)}: the program {program!r}: {why}"])
     file, rest = os.path.abspath(found), shlex.join(words[1:])
-    values = {"backend": "program", "program": file, "arguments": rest}
-    name = os.path.basename(file)
+    values: Values = {"backend": "program", "program": file, "arguments": rest}
+    name, gives = os.path.basename(file), _WRITES.search(rest)
     whole = f"{EXEC}{shlex.quote(file)} {rest}"
-    return Named(whole, name, f"the program {name}", "front_end", values)
+    return _named(whole, name, f"the program {name}", values, gives[1] if gives else None)
 
 
 def _recording(path: Path) -> Named | None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from simulator.contract.audio import Sound
+from simulator.contract.frame import Array
 from simulator.errors import UserError
 from simulator.tasks import score as scores
 from simulator.tasks.score import Record, Values
@@ -42,6 +43,19 @@ class Answers(ABC):
             f"kind: predictions: these are class indices, and the model does {self.name}; record "
             "its outputs"
         )
+
+    def given(self, answer: Array) -> Any:
+        """Return the prediction that code or a program gave as an array.
+
+        Args:
+            answer: its meaning is the task's: of a classifier a class index, or the index and its
+                score; of a detector (n, 6) of x1, y1, x2, y2 in pixels of the image, score, class.
+
+        Raises:
+            SampleError: it has another shape.
+            UserError: a prediction of this task is no array.
+        """
+        raise UserError(f"an answer of {self.name} is no array; let the code give the outputs")
 
     def change(self, before: Any, after: Any, truth: Any) -> Values:
         """Return :data:`CHANGES` and :attr:`kinds`: how an answer differs from the first stack's.

@@ -28,8 +28,8 @@ ELSEWHERE = {
 }  # fmt: skip
 """What needs a device, a Python of its own, or an extra that CI does not install."""
 NOTHING_TO_PROVE = {
-    "recorded", "python", "efficientnet_lite", "foolbox", "autoattack", "gguf", "safetensors",
-    "smollm2", "spoken_sentences",
+    "recorded", "python", "program", "efficientnet_lite", "foolbox", "autoattack", "gguf",
+    "safetensors", "smollm2", "spoken_sentences",
 }  # fmt: skip
 
 FEW = ("conv", "depthwise", "gemm", "max_pool", "softmax", "add")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -10,12 +11,13 @@ import pyarrow as pa
 from pydantic import Field
 
 from simulator.contract.frame import Array
+from simulator.contract.front_end import array_words
 from simulator.data import example
 from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files
 from simulator.data.folder_labels import label_of
 from simulator.data.source import source_of
-from simulator.errors import ModelError
+from simulator.errors import ModelError, SampleError
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Ratio, Resamples
 from simulator.tasks.classification.answer import BEST, Answer, postprocess
@@ -105,6 +107,21 @@ class Classification(Task):
     def recorded(self, prediction: int, score: float, margin: float) -> Answer:
         """Return a recorded answer."""
         return Answer(prediction, score, margin)
+
+    def given(self, answer: Array) -> Answer:
+        """Return the answer of a class index or a label, and its score where that is given."""
+        row = answer.reshape(-1)
+        if row.dtype.kind == "U" and row.size == 1:
+            names = self.network.labels.names if self.network.labels else []
+            if row[0] not in names:
+                raise SampleError(f"gave the answer {str(row[0])!r}, which is no label of the card")
+            return Answer(list(names).index(row[0]), math.nan, math.nan)
+        if row.size not in (1, 2) or row.dtype.kind not in "iuf" or row[0] < 0 or row[0] % 1:
+            raise SampleError(
+                f"gave {array_words(answer)} as an answer; expected a class index, or the index "
+                "and its score"
+            )
+        return Answer(int(row[0]), float(row[1]) if row.size == 2 else math.nan, math.nan)
 
     def example(self) -> Dataset:
         """Return the built-in images."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import Array
+from simulator.contract import Array, array_words
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.address import Root
 from simulator.data.folder import IMAGES, Dataset, Files
@@ -127,6 +127,17 @@ class Detection(ImageTask):
                 f"{source.width}x{source.height}"
             )
         return truth
+
+    def given(self, answer: Array) -> Detections:
+        """Return the detections that are the rows of an array: x1, y1, x2, y2, score, class."""
+        rows = answer.reshape(0, 6) if answer.size == 0 else answer
+        if rows.ndim != 2 or rows.shape[1] != 6 or rows.dtype.kind not in "iuf":
+            raise SampleError(
+                f"gave {array_words(answer)} as an answer; expected a row of x1, y1, x2, y2, score "
+                "and class for each box"
+            )
+        rows = rows[np.argsort(-rows[:, 4], kind="stable")].astype(np.float64)
+        return Detections(rows[:, :4], rows[:, 4], rows[:, 5].astype(np.int64))
 
     def record(self, prediction: Detections, truth: Boxes | None) -> Values:
         """Return the detections as lists."""

@@ -1,0 +1,227 @@
+"""The user's own program, which reads an image's file and writes what the network gets or gives."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+
+from simulator.contract import (
+    Above,
+    Array,
+    AtLeast,
+    Backend,
+    Evidence,
+    File,
+    FrontEnd,
+    Implied,
+    Offer,
+    Options,
+    OwnRuntime,
+    SampleError,
+    SampleFile,
+    Stage,
+    Text,
+    Unsupported,
+)
+
+PLACE = re.compile(
+    r"\{(?P<list>list:?)?(?P<kind>tensor|outputs|answer)?"
+    r"(?::raw,(?P<type>\w+),(?P<shape>\d+(?:x\d+)*))?\}"
+)
+"""Where a program writes, or where it reads what it shall read and where to write that; ``raw`` is
+bytes without a header, of a type and a shape."""
+_SUFFIX = {"tensor": ".npy", "outputs": ".npz", "answer": ".txt"}
+_TAIL = 4096
+
+
+class ProgramFrontEnd(FrontEnd):
+    """Starts a program for each image, or for each list of images."""
+
+    runs_code: ClassVar[bool] = True
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._name = self.called(options)
+        if started_in := os.environ.get("PIPELINE_SIMULATOR_FOLDER"):
+            os.chdir(started_in)
+        for variable in ("PYTHONSAFEPATH", "PYTHONPATH"):  # ours, and not for what it starts
+            os.environ.pop(variable, None)
+        self._words = shlex.split(options["arguments"])
+        found = [one for word in self._words for one in PLACE.finditer(word) if one[0] != "{}"]
+        images = sum("{image}" in word for word in self._words)
+        if len(found) != 1 or bool(images) == bool(found[0]["list"]):
+            raise Unsupported(
+                f"{self._name}: write {{image}} and one of {{tensor}}, {{outputs}}, {{answer}} in "
+                "its arguments; or {list} alone, see docs/your-code.md"
+            )
+        self._place, self._kind = found[0], found[0]["kind"] or "tensor"
+
+    @classmethod
+    def called(cls, options: Options) -> str:
+        """Return the name of the program's file."""
+        return os.path.basename(str(options["program"]))
+
+    @classmethod
+    def seconds(cls, options: Options) -> float:
+        """Return somewhat more than the time limit, after which the program is ended."""
+        return float(options["timeout_s"]) + 10
+
+    @classmethod
+    def at_once(cls, options: Options) -> int:
+        """Return how many samples a call takes: several where it takes a list."""
+        return int(options["samples"]) if "{list" in options["arguments"] else 1
+
+    def tensors(self, sample: SampleFile) -> Array | Mapping[str, Array]:
+        """Run the program on one sample."""
+        return self.several([sample])[0]
+
+    def several(self, samples: Sequence[SampleFile]) -> list[Array | Mapping[str, Array]]:
+        """Run the program once, on samples of which there is one unless it takes a list."""
+        with tempfile.TemporaryDirectory(prefix="simulate-") as made:
+            folder = Path(made)
+            images = [_file(one, folder / str(at)) for at, one in enumerate(samples)]
+            suffix = ".raw" if self._place["type"] else _SUFFIX[self._kind]
+            targets = [folder / f"{at}{suffix}" for at in range(len(samples))]
+            listed = folder / "list.txt"
+            pairs = zip(images, targets, strict=True)
+            listed.write_text("".join(f"{image}\t{target}\n" for image, target in pairs))
+            place = str(listed if self._place["list"] else targets[0])
+            words = [
+                word.replace(self._place[0], place).replace("{image}", str(images[0]))
+                for word in self._words
+            ]
+            said = self._run([self.options["program"], *words])
+            return [self._read(target, said) for target in targets]
+
+    def _run(self, words: Sequence[str]) -> str:
+        """Run it to its end; return the last line that it wrote to stderr, or else to stdout."""
+        limit = float(self.options["timeout_s"])
+        try:
+            process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            raise SampleError(f"{self._name} cannot be started: {error.strerror}") from error
+        assert process.stdout and process.stderr
+        tails = [_Tail(process.stderr), _Tail(process.stdout)]
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise SampleError(f"{self._name} did not end within {limit:g} s") from None
+        finally:
+            process.kill()  # what it has left behind ends with the worker
+            process.wait()
+        said = next((line for tail in tails if (line := tail.last())), "")
+        if code:
+            why = f"was killed by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            raise SampleError(f"{self._name} {why}{f': {said}' if said else ''}")
+        return f" (it said: {said})" if said else ""
+
+    def _read(self, target: Path, said: str) -> Array | Mapping[str, Array]:
+        """Read what the program wrote; NumPy's own functions add a suffix to a name without it."""
+        names = (target, Path(f"{target}.npy"), Path(f"{target}.npz"))
+        found = next((name for name in names if name.is_file()), None)
+        what = "its place in the list" if self._place["list"] else self._place[0]
+        if found is None:
+            raise SampleError(f"{self._name} wrote nothing to {what}{said}")
+        if self._place["type"]:
+            return self._raw(found, self._place["type"], self._place["shape"])
+        try:
+            if found.suffix == ".txt":
+                return np.loadtxt(found, np.float64, ndmin=2)
+            made = np.load(found, allow_pickle=False)
+            return dict(made) if isinstance(made, np.lib.npyio.NpzFile) else np.asarray(made)
+        except Exception as error:  # of a file that is cut, NumPy says so in many ways
+            why = " ".join(str(error).split())[:200]
+            size = found.stat().st_size
+            raise SampleError(
+                f"{self._name} wrote {size:,} bytes to {what} that cannot be read: {why}{said}"
+            ) from error
+
+    def _raw(self, found: Path, dtype: str, shape: str) -> Array:
+        try:
+            kind, sides = np.dtype(dtype), [int(side) for side in shape.split("x")]
+        except TypeError as error:
+            raise SampleError(f"{self._name}: {dtype!r} is no type of NumPy's") from error
+        size, wanted = found.stat().st_size, kind.itemsize * int(np.prod(sides))
+        if size != wanted:
+            raise SampleError(
+                f"{self._name} wrote {size:,} bytes; {dtype} {shape} has {wanted:,} bytes"
+            )
+        return np.fromfile(found, kind).reshape(sides)
+
+
+class ProgramRuntime(OwnRuntime):
+    """A program whose outputs are those of the network, or answers."""
+
+    runs_code: ClassVar[bool] = True
+
+
+class _Tail:
+    """Reads a pipe to its end, and keeps the last of it, however much there is."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._kept = deque[bytes](maxlen=2)
+        self._thread = threading.Thread(target=self._follow, args=(pipe,), daemon=True)
+        self._thread.start()
+
+    def _follow(self, pipe: IO[bytes]) -> None:
+        while more := pipe.read1(_TAIL):  # type: ignore[attr-defined]
+            self._kept.append(more)
+
+    def last(self) -> str:
+        """Return the last line that is not empty."""
+        self._thread.join(1)
+        lines = b"".join(self._kept)[-_TAIL:].decode(errors="replace").strip().splitlines()
+        return lines[-1].strip()[:200] if lines else ""
+
+
+def _file(sample: SampleFile, folder: Path) -> Path:
+    if sample.path is not None:
+        return sample.path
+    folder.mkdir()
+    place = folder / os.path.basename(sample.name)
+    place.write_bytes(sample.data or b"")
+    return place
+
+
+def _signal(number: int) -> str:
+    try:
+        return f"{signal.Signals(number).name} (signal {number})"
+    except ValueError:
+        return f"signal {number}"
+
+
+_OPTIONS: dict[str, Any] = {
+    "program": File("", lambda path: None),
+    "arguments": Text(),
+    "samples": Implied(AtLeast(1), 32),
+    "timeout_s": Implied(Above(0), 120),
+}
+BACKEND = Backend(
+    name="program",
+    summary="a program of your own, which reads an image and writes a tensor",
+    offers=(
+        Offer(Stage.FRONT_END, _OPTIONS, ProgramFrontEnd, Evidence.NATIVE),
+        Offer(Stage.RUNTIME, {**_OPTIONS, **OwnRuntime.OPTIONS}, ProgramRuntime, Evidence.NATIVE),
+    ),
+    fields={
+        "program": "the path of the program",
+        "arguments": "its arguments, with {image} or {list} for what it reads, and {tensor}, "
+        "{outputs} or {answer} for where it writes: docs/your-code.md",
+        "gives": "what it writes: the network's outputs, or the answer",
+        "samples": "of a call, where it takes a list",
+        "timeout_s": "seconds that a call may take",
+    },
+)

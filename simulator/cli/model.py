@@ -193,6 +193,8 @@ def _check(options: argparse.Namespace) -> int:
     from simulator.profile.axes import TODO
 
     card = Card(Path(options.card), draft=True)
+    if card.told:
+        print(card.told)
     stack = _stack(card, options.profile)
     _proved(card, stack)
     for number, what in card.todo.items():

@@ -54,6 +54,10 @@ class HuggingFace(Importer):
         task = next((one for end, one in types.HEADS.items() if str(networks[0]).endswith(end)), "")
         if task:
             made.say(f"{CONFIG}: architectures={values.show(networks)}", task=task)
+        if task == "segmentation":
+            types.segmenter(made)
+        if task == "detection" and {"logits", "pred_boxes"} <= network.outputs.keys():
+            types.detector(made, str(config.get("model_type")))
         return made
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.importers.network import CardFields
 from simulator.importers.values import keys_by_reason
 
 
@@ -77,3 +78,42 @@ HEADS = {
     "ForObjectDetection": "detection",
 }  # fmt: skip
 """Tasks by the end of a network's name in ``architectures``."""
+SOFTMAX = ("detr", "yolos", "table-transformer")
+"""Detectors with a class for "no object", the last; the others have a sigmoid for each class."""
+
+
+def detector(fields: CardFields, model_type: str) -> None:
+    """Add the output of a detector of the DETR family, as its post-processing reads it.
+
+    Source: ``post_process_object_detection`` of huggingface/transformers: softmax and the best
+    class of a query (``models/detr``), or the best scores of all queries (``models/rt_detr``,
+    ``models/deformable_detr``); 0.5; no NMS, corners are not clipped.
+    """
+    is_softmax = model_type in SOFTMAX
+    score = {
+        "activation": "softmax" if is_softmax else "sigmoid",
+        "background": "last" if is_softmax else "none",
+        "classes": "best" if is_softmax else "all",
+    }
+    outputs = [
+        {"names": ["logits"], "columns": ["scores"]},
+        {"names": ["pred_boxes"], "columns": ["boxes"]},
+    ]
+    head = {
+        "kind": "boxes", "outputs": outputs, "layout": "rows", "score": score,
+        "format": "cxcywh", "unit": "image",
+    }  # fmt: skip
+    nms = {
+        "kind": "none", "iou_threshold": 0.5, "class_aware": True, "offset": 0,
+        "score_threshold": 0.001, "top_k_before": "all", "top_k_after": 300,
+    }  # fmt: skip
+    why = f"post_process_object_detection, model_type={model_type}"
+    fields.say(why, output__head=head, output__clip="none", output__nms=nms)
+    fields.say("its default threshold", output__operating_threshold=0.5)
+
+
+def segmenter(fields: CardFields) -> None:
+    """Add how ``post_process_semantic_segmentation`` makes the mask of scores."""
+    resize = {"of": "logits", "mode": "bilinear", "coordinate_transformation_mode": "half_pixel"}
+    why = "post_process_semantic_segmentation: interpolate, bilinear, then argmax"
+    fields.say(why, output__argmax="after", output__mask_resize=resize)

@@ -48,8 +48,8 @@ def add(
     """Add task, labels and output of an export to what is said of its front end."""
     named = metadata.get("names")
     names = dict(enumerate(named)) if isinstance(named, list | tuple) else named
-    if isinstance(names, dict) and names and all(isinstance(key, int) for key in names):
-        fields.name(names)
+    if isinstance(names, dict) and names and all(str(key).isdecimal() for key in names):
+        fields.name({int(key): name for key, name in names.items()})  # as text in metadata.json
     shape = next(iter(network.outputs.values()), ())
     if (
         len(shape) == 2 and task != "classification"
@@ -61,18 +61,24 @@ def add(
         fields.say("Classify: softmax in an export", output__kind="probabilities")
         return
     extra = _BESIDE_CLASSES.get(str(metadata.get("task", "detect")))
-    head = None if extra is None else _head(network, len(fields.labels), extra, is_rtdetr(metadata))
+    is_new, rtdetr = "task" in metadata, is_rtdetr(metadata)
+    head = _head(network, len(fields.labels), extra, is_new, rtdetr) if extra is not None else None
     if head is not None:
-        _boxes(fields, head, "task" in metadata, is_rtdetr(metadata))
+        _boxes(fields, head, is_new, rtdetr)
 
 
-def _head(network: NetworkFile, classes: int, extra: int, rtdetr: bool) -> Object | None:
-    """Return the head by the shape of the first output; None where it fits none."""
+def _head(
+    network: NetworkFile, classes: int, extra: int, is_new: bool, rtdetr: bool
+) -> Object | None:
+    """Return the head by the shape of the first output; None where it fits none.
+
+    Rows of six are detections, but of YOLOv5 with one class: a box, an objectness and a score.
+    """
     name, shape = next(iter(network.outputs.items()), ("", ()))
     if len(shape) != 3:
         return None
     unit = "image" if rtdetr or network.path.suffix == _TFLITE else "pixel"
-    if shape[2] == 6 + extra and not rtdetr and shape[1] != 4 + classes + extra:
+    if is_new and not rtdetr and shape[2] == 6 + extra and shape[1] != 4 + classes + extra:
         columns = ["boxes", "score", "class", *["ignored"] * extra]
         return {
             "kind": "detections", "outputs": [{"names": [name], "columns": columns}],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from simulator.errors import ModelError, ProfileError
 from simulator.importers import tflite
 from simulator.importers.importer import IMPORTERS
 from simulator.importers.network import CardFields, NetworkFile
-from simulator.model.draft import Proposal, place_of, words
+from simulator.model.draft import Field, Proposal, place_of, words
 from simulator.model.usual import fields_of
 from simulator.profile.axes import flat
 from simulator.profile.document import read
@@ -33,6 +34,8 @@ def card_of(model: Path, format: ModelFormat) -> tuple[Path, str]:
     Raises:
         ModelError: it has no card, and something is not known without which nothing can run.
     """
+    if not model.exists():
+        raise ModelError(f"{model}: there is no such file")
     beside = model.with_suffix(".yaml")
     if _is_card_of(beside, model, format):
         return beside, f"the model card is {beside.name}, beside {model.name}"
@@ -114,11 +117,23 @@ def propose(model: Path) -> Proposal:
     found.sort(key=lambda one: one.is_guess)
     labels = next((one.labels for one in found if one.labels), ())
     fields = fields_of(network, ends, found, bool(labels))
+    sources = [one.source for one in found if one.said or one.labels]
+    if not labels and (count := _maps(network, fields)):
+        labels = tuple(f"class {number}" for number in range(count))
+        fields = [field for field in fields if field.key != "labels"]
+        sources.append("no file names the classes, which are numbered")
     return Proposal(
         network, format, tuple(sorted(fields, key=lambda field: place_of(field.key))), labels,
-        tuple(one.source for one in found if one.said or one.labels),
-        tuple(problem for one in found for problem in one.problems),
+        tuple(sources), tuple(problem for one in found for problem in one.problems),
     )  # fmt: skip
+
+
+def _maps(network: NetworkFile, fields: Iterable[Field]) -> int:
+    """How many maps of scores a segmenter gives; 0: the shape does not say, or it is none."""
+    shape = next(iter(network.outputs.values()), ())
+    if len(shape) != 4 or not any(field.value == "segmentation" for field in fields):
+        return 0
+    return shape[1 if network.image and network.image[0] == "NCHW" else 3] or 0
 
 
 def _embedded(described: Description) -> CardFields:

@@ -39,7 +39,8 @@ def fields_of(
         fields += _geometry(task, height)
     kind = "probabilities" if ends[1] == "Softmax" else "logits"
     about = f"the graph ends with {ends[1]}" if ends[1] else "the usual one"
-    fields += _output(network, task, Field("output.kind", kind, about), height, said)
+    output = _output(network, task, Field("output.kind", kind, about), height, said)
+    fields += [said.get(field.key, field) for field in output]
     known = {field.key for field in fields}
     fields += [field for key, field in said.items() if key not in known and key not in _NOT_MINE]
     if not labelled and task != "classification":

@@ -55,3 +55,19 @@ def images(folder: Path) -> Path:
     for name, size in (("square", (64, 64)), ("tall", (128, 96))):
         (folder / f"{name}.png").write_bytes(tiny.encoded(tiny.picture((9, 99, 199), size), "png"))
     return folder
+
+
+def found(result, least):
+    """What the training stack found: by image (box, score, class), with a score above *least*."""
+    return {
+        row["sample"]: [
+            (box, round(score, 5), number)
+            for box, score, number in zip(
+                np.reshape(row["boxes"], (-1, 4)).tolist(), row["scores"], row["classes"],
+                strict=True,
+            )
+            if score > least
+        ]
+        for row in result.records().to_pylist()
+        if row["side"] == "train"
+    }  # fmt: skip

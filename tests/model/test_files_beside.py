@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 
 import exports
 import numpy as np
@@ -12,7 +13,7 @@ import yaml
 from onnx import helper
 from shared_data import shared
 
-from simulator import cli
+from simulator import cli, compare, load_card
 from simulator.model.card import Card
 
 VIT = {
@@ -130,3 +131,68 @@ def test_metadata_of_a_tflite_file(tmp_path, cache):
     written = yaml.safe_load((tmp_path / "new.yaml").read_text())
     assert list(written["tflite"]) == ["int8"]
     assert [told.partition(":")[0] for told in card.todo.values()] == ["kind"]
+
+
+DETR = {"id2label": {"0": "cat", "1": "dog"}, "size": {"height": 64, "width": 64}}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "logits"),
+    [("rt_detr", [np.log(9), -9]),
+     ("yolos", [np.log(18), 0, 0])],  # softmax: 18 / 20, 1 / 20, and 1 / 20 for no object
+)  # fmt: skip
+def test_a_detector_of_transformers(tmp_path, cache, model_type, logits):
+    """0.9 for a cat, as sigmoid or softmax; 64 x 64 squashed, boxes in fractions of it."""
+    box = [20 / 64, 30 / 64, 8 / 64, 10 / 64]
+    rest = [-9, -9] if model_type == "rt_detr" else [0, 0, 9]
+    outputs = {"logits": [[logits, rest]], "pred_boxes": [[box, box]]}
+    processor = VIT | {"size": DETR["size"], "do_normalize": False, "do_pad": False}
+    config = {"architectures": ["XForObjectDetection"], "model_type": model_type} | DETR
+    model = exports.write(tmp_path, exports.constant(outputs, {}))
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
+
+    result = compare(
+        train="pillow_fp32", deploy="opencv_fp32", model=model, out=tmp_path / "run",
+        data=exports.images(tmp_path / "images"), workers=1,
+    )  # fmt: skip
+
+    told = result.summary["warnings"][0].text
+    assert "preprocessor_config.json beside it" in told and "assumed" not in told
+    assert exports.found(result, 0.5) == {
+        "square.png": [(pytest.approx([16, 25, 24, 35], abs=1e-4), pytest.approx(0.9), 0)],
+        "tall.png": [(pytest.approx([24, 50, 36, 70], abs=1e-4), pytest.approx(0.9), 0)],
+    }
+
+
+def test_a_segmenter_of_transformers(tmp_path, cache, capsys):
+    """SegFormer gives scores at a quarter of the size; they are enlarged before the argmax."""
+    model = exports.write(tmp_path, exports.constant({"logits": np.zeros((1, 2, 16, 16))}, {}))
+    config = {"architectures": ["SegformerForSemanticSegmentation"]} | DETR
+    processor = VIT | {"size": DETR["size"]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
+
+    assert cli.main(["model", "check", str(model)]) == 0
+
+    assert "no model card is given, read from preprocessor_config.json" in capsys.readouterr().out
+    card = load_card(model)
+    assert (card.task.name, card.labels.names) == ("segmentation", ("cat", "dog"))
+    assert card.task.output.mask_resize.of == "logits"
+    assert card.task.output.output_stride == 4
+
+
+def test_a_tflite_of_ultralytics_says_what_is_packed_behind_it(tmp_path, cache):
+    """A real network of ten classes, 32 x 32, with the metadata that the exporter appends."""
+    model = tmp_path / "net.tflite"
+    whole = (shared("models") / "mlperf_tiny_pretrainedResnet_large_float.tflite").read_bytes()
+    model.write_bytes(whole)
+    said = exports.KEYS | {"task": "classify", "names": {n: f"c{n}" for n in range(10)}}
+    with zipfile.ZipFile(model, "a") as packed:
+        packed.writestr("metadata.json", json.dumps(said))
+
+    assert cli.main(["model", "new", str(model)]) == 0
+    card = load_card(tmp_path / "net.yaml")
+
+    assert (card.labels.names[9], card.task.output.kind) == ("c9", "probabilities")
+    assert (card.spec.input.layout, card.spec.input.top, card.spec.input.height) == ("NHWC", 1, 32)

@@ -40,6 +40,12 @@ FORMS = {
     "yolov8 with free sides": (v8(), exports.KEYS, 0.9, TALL),
     "yolov5u": (v8(), without("end2end", "args", "channels"), 0.9, TALL),
     "yolov5": (exports.rows(3 * CELLS, 8, (9, [*CXCYWH, 0.8, 0.5, 0, 0])), OLD, 0.4, TALL),
+    "yolov5 of one class": (
+        exports.rows(3 * CELLS, 6, (9, [*CXCYWH, 0.8, 0.5])), OLD | {"names": {0: "a"}}, 0.4, TALL
+    ),
+    "yolov8 of two classes": (
+        v8()[:, :6], without(names={0: "a", 1: "b"}), 0.9, TALL
+    ),
     "yolov10": (exports.rows(300, 6, (0, [*XYXY, 0.7, 0])), without(end2end=True), 0.7, TALL),
     "nms in the graph": (
         exports.rows(300, 6, (3, [*XYXY, 0.7, 0])), without(args={"nms": True}), 0.7, TALL
@@ -70,20 +76,7 @@ def test_an_export_of_ultralytics_runs_as_it_is(form, tmp_path, cache):
     first = result.summary["warnings"][0]
     assert first.kind == "model_card" and "Ultralytics' metadata in the file" in first.text
     assert "assumed" not in first.text
-    kept = result.records().to_pylist()
-    found = {
-        row["sample"]: [
-            (box, round(likely, 5), label)
-            for box, likely, label in zip(
-                np.reshape(row["boxes"], (-1, 4)).tolist(), row["scores"], row["classes"],
-                strict=True,
-            )
-            if likely > 0.3
-        ]
-        for row in kept
-        if row["side"] == "train"
-    }  # fmt: skip
-    assert found == {
+    assert exports.found(result, 0.3) == {
         "square.png": [(pytest.approx(SQUARE, abs=1e-4), score, 0)],
         "tall.png": [(pytest.approx(tall, abs=1e-4), score, 0)],
     }

@@ -60,7 +60,7 @@ class _Subset(typing.TypedDict, total=False):
     seed: int
 
 class _Samples(_Subset, total=False):
-    data: str | pathlib.Path | None | collections.abc.Iterable[typing.Any] | collections.abc.Mapping[str, typing.Any] | simulator.command.given.DataSet
+    data: str | pathlib.Path | None | collections.abc.Iterable[typing.Any] | simulator.command.given.DataSet
 
 class _OneModel(_Samples, total=False):
     model: str | pathlib.Path | None | simulator.command.given.OnnxModel | simulator.command.given.Module
@@ -207,7 +207,7 @@ def faults(
 
 def finetune(
     model: str | pathlib.Path | simulator.command.given.OnnxModel | simulator.command.given.Module,
-    data: str | pathlib.Path | collections.abc.Iterable[typing.Any] | collections.abc.Mapping[str, typing.Any] | simulator.command.given.DataSet,
+    data: str | pathlib.Path | collections.abc.Iterable[typing.Any] | simulator.command.given.DataSet,
     out: str | pathlib.Path,
     **options: typing.Unpack[_FinetuneOptions],
 ) -> TuningSummary: ...
@@ -224,7 +224,7 @@ def latency(
 
 def quantize(
     model: str | pathlib.Path | simulator.command.given.OnnxModel | simulator.command.given.Module,
-    data: str | pathlib.Path | collections.abc.Iterable[typing.Any] | collections.abc.Mapping[str, typing.Any] | simulator.command.given.DataSet,
+    data: str | pathlib.Path | collections.abc.Iterable[typing.Any] | simulator.command.given.DataSet,
     out: str | pathlib.Path,
     **options: typing.Unpack[_QuantizeOptions],
 ) -> TuningSummary: ...

@@ -229,8 +229,8 @@ def function(name: str) -> Callable[..., Any]:
         found = dict(zip(first, values, strict=False))
         if twice := found.keys() & named:
             raise TypeError(f"{called}() got {min(twice)!r} twice")
-        given = place("simulator.experiments.in_memory:placed")(every, found | named)
-        return experiment.run(experiment.Options(**given))
+        asked = experiment.Options(**found, **named)
+        return experiment.run(place("simulator.experiments.in_memory:placed")(asked))
 
     call.__name__ = call.__qualname__ = called
     call.__module__ = "simulator"

@@ -42,7 +42,7 @@ class DataSet(Protocol):
 
 _STACK = (Path, Mapping[str, object], LoadedProfile, Callable[..., object])
 _MODEL = (OnnxModel, Module)
-_DATA = (Iterable[Any], Mapping[str, Any], DataSet)
+_DATA = (Iterable[Any], DataSet)
 _TAKEN: Mapping[str, tuple[Any, ...]] = {"profile": _STACK, "model": _MODEL, "data": _DATA}
 """By the kind of the option."""
 _WORDS = {

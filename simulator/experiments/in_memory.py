@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from simulator.command.options import Declared, Progress
+from simulator.command.options import Declared, Group, Progress, given
 from simulator.data import in_memory as samples
 from simulator.errors import ModelError, ProfileError, UserError
 from simulator.experiments.common import named_profiles
@@ -20,56 +20,57 @@ from simulator.profile.document import inside
 from simulator.profile.load import load
 from simulator.profile.profile import Profile
 
+O = TypeVar("O", bound=Group)  # noqa: E741
 _OF_MODEL = ("card", "input")
 _SOURCE = ("color", "source")
 
 
-def placed(every: Mapping[str, Declared], given: Mapping[str, Any]) -> dict[str, Any]:
+def placed(asked: O) -> O:
     """Return the options of a call, with files of the user's cache in place of objects.
-
-    Args:
-        every: the options that there are.
-        given: those of the call.
 
     Raises:
         UserError: an object cannot be used; the message says which, and what to give.
     """
-    found = {name: _placed(every[name], value) for name, value in given.items()}
-    if about := {name: found.pop(name) for name in _OF_MODEL if found.get(name) is not None}:
-        if given.get("model") is None:
-            raise ModelError(f"{min(about)}: give the network too, model=NETWORK")
-        found["model"] = str(network.written(given["model"], about.get("card"), about.get("input")))
-    elif "model" in given:
-        found["model"] = _model(given["model"])
-    here = not isinstance(given.get("data"), str | Path | None)
-    if here and samples.decoded(found["data"]):
-        found |= _without_planes(found)
-    told = found.get("progress")
-    if callable(told) and not isinstance(told, Progress):
-        found["progress"] = Told(told)
-    return found
+    changes = {one.name: _placed(one, value) for one, value in given(asked)}
+    about = {name: changes[name] for name in _OF_MODEL if changes.get(name) is not None}
+    if about and changes["model"] is None:
+        raise ModelError(f"{min(about)}: give the network too, model=NETWORK")
+    if about:
+        place = network.written(changes["model"], about.get("card"), about.get("input"))
+        changes |= {**dict.fromkeys(about), "model": str(place)}
+    elif changes.get("model") is not None:
+        changes["model"] = _model(changes["model"])
+    placed: O = asked.without(**changes)
+    here = not isinstance(getattr(asked, "data", None), str | Path | None)
+    if here and samples.decoded(changes["data"]):
+        return _without_planes(placed)
+    return placed
 
 
-def _without_planes(given: Mapping[str, Any]) -> dict[str, Any]:
+def _without_planes(asked: O) -> O:
     """Let stacks that take the planes of a JPEG make them of the pixels, as pixels have none."""
+    stacks = (getattr(asked, name, None) for name in ("profiles", "train", "deploy"))
+    profiles, *pair = stacks
     try:
-        sides = named_profiles(given.get("profiles", ()), given.get("train"), given.get("deploy"))
+        sides = named_profiles(profiles or (), *pair)
     except UserError:  # the command says what it needs
-        return {}
-    overrides = list(given.get("overrides", ()))
+        return asked
+    overrides = list(getattr(asked, "overrides", ()))
     for side, reference in sides.items():
         spec: Any = load(reference).spec
         planes = spec.front_end is None and inside(spec.model_dump(), _SOURCE) == "planes"
         if planes and not any(one.startswith(f"{side}.color.source=") for one in overrides):
             overrides.append(f"{side}.color.source=encode")
-    return {"overrides": overrides} if overrides else {}
+    changed: O = asked.without(overrides=overrides) if overrides else asked
+    return changed
 
 
 def _placed(one: Declared, value: Any) -> Any:
-    places = {"profile": _profile, "data": _data}
+    if one.name == "progress" and callable(value) and not isinstance(value, Progress):
+        return Told(value)
     if one.about.kind == "model" and one.several:
         return [_model(inner) for inner in value]
-    place = places.get(one.about.kind)
+    place = {"profile": _profile, "data": _data}.get(one.about.kind)
     if place is None or value is None:
         return value
     if one.several and isinstance(value, list | tuple):
@@ -77,25 +78,25 @@ def _placed(one: Declared, value: Any) -> Any:
     return value if one.several else place(value, one.name)
 
 
-def _profile(given: Any, name: str) -> str:
-    if isinstance(given, str | Path):
-        return str(given)
-    if isinstance(given, Mapping | Profile):
-        return str(profile.written(given, name))
-    if callable(given) and not isinstance(given, type):
-        return function.written(given, name)
+def _profile(stack: Any, name: str) -> str:
+    if isinstance(stack, str | Path):
+        return str(stack)
+    if isinstance(stack, Mapping | Profile):
+        return str(profile.written(stack, name))
+    if callable(stack) and not isinstance(stack, type):
+        return function.written(stack, name)
     raise ProfileError([
-        f"{name}: {type(given).__name__} is no stack; give a profile's name or path, a dictionary "
+        f"{name}: {type(stack).__name__} is no stack; give a profile's name or path, a dictionary "
         "of what a profile says, or a function that makes the network's input"
     ])  # fmt: skip
 
 
-def _data(given: Any, name: str) -> Any:
-    return given if isinstance(given, str | Path) else samples.written(given)
+def _data(data: Any, name: str) -> Any:
+    return data if isinstance(data, str | Path) else samples.written(data)
 
 
-def _model(given: Any) -> Any:
-    return given if given is None or isinstance(given, str | Path) else network.written(given)
+def _model(model: Any) -> Any:
+    return model if model is None or isinstance(model, str | Path) else network.written(model)
 
 
 class Told(Progress):

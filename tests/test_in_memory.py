@@ -120,7 +120,7 @@ ACCEPTED = {
     "one picture": (Image.fromarray(PICTURES[0]), ["000.png"], {}),
     "gray": ([PICTURES[0][..., 0]], ["000.png"], {}),
     "a data set": (Loaded(), ["000.png", "001.png"], {"000.png": "0", "001.png": "1"}),
-    "a generator": ((one for one in PICTURES[:2]), ["000.png", "001.png"], {}),
+    "a generator": ((one for one in PICTURES[:2]), ["000000.png", "000001.png"], {}),
     "Hugging Face": ([{"image": PICTURES[0], "label": 2}], ["000.png"], {"000.png": "2"}),
     "named": ([("x/y", PICTURES[0], "red")], ["x/y.png"], {"x/y.png": "red"}),
     "dictionary": ({"a": PICTURES[0], "b.PNG": PICTURES[1]}, ["a.png", "b.PNG"], {}),

@@ -76,7 +76,7 @@ def _each(samples: Any) -> Iterator[_Sample]:
         samples = [samples]
     if not (isinstance(samples, Iterable) or hasattr(samples, "__getitem__")):
         raise DataError(f"data: a list of images expected, got {_type(samples)}")
-    count = len(samples) if hasattr(samples, "__len__") else 0
+    last = len(samples) - 1 if hasattr(samples, "__len__") else 999_999
     for number, one in enumerate(_in_order(samples)):
         where = f"data[{number}]"
         given = one if isinstance(one, tuple) else (one,)
@@ -86,7 +86,7 @@ def _each(samples: Any) -> Iterator[_Sample]:
             yield _Sample(where, str(given[0]), *given[1:])
         elif len(given) in (1, 2):
             named = isinstance(given[0], str | os.PathLike)
-            digits = len(str(max(count - 1, 999)))
+            digits = len(str(max(last, 999)))
             name = Path(given[0]).name if named else f"{number:0{digits}}"
             yield _Sample(where, name, *given)
         else:

@@ -28,7 +28,7 @@ from simulator.contract import (
 )
 
 _COMPUTES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "u8": "int8", "i8": "int8"}
-_STORED_AS = ("u8", "i8", "u4", "i4")
+_STORED_AS = ("u8", "i8", "u4", "i4", "f16", "bf16")
 _HEAVY = ("Convolution", "GroupConvolution", "MatMul", "FullyConnected", "Deconvolution")
 
 

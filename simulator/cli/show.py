@@ -12,7 +12,7 @@ from simulator import cli
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.contract.description import Description, Preprocessing, Scheme
+    from simulator.contract.description import Description, Preprocessing, Scheme, Value
     from simulator.profile.artifact import OwnFile
 
 KINDS = 40
@@ -72,12 +72,12 @@ def _screen(found: OwnFile) -> None:
         "unread": said.unread,
     }  # fmt: skip
     told = [(name, words) for name, words in lines.items() if words]
-    told += [(f"  {_shown(name)}", words) for name, words in said.metadata.items()]
+    told += [(f"  {_shown(name)}", words) for name, words in said.metadata.items() if words]
     width = max(len(name) for name, _ in told)
     for name, words in told:
         console.print(f"{name:<{width}}  {_shown(words)}", markup=False)
     _table(("input or output", "type", "shape"), (
-        (f"{side} {_shown(one.name)}", one.dtype or "-", _shape(one.shape))
+        (f"{side} {_shown(one.name)}", _type(one), _shape(one.shape))
         for side, values in (("in ", said.inputs), ("out", said.outputs)) for one in values
     ))  # fmt: skip
     shown, rest = said.operators[:KINDS], said.operators[KINDS:]
@@ -111,6 +111,11 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_row(*map(escape, row))
     if table.row_count:
         common.console().print(table)
+
+
+def _type(one: Value) -> str:
+    real = f", (q - {one.zero}) x {one.scale:.6g}" if one.scale else ""
+    return f"{one.dtype or '-'}{real}"
 
 
 def _shape(shape: Sequence[int | None]) -> str:

@@ -15,11 +15,15 @@ class Value:
         name: in the file.
         dtype: NumPy's name of its type, for example ``float32``; empty: not known.
         shape: its dimensions; None for a free one.
+        scale: of integers that stand for real numbers, (q - zero) * scale; 0: they do not.
+        zero: their zero point.
     """
 
     name: str
     dtype: str
     shape: tuple[int | None, ...]
+    scale: float = 0
+    zero: int = 0
 
 
 @dataclass(frozen=True, slots=True)

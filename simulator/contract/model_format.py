@@ -12,6 +12,7 @@ from typing import Any, ClassVar, final
 from simulator.contract.description import Description, Value
 from simulator.contract.model import Port
 from simulator.entry_points import Table
+from simulator.errors import ModelError, foreign
 from simulator.files import LARGE, hash_folder, open_file
 
 
@@ -82,12 +83,17 @@ class ModelFormat:
         """
         return None
 
+    @final
     def describe(self, path: Path) -> Description:
         """Read what a file says of itself: types, quantization, preprocessing, metadata.
 
         Raises:
             ModelError: the file is damaged or refused, and why.
         """
+        with foreign(ModelError, f"{path}: not {self.about} that can be read"):
+            return self._describe(path)
+
+    def _describe(self, path: Path) -> Description:
         found = self.read(path)
         if found is None:
             return Description(unread=f"only a runtime that takes it reads {self.about}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from simulator.contract import U8, Array
+from simulator.contract.description import Description, Preprocessing
 from simulator.contract.recipe import Recipe
 from simulator.contract.stage import named
 from simulator.entry_points import Table
@@ -156,6 +157,44 @@ class Modality(ABC):
         Raises:
             ModelError: the profile does not fit the card.
         """
+
+    def taken(
+        self, profile: Profile, card: Any, name: str, said: Description, own: Preprocessing | None
+    ) -> tuple[Profile, Any, list[str]]:
+        """Return a stack and a card for a model file that is opened as it is.
+
+        What the file's graph does with its input must not be done twice.
+
+        Args:
+            profile: the stack.
+            card: the checked content of the model card.
+            name: of the file.
+            said: what the file says of itself.
+            own: what the graph of the card's own file does with its input, if anything.
+
+        Returns:
+            The two, of which :meth:`front_end` makes what the file takes; and a line for each thing
+            that users should know of it.
+
+        Raises:
+            ModelError: the file takes what no stack of this modality can give.
+        """
+        return profile, card, []
+
+    def left_to_card(self, profile: Profile) -> Profile:
+        """Return a stack that feeds the card's network as the card says."""
+        return profile
+
+    def fed_otherwise(self, card: Any) -> Iterable[tuple[str, Any]]:
+        """Yield other ways to feed a model file whose outputs are not those of the network.
+
+        Args:
+            card: the content of the card that :meth:`taken` returned.
+
+        Yields:
+            What to write in a profile, ``KEY=VALUE``, and the content of a card that does it.
+        """
+        return ()
 
     @abstractmethod
     def placing(self, profile: Profile, card: Any) -> Placing:

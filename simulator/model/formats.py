@@ -35,7 +35,7 @@ class Onnx(ModelFormat):
 
         return contents(path)
 
-    def describe(self, path: Path) -> Description:
+    def _describe(self, path: Path) -> Description:
         """Read types, quantization, the first steps of the graph, and metadata."""
         from simulator.model.onnx_description import describe
 
@@ -60,6 +60,15 @@ class Tflite(ModelFormat):
     by_weights = True
     suffices = True
     typed = True
+    runtime: ClassVar[Mapping[str, object]] = {
+        "backend": "litert", "device": "cpu", "kernels": "xnnpack"
+    }  # fmt: skip
+
+    def _describe(self, path: Path) -> Description:
+        """Read operators, types and quantization, and TFLite Metadata."""
+        from simulator.model.tflite_description import describe
+
+        return describe(path)
 
 
 class Gguf(ModelFormat):
@@ -92,6 +101,7 @@ class OpenVinoIr(ModelFormat):
     name = "openvino_ir"
     about = "an OpenVINO IR"
     suffix = ".xml"
+    runtime: ClassVar[Mapping[str, object]] = {"backend": "openvino", "device": "cpu"}
 
     def recognises(self, path: Path) -> bool:
         """Whether weights lie beside it."""
@@ -100,6 +110,12 @@ class OpenVinoIr(ModelFormat):
     def files(self, path: Path) -> list[Path]:
         """Return the graph and the weights."""
         return [path, path.with_suffix(".bin")]
+
+    def _describe(self, path: Path) -> Description:
+        """Read layers, types, quantization, the steps of PrePostProcessor, and ``rt_info``."""
+        from simulator.model.openvino_description import describe
+
+        return describe(path)
 
 
 class Rknn(ModelFormat):

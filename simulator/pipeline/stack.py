@@ -17,6 +17,7 @@ from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
 from simulator.errors import DataError, ModelError, UserError
+from simulator.modalities.card import CardSpec
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, before_export, build, digest
 from simulator.model.card import Card
@@ -34,6 +35,7 @@ from simulator.pipeline.adapted import (
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.extra import with_extras
+from simulator.pipeline.feeding import feeding
 from simulator.pipeline.fitted import changes
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.inference import Follow, Infer, answering
@@ -46,6 +48,8 @@ from simulator.pipeline.own_front_end import (
     tried,
 )
 from simulator.pipeline.runtimes import RuntimePool, key_of
+from simulator.pipeline.same_network import Same
+from simulator.profile.artifact import own_file
 from simulator.profile.implementations import Choice, Choices, extra_stages
 from simulator.profile.precision import Calibration, Quantizer
 from simulator.profile.profile import Profile
@@ -168,8 +172,9 @@ class StackBuilder:
             return self._recorded(side, chosen, found)
         if choices[Stage.RUNTIME].offer.make.takes == "sample":
             return self._own(side, chosen)
-        self._sized(profile.spec.runtime.samples)
-        before = self._before(profile, choices)
+        fed, spec, told = feeding(profile, choices, self.card)
+        taken = self._sized(spec, profile.spec.runtime.samples)
+        before = self._before(fed, choices, spec)
         notices = [Notice(Kind.MODEL, line) for line in self._remarks(profile, choices)]
         feeds = None
         quantizer = profile.spec.precision.quantizer
@@ -177,23 +182,25 @@ class StackBuilder:
             self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
             if quantizer.calibration is not None:
                 feeds, notices = self._feeds(quantizer, quantizer.calibration, pair)
-        fittings, told = self._fittings(profile, choices, pair)
-        notices += told
+        fittings, lines = self._fittings(profile, choices, pair)
+        notices += lines
         after = under.requests() if under else ()
         artifact = build(self.card, self.source, profile, choices, feeds, after, fittings=fittings)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
         needs, size = profile.spec.runtime.needs, profile.spec.runtime.samples
-        looked = self._looked(choice, artifact, needs, size)
+        looked = self._looked(choice, artifact, taken, needs, size)
         effective, outputs = looked.effective, self._names(artifact, looked.outputs)
         notices += in_force.notices(profile, choices, effective)
-        notices += [Notice(Kind.MODEL, line) for line in (*profile.notes, *artifact.notes)]
+        notices += [Notice(Kind.MODEL, line) for line in (*profile.notes, *told, *artifact.notes)]
         answer = answering(profile, self.card)
         files = [item.path for item in self.dataset.items]
         remarks = self.card.modality.remarks(answer.placing, files)
         notices += [Notice(Kind.DATA, line) for line in remarks]
         sequel = answer.task.sequel(answer.settings)
         infer = Infer(choice, artifact, looked.inputs, outputs, sequel is not None, needs)
+        if own := own_file(profile):
+            notices += self._compared(own.path.name, chosen, pair, infer, fed, spec)
         others = (Follow(infer, sequel, answer.placing),) if sequel else ()
         network: tuple[Recipe, ...] = (infer, *others)
         if size > 1:
@@ -209,6 +216,25 @@ class StackBuilder:
             notices.append(Notice(Kind.ADAPTED, _adapting(choices[Stage.ADAPT])))
         chain = Chain((*before, *network, answer))
         return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
+
+    def _compared(
+        self, name: str, chosen: ResolvedProfile, pair: Pair, infer: Infer, fed: Profile,
+        spec: CardSpec,
+    ) -> list[Notice]:  # fmt: skip
+        """Say how near a file that was made elsewhere is to the card's, where both run here."""
+        runtime = chosen[0].spec.runtime
+        mixed = all(one is not chosen for one in pair.values())
+        replayed = recorded.recording(*chosen, Stage.FRONT_END)
+        if mixed or replayed or runtime.needs or runtime.samples > 1:
+            return []
+        same = Same(
+            self.card, self.source, self.runtimes, self.dataset.items, infer, spec, fed,
+            lambda profile, card: front_end(
+                self.card, profile, chosen[1], self.dataset.items, card
+            ).recipes,
+        )  # fmt: skip
+        runtimes = [made[Stage.RUNTIME] for _, made in (*pair.values(), chosen)]
+        return [Notice(Kind.MODEL, line) for line in same.lines(name, runtimes)]
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""
@@ -226,17 +252,17 @@ class StackBuilder:
                 f"{self.card.path} is of a model that takes {modality.name}s"
             )
 
-    def _before(self, profile: Profile, choices: Choices) -> tuple[Recipe, ...]:
+    def _before(self, profile: Profile, choices: Choices, spec: CardSpec) -> tuple[Recipe, ...]:
         if found := recorded.recording(profile, choices, Stage.FRONT_END):
             found.check(self.source.digest, self.dataset.items)
-            (feed,) = self.card.modality.feeds(self.card.spec)
+            (feed,) = self.card.modality.feeds(spec)
             shape = found.array(self.dataset.items[0]).shape
             if shape != feed.shape:
                 raise DataError(
                     f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
                     f"that of {self.dataset.items[0].name} is {shape}"
                 )
-        return self.front_end(profile, choices).recipes
+        return front_end(self.card, profile, choices, self.dataset.items, spec).recipes
 
     def _remarks(self, profile: Profile, choices: Choices) -> list[str]:
         """What users should know of a front end that is not ours; it is tried, once."""
@@ -320,9 +346,9 @@ class StackBuilder:
         notices = (Notice(Kind.MODEL, f"{name} gives {what}"),)
         return Stack(side, profile, chosen[1], chain, artifact, effective, notices)
 
-    def _sized(self, size: int) -> list[Feed]:
-        """The card's inputs, as a batch has them."""
-        feeds = self.card.modality.feeds(self.card.spec)
+    def _sized(self, spec: CardSpec, size: int) -> list[Feed]:
+        """The inputs of a card's content, as a batch has them."""
+        feeds = self.card.modality.feeds(spec)
         if size == 1:
             return list(feeds)
         if len(feeds) > 1 or any(feed.shape[0] != 1 or None in feed.shape for feed in feeds):
@@ -338,11 +364,13 @@ class StackBuilder:
     ) -> Looked:
         return look(self.runtimes, choice, artifact, feeds, size)
 
-    def _looked(self, choice: Choice, artifact: Artifact, needs: Needs, size: int) -> Looked:
+    def _looked(
+        self, choice: Choice, artifact: Artifact, feeds: Sequence[Feed], needs: Needs, size: int
+    ) -> Looked:
         """What a runtime says; it is asked once."""
         key = key_of(choice, artifact), needs, size
         if key not in self._known:
-            self._known[key] = self.look(choice, artifact, self._sized(size), needs, size)
+            self._known[key] = self.look(choice, artifact, feeds, needs, size)
         return self._known[key]
 
     def _names(
@@ -426,7 +454,13 @@ class StackBuilder:
         )
 
 
-def front_end(card: Card, profile: Profile, choices: Choices, items: Sequence[Item] = ()) -> Chain:
+def front_end(
+    card: Card,
+    profile: Profile,
+    choices: Choices,
+    items: Sequence[Item] = (),
+    spec: CardSpec | None = None,
+) -> Chain:
     """Return the steps of a profile up to the network's input.
 
     Args:
@@ -434,17 +468,19 @@ def front_end(card: Card, profile: Profile, choices: Choices, items: Sequence[It
         profile: the stack.
         choices: the implementation of each of its stages.
         items: the samples of a run, some of which a program may take at once.
+        spec: what is said of the network in place of the card.
 
     Raises:
         ModelError: the model does not fit the stack.
     """
+    said = spec or card.spec
     if found := recorded.recording(profile, choices, Stage.FRONT_END):
         return Chain(tuple(recorded.tensors(found)))
     if Stage.FRONT_END in choices:
         _refuse_code(profile, choices[Stage.FRONT_END])
-        feeds = card.modality.feeds(card.spec)
-        return Chain((OwnFrontEnd(choices[Stage.FRONT_END], feeds, tuple(items)),))
-    recipes = card.modality.front_end(profile, choices, card.spec)
+        own = OwnFrontEnd(choices[Stage.FRONT_END], card.modality.feeds(said), tuple(items))
+        return Chain((own,))
+    recipes = card.modality.front_end(profile, choices, said)
     return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
 
 

@@ -13,7 +13,7 @@ from simulator import registry
 from simulator.contract import Offer, Stage
 from simulator.contract.description import Description
 from simulator.contract.model_format import MODEL_FORMATS, ModelFormat, format_of
-from simulator.errors import ModelError, UserError, foreign
+from simulator.errors import ModelError, UserError
 from simulator.profile.document import Values
 from simulator.profile.precision import Precision
 from simulator.profile.profile import Profile
@@ -81,13 +81,11 @@ def read(path: Path) -> OwnFile:
 
 @lru_cache(maxsize=32)
 def _read(path: Path, format: ModelFormat, stamps: object) -> OwnFile:
-    with foreign(ModelError, f"{path}: not {format.about} that can be read"):
-        description = format.describe(path)
+    description = format.describe(path)
     try:
-        digest = format.digest([path])
+        return OwnFile(path, format, format.digest([path]), description)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
-    return OwnFile(path, format, digest, description)
 
 
 def types_of(found: OwnFile, runtime: object) -> Values:

@@ -95,6 +95,7 @@ def damage_is_refused(subject: FormatSubject) -> None:
         file.write_bytes(raw[:at] + end)
         try:
             subject.format.read(copy)
+            subject.format.describe(copy)
         except ModelError as error:
             plain = str(error).isprintable() and str(copy.parent) in str(error)
             expect(plain, f"one printable line with the path expected, got {str(error)!r}")

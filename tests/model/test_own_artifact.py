@@ -5,16 +5,15 @@ import json
 
 import numpy as np
 import onnxruntime as ort
+import openvino as ov
 import pytest
 import refusals
 import tiny
+from one_stack import outputs
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 import simulator
 from simulator.experiments.common import chosen
-from simulator.experiments.session import Session
-from simulator.pipeline.local import LocalExecutor
-from simulator.pipeline.plan import Arm, plan
 from simulator.profile.load import load
 
 NOISE = np.random.default_rng(0).normal(size=(6, 1, 3, 32, 32)).astype(np.float32)
@@ -38,22 +37,6 @@ def made(tmp_path_factory):
         weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8,
     )  # fmt: skip
     return card
-
-
-def outputs(card, data, profile, *changes):
-    """Build one stack and walk one sample: the input of its network, the stack, the outputs."""
-    with Session.open(card, data, None, 0, 1, None, None) as session:
-        one = chosen(profile, changes)
-        stack = session.builder.stack("deploy", one, {"train": one, "deploy": one})
-        executor = LocalExecutor(session.card.modality, session.builder.runtimes, workers=1)
-        item = session.dataset.items[0]
-        found = []
-        for last in (-2, -1):
-            chain = type(stack.chain)(stack.chain.recipes[:last])
-            opened = executor.open(plan({Arm("one"): chain}))
-            (value,) = opened.walk(executor.context(item)).answers()
-            found.append(value)
-        return found[0], stack, found[1].outputs
 
 
 def by_hand(path, tensor):
@@ -136,19 +119,22 @@ def test_what_would_change_the_file_is_refused(made, tmp_path, asked, section, w
     assert any(str(own) in line and words in line for line in lines), lines
 
 
-def test_another_format_brings_its_runtime_unless_one_was_named(made, tmp_path):
-    # of 16 bytes, so that nothing of it is read before the runtime is chosen
-    file = tmp_path / "net.tflite"
-    file.write_bytes(b"\0\0\0\0TFL3" + bytes(8))
-    asked = f"precision.artifact={file}"
-    types = ["precision.storage=fp32", "precision.compute=fp32"]
+def test_another_format_brings_its_runtime_unless_one_was_named(made):
+    path = made.parent / "net.xml"
+    ov.save_model(ov.convert_model(made.parent / "model.onnx"), path, compress_to_fp16=False)
+    asked = f"precision.artifact={path}"
 
-    (line,) = refusals.refused(
-        chosen, "pillow_fp32", [asked, *types, "runtime.backend=onnxruntime"]
+    profile = load("pillow_fp32", [asked])
+    (line,) = refusals.refused(chosen, "pillow_fp32", [asked, "runtime.backend=onnxruntime"])
+
+    assert profile.spec.runtime.backend == "openvino"
+    assert profile.notes == (
+        "net.xml is an OpenVINO IR, which onnxruntime does not open: runtime openvino takes its "
+        "place",
     )
-
-    assert "net.tflite is a .tflite file, which onnxruntime does not open; these do:" in line
-    assert "litert" in line and "openvino" in line
+    assert line.endswith(
+        "net.xml is an OpenVINO IR, which onnxruntime does not open; these do: openvino"
+    )
 
 
 def test_damage_and_strangers_are_one_line(made, data, tmp_path, cache):

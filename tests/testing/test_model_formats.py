@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import onnx
+import openvino
 import pytest
 import tiny
 
@@ -37,8 +38,10 @@ def ctranslate2(folder):
 
 
 def openvino_ir(folder):
-    file("m.bin")(folder)
-    return file("m.xml")(folder)
+    onnx.save(tiny.classifier(), folder / "tiny.onnx")
+    openvino.save_model(openvino.convert_model(folder / "tiny.onnx"), folder / "m.xml")
+    (folder / "tiny.onnx").unlink()
+    return folder / "m.xml"
 
 
 MODELS = {

@@ -30,6 +30,15 @@ class ImageInput(CardInput):
     top: Literal[1, 255]
     mean: Means
     std: Deviations
+    dtype: Literal["float32", "uint8"] = Field(
+        "float32", description="uint8: pixels as they are, without mean and std"
+    )
+
+    @model_validator(mode="after")
+    def _pixels_as_they_are(self) -> ImageInput:
+        if self.dtype == "uint8" and (self.top, *self.mean, *self.std) != (255, 0, 0, 0, 1, 1, 1):
+            raise ValueError("dtype uint8 has pixels as they are: top 255, mean 0 and std 1")
+        return self
 
 
 class CardGeometry(Section):

@@ -17,6 +17,7 @@ from simulator.modalities.image.steps import (
     Decode,
     Fit,
     Normalize,
+    Pixels,
     Resize,
     Subsample,
     ToRgb,
@@ -53,8 +54,11 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         steps.append(_to_yuv(profile, choices, planes))
         inside = resize.domain == "yuv"
         steps += [*sizing, converting] if inside else [converting, *sizing]
-    mean, std = statistics(profile, card.input)
     order = color.order if color.order != "model" else card.input.order
+    if card.input.dtype == "uint8":
+        _refuse_unrounded(profile, choices, card)
+        return [*steps, Fit(geometry), Pixels(order, card.input.layout)]
+    mean, std = statistics(profile, card.input)
     asked = image_spec(profile).normalize
     of_card = asked.mean == asked.std == "model"
     arithmetic = in_order(asked.arithmetic, of_card, card.input)
@@ -81,6 +85,21 @@ def _refuse_odd(profile: Profile, card: Any, geometry: Geometry) -> None:
             f"{profile.where(('color', 'odd_size'))}: color.odd_size: drop resizes to even "
             f"sizes, but {card.name} takes {geometry.height}x{geometry.width}; "
             "write odd_size: keep, or resize.domain: rgb"
+        )
+
+
+def _refuse_unrounded(profile: Profile, choices: Choices, card: Any) -> None:
+    """Refuse a resizer that does not round, and mean and std, before a network of uint8."""
+    asked = image_spec(profile).normalize
+    if choices[Stage.RESIZE].offer.make.gives is np.float32:
+        raise ModelError(
+            f"{profile.where(('resize', 'backend'))}: resize.backend: {card.name} takes uint8, and "
+            f"{choices[Stage.RESIZE].backend.name} gives float32; use a resizer that rounds"
+        )
+    if (asked.mean, asked.std) != ("model", "model"):
+        raise ModelError(
+            f"{profile.where(('normalize', 'mean'))}: normalize: {card.name} takes uint8 pixels as "
+            "they are; write mean: model, std: model"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import U8, Array, Encoded
+from simulator.contract.description import Description, Preprocessing
 from simulator.contract.encoded import SUFFIXES, read_image
 from simulator.contract.recipe import Recipe
 from simulator.modalities.image import front_end
@@ -19,6 +20,7 @@ from simulator.modalities.image.orientation import UPRIGHT
 from simulator.modalities.image.sections import ImageSpec, image_spec
 from simulator.modalities.image.shown import of_input
 from simulator.modalities.image.steps import target
+from simulator.modalities.image.taken import fed_otherwise, left_to_card, taken
 from simulator.modalities.modality import Feed, Modality
 from simulator.places import Where
 from simulator.profile.implementations import Choices
@@ -90,9 +92,23 @@ class ImageModality(Modality):
         return read_image(name, path)
 
     def feeds(self, card: Any) -> tuple[Feed, ...]:
-        """Return the one tensor of (1, 3, H, W) or (1, H, W, 3) float32."""
+        """Return the one tensor of (1, 3, H, W) or (1, H, W, 3), float32 or uint8."""
         spec = card.input
-        return (Feed(None, np.dtype(np.float32), tensor_shape(spec), spec.layout),)
+        return (Feed(None, np.dtype(spec.dtype), tensor_shape(spec), spec.layout),)
+
+    def taken(
+        self, profile: Profile, card: Any, name: str, said: Description, own: Preprocessing | None
+    ) -> tuple[Profile, Any, list[str]]:
+        """Leave to a model file what its graph does: mean and std, channel order, layout."""
+        return taken(profile, card, name, said, own)
+
+    def left_to_card(self, profile: Profile) -> Profile:
+        """Leave mean, std and the order of the channels to the card."""
+        return left_to_card(profile)
+
+    def fed_otherwise(self, card: Any) -> Iterable[tuple[str, Any]]:
+        """Yield the other order of channels, pixels as they are, and pixels / 255."""
+        return fed_otherwise(card)
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file's bytes to the tensor."""

@@ -234,6 +234,31 @@ class Normalize(Recipe):
         return normalize(pixels, self.mean, self.std, self.arithmetic, self.layout)
 
 
+@dataclass(frozen=True, eq=False)
+class Pixels(Recipe):
+    """Feeds pixels as they are, to a network that takes uint8.
+
+    Attributes:
+        order: of the tensor's channels, ``rgb`` or ``bgr``.
+        layout: of the tensor, ``NCHW`` or ``NHWC``.
+    """
+
+    order: str
+    layout: str
+    stage = "normalize"
+    operation = "pixels"
+    gives: ClassVar[Boundary] = Boundary.INPUT
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function that orders channels and axes."""
+        return lambda rgb, _: self._tensor(rgb)
+
+    def _tensor(self, rgb: Array) -> Array:
+        pixels = rgb if self.order == "rgb" else rgb[..., ::-1]
+        axes = pixels.transpose(2, 0, 1) if self.layout == "NCHW" else pixels
+        return np.ascontiguousarray(axes)[None]
+
+
 def normalize(
     pixels: Array,
     mean: Sequence[float],

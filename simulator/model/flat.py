@@ -9,8 +9,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-MOST = 4096
+MOST = 2**16
 """Items of a vector."""
+_TEXT = 4096
+"""Bytes of a text."""
 
 
 class Broken(ValueError):
@@ -66,7 +68,7 @@ class Table:
 
     def text(self, field: int) -> str:
         """Return a text; what is not UTF-8 is replaced."""
-        return self.raw(field)[:MOST].decode("utf-8", "replace")
+        return self.raw(field)[:_TEXT].decode("utf-8", "replace")
 
     def _place(self, field: int) -> int | None:
         fields = self.at - _number(self.data, self.at, "<i")

@@ -5,6 +5,7 @@ Source: OpenVINO documentation, "Operation Specifications", "IR format".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -12,9 +13,8 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.errors import ProfileError
+from simulator.errors import ProfileError, harmless
 from simulator.files import LARGE, open_file
-from simulator.importers.values import plain
 from simulator.markup import Node, NotXmlError, parse
 
 _TYPES = {"f32": "<f4", "f16": "<f2", "f64": "<f8", "i32": "<i4", "i64": "<i8"}
@@ -34,6 +34,8 @@ class Layer:
         marked: whether OpenVINO's PrePostProcessor marked it as its own.
         inputs: the element types of its input ports, in their order.
         dims: the sides of each output port; -1 for one that varies.
+        gives: the element type of each output port.
+        names: of the tensor of its first output port; empty: it has none.
     """
 
     kind: str
@@ -43,16 +45,27 @@ class Layer:
     marked: bool
     inputs: list[str]
     dims: list[list[int]]
+    gives: list[str]
+    names: str
 
 
 @dataclass(slots=True)
 class Graph:
-    """The layers of a file by their ids, and for each the sources and the users of its ports."""
+    """The layers of a file by their ids.
+
+    Attributes:
+        path: the ``.xml``.
+        layers: by id.
+        sources: of each layer, the layer that feeds each of its input ports.
+        users: of each layer, those that it feeds.
+        said: the values of ``rt_info`` of the model, by dotted names.
+    """
 
     path: Path
     layers: dict[str, Layer]
     sources: dict[str, dict[int, str]] = field(default_factory=dict)
     users: dict[str, list[str]] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
 
     def constant(self, layer: str, port: int) -> NDArray[np.float64] | None:
         """Return the values of a constant that a layer takes; None if it takes none there.
@@ -60,7 +73,10 @@ class Graph:
         Raises:
             ProfileError: the ``.bin`` beside the file is missing or too short.
         """
-        found = self.layers.get(self.sources.get(layer, {}).get(port, ""))
+        source = self.sources.get(layer, {}).get(port, "")
+        found = self.layers.get(source)
+        if found and found.kind == "Convert":  # constants of a file compressed to FP16
+            found = self.layers.get(self.sources.get(source, {}).get(0, ""))
         if found is None or found.kind != "Const":
             return None
         try:
@@ -100,16 +116,25 @@ def graph_of(path: Path, raw: str) -> Graph:
     try:
         root = parse(raw)
     except NotXmlError as error:
-        raise ProfileError([f"{path}:{error.line}: {plain(str(error))}"]) from error
+        raise ProfileError([f"{path}:{error.line}: {harmless(str(error))}"]) from error
     graph = Graph(path, {one.get("id", ""): _layer(one) for one in root.findall("layers/layer")})
     for edge in root.findall("edges/edge"):
         source, layer = edge.get("from-layer", ""), edge.get("to-layer", "")
         port = edge.get("to-port", "")
         graph.sources.setdefault(layer, {})[int(port) if port.isdecimal() else -1] = source
         graph.users.setdefault(source, []).append(layer)
+    graph.said.update(_said(root.find("rt_info"), ()))
     if not any(layer.kind == "Parameter" for layer in graph.layers.values()):
         raise ProfileError([f"{path}: not an OpenVINO model: no layer of type Parameter"])
     return graph
+
+
+def _said(found: Element | None, above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for one in () if found is None else found:
+        name = (*above, one.get("name") or one.tag)
+        if (value := one.get("value")) is not None:
+            yield ".".join(name), value
+        yield from _said(one, name)
 
 
 def _layer(found: Element) -> Layer:
@@ -122,6 +147,8 @@ def _layer(found: Element) -> Layer:
         any(one.get("name") == "preprocessing" for one in found.findall("rt_info/attribute")),
         [port.get("precision", "") for port in found.findall("input/port")],
         [[_side(dim) for dim in port.findall("dim")] for port in found.findall("output/port")],
+        [port.get("precision", "") for port in found.findall("output/port")],
+        next((port.get("names", "") for port in found.findall("output/port")), ""),
     )
 
 

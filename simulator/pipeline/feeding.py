@@ -1,0 +1,31 @@
+"""What a stack feeds to its own model file, of which the graph may do a part of the work itself."""
+
+from __future__ import annotations
+
+from simulator.contract import Stage
+from simulator.contract.model_format import ONNX
+from simulator.modalities.card import CardSpec
+from simulator.model.card import Card
+from simulator.profile import artifact
+from simulator.profile.implementations import Choices
+from simulator.profile.profile import Profile
+
+
+def feeding(profile: Profile, choices: Choices, card: Card) -> tuple[Profile, CardSpec, list[str]]:
+    """Return the stack and the content of the card that its front end is made of.
+
+    Returns:
+        Those that were given, where the simulator makes the model file; and what users should know.
+
+    Raises:
+        ModelError: the file takes what no stack can give.
+    """
+    own = artifact.own_file(profile)
+    if own is None:
+        return profile, card.spec, []
+    before = None
+    if card.format.name == ONNX:
+        before = artifact.read(card.model).description.preprocessing
+    taken = card.modality.taken(profile, card.spec, own.path.name, own.description, before)
+    # what feeds the network itself is asked for the file's type and layout, and left alone
+    return (profile, taken[1], []) if Stage.FRONT_END in choices else taken

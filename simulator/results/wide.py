@@ -54,7 +54,7 @@ def _times(column: pa.ChunkedArray) -> dict[str, pa.Array]:
     stages = from_map(column)
     if not stages:
         return {}
-    return {
-        name: pa.array(ns / 1e6, mask=ns == ABSENT)
-        for name, ns in (*stages.items(), ("total", total(stages)))
-    }
+    absent = {name: ns == ABSENT for name, ns in stages.items()}
+    absent["total"] = np.all([*absent.values()], axis=0)
+    stages["total"] = total(stages)
+    return {name: pa.array(ns / 1e6, mask=absent[name]) for name, ns in stages.items()}

@@ -21,7 +21,7 @@ from simulator.experiments.session import Session
 from simulator.pipeline.stack import Stack
 from simulator.results.layers import LayerFigures, LayersFigures
 
-EXAMINED = 8
+EXAMINED = 16
 """Layers at most whose reason is looked for, those with the largest error of their own first."""
 
 

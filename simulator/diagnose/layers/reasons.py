@@ -11,7 +11,7 @@ from simulator.contract import Array
 from simulator.diagnose.finding import Finding
 from simulator.diagnose.layers.case import Case, percent, rounding_of
 from simulator.diagnose.layers.kernels import kernel
-from simulator.diagnose.layers.rounding import INPUT, ranges
+from simulator.diagnose.layers.rounding import INPUT, ranges, together
 from simulator.diagnose.layers.weights import weights
 from simulator.model.passes.graph import edit
 
@@ -42,7 +42,9 @@ Reason = Callable[[Case], Iterator[Finding]]
 
 def reasons(case: Case) -> list[Finding]:
     """Return what explains a layer's error, the surest first; nothing where none is known."""
-    every: tuple[Reason, ...] = (attributes, activation, half, kernel, weights, ranges, shift)
+    every: tuple[Reason, ...] = (
+        attributes, activation, half, kernel, weights, ranges, shift, together,
+    )  # fmt: skip
     for reason in every if case.model.graph.node else (activation, half, shift):
         if found := list(reason(case)):
             return found

@@ -8,13 +8,16 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.diagnose.finding import Finding
-from simulator.diagnose.layers.case import Case, Rounding, percent, rounding_of
-from simulator.diagnose.layers.errors import relative
+from simulator.diagnose.layers.case import Case, Rounding, percent, replaced, rounding_of
+from simulator.diagnose.layers.errors import relative, rms
+from simulator.diagnose.layers.weights import pair
+from simulator.model.passes.graph import edit
 
 INPUT = "its input "
 """How the name of a finding begins that is about the layer before."""
-UNLIKE = 16.0
-"""Inputs of a Concat whose ranges differ by more lose more than four of eight bits."""
+UNLIKE, LOST = 5.0, 0.05
+"""Inputs of a Concat are unlike where the shared step costs one of them so many times the error of
+another, and at least this share of its signal."""
 
 
 def ranges(case: Case) -> Iterator[Finding]:
@@ -79,19 +82,48 @@ def _joined(case: Case) -> Iterator[Finding]:
     known = case.rounding
     if len(joins) != 1 or known is None:
         return
-    parts = {name: case.fed[name] for name in case.fed if case.fed[name].size}
-    reach = {name: float(np.abs(value).max()) for name, value in parts.items()}
-    if len(reach) < 2 or max(reach.values()) < UNLIKE * min(reach.values()):
+    parts = {name: value.astype(np.float64) for name, value in case.fed.items() if value.size}
+    lost = {name: relative(known(value), value) for name, value in parts.items()}
+    if len(lost) < 2:
         return
-    small, large = min(reach, key=lambda n: reach[n]), max(reach, key=lambda n: reach[n])
-    whole = parts[small].astype(np.float64)
-    lost = relative(known(whole), whole)
+    worst, best = max(lost, key=lambda n: lost[n]), min(lost, key=lambda n: lost[n])
+    if lost[worst] < max(LOST, UNLIKE * lost[best]):
+        return
+    told = " and ".join(
+        f"{name!r} reaches {float(np.abs(parts[name]).max()):.4g} (root mean square "
+        f"{rms(parts[name]):.3g}) and loses {percent(lost[name])}"
+        for name in (worst, best)
+    )
     change, code = case.keep("one scale for tensors of unlike ranges")
     yield case.finding(
         "one scale for tensors of unlike ranges",
-        f"its inputs reach {reach[small]:.4g} ({small!r}) and {reach[large]:.4g} ({large!r}) and "
-        f"share a step of {known.step:.4g}; that alone is an error of {percent(lost)} of the "
-        "smaller one",
+        f"its inputs share a step of {known.step:.4g}: {told} of its signal by that",
         change=change,
         code=f"{code}, or round the inputs by themselves and join them in floating point",
+    )
+
+
+def together(case: Case) -> Iterator[Finding]:
+    """Without any rounding the error is gone, though no single one explains it."""
+    back = {made: name for name, made in edit.rounded(case.model).items()}
+    model = case.copy()
+    for node in model.graph.node:
+        node.input[:] = [back.get(name, name) for name in node.input]
+    (end,) = (value.name for value in case.model.graph.output)
+    what, wanted = "activations", [back.get(end, end)]
+    left = case.tried(edit.until(model, wanted))
+    both = pair(case)
+    if not case.explained(left) and both is not None:
+        replaced(model, both[1].input[1], both[2].astype(np.float32))
+        what, left = "activations and weights", case.tried(edit.until(model, wanted))
+    if not back or not case.explained(left):
+        return
+    change, code = case.keep(f"its {what} do not bear 8 bits")
+    yield case.finding(
+        f"8 bits are too few for the {what}",
+        f"without rounding its {what} the error goes from {percent(case.error)} to "
+        f"{percent(left)}; no single rounding explains it",
+        left=left,
+        change=change,
+        code=code,
     )

@@ -67,7 +67,7 @@ def table(figures: LayersFigures, every: bool = False) -> Table:
     cells: list[Sequence[Cell]] = [
         [
             row.layer, row.operator, _percent(_error(row.accumulated)),
-            *([_percent(_error(row.alone)), _percent(row.alone.channel if row.alone else None)] * alone),
+            *(_alone(row.alone) if alone else ()),
             *(_more(row.accumulated) if every else ()), "; ".join(row.reasons),
         ]
         for row in rows
@@ -132,6 +132,11 @@ def _worst(row: LayerFigures) -> float:
 def _error(of: LayerError | None) -> float | None:
     """Return the relative error; infinite where values are not finite."""
     return None if of is None else (math.inf if of.not_finite else of.rms)
+
+
+def _alone(of: LayerError | None) -> list[str]:
+    """Return the error of a layer by itself, and that of its worst channel."""
+    return [_percent(_error(of)), _percent(of.channel if of else None)]
 
 
 def _more(of: LayerError | None) -> list[str]:

@@ -51,10 +51,11 @@ def suspects(given: Comparison, rows: Mapping[str, LayerFigures], bound: float) 
             found.append((np.inf, pair))
             continue
         whole = size = _size(error)
-        if row.alone and b.operator == "Concat":
-            size = max(size, error.channel or 0.0)
-        elif row.alone and one_scale(graph, b):
-            size = max(size, (error.channel or 0.0) * bound / LOST)
+        lost = (error.channel or 0.0) * bound / LOST if row.alone else 0.0
+        if b.operator == "Concat" and lost > bound:
+            whole = size = max(size, error.channel or 0.0)
+        elif one_scale(graph, b):
+            size = max(size, lost)
         if size > bound and (row.alone or size > JUMP * before):
             found.append((size + FIRST * (whole > bound), pair))
         before = max(before, size)

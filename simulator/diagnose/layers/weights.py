@@ -20,22 +20,16 @@ _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0, "MatMul": 1}
 
 def weights(case: Case) -> Iterator[Finding]:
     """With the training stack's weights in place of its own, the layer's error is gone."""
-    mine = [node for node in case.before if node.op_type in _CHANNELS]
-    theirs = [node for node in case.model.graph.node if node.op_type in _CHANNELS]
-    if len(mine) != 1 or len(theirs) != 1:
+    both = pair(case)
+    if both is None:
         return
-    graph = Graph(case.copy())
-    axis = _axis(mine[0])
-    right, own = (of.constants.get(node.input[1]) for of, node in (
-        (case.train, mine[0]), (graph, theirs[0])
-    ))  # fmt: skip
-    if right is None or own is None or right.shape != own.shape:
-        return
-    if (folded := _folded(case, mine[0], right, own)) is not None:
+    mine, other, right, own = both
+    graph, axis = Graph(case.copy()), _axis(mine)
+    if (folded := _folded(case, mine, right, own)) is not None:
         yield from folded
         return
     model, first = case.copy(), _worst(own, right, axis)
-    replaced(model, theirs[0].input[1], right.astype(np.float32))
+    replaced(model, other.input[1], right.astype(np.float32))
     left = case.tried(edit.inferred(model))
     if not case.explained(left) or first == 0:
         return
@@ -43,7 +37,7 @@ def weights(case: Case) -> Iterator[Finding]:
         f"its weights are {percent(first)} off in the worst channel; with training's weights its "
         f"error goes from {percent(case.error)} to {percent(left)}"
     )
-    rounded = graph.makers.get(theirs[0].input[1])
+    rounded = graph.makers.get(other.input[1])
     scale = graph.constants.get(rounded.input[1]) if rounded and len(rounded.input) > 1 else None
     if scale is None or rounded is None or rounded.op_type != "DequantizeLinear":
         yield case.finding(
@@ -68,6 +62,22 @@ def weights(case: Case) -> Iterator[Finding]:
     change, code = case.keep("its weights do not bear 8 bits")
     yield case.finding("the weights are rounded too coarsely", told, left=left, change=change,
                        code=code)  # fmt: skip
+
+
+def pair(case: Case) -> tuple[onnx.NodeProto, onnx.NodeProto, Array, Array] | None:
+    """Return the one product of a layer in both stacks, and the weights of both.
+
+    None where it has none or several, or where weights are computed or have other shapes.
+    """
+    mine = [node for node in case.before if node.op_type in _CHANNELS]
+    theirs = [node for node in case.model.graph.node if node.op_type in _CHANNELS]
+    if len(mine) != 1 or len(theirs) != 1:
+        return None
+    right = case.train.constants.get(mine[0].input[1])
+    own = Graph(case.copy()).constants.get(theirs[0].input[1])
+    if right is None or own is None or right.shape != own.shape:
+        return None
+    return mine[0], theirs[0], right, own
 
 
 def one_scale(graph: Graph, point: Point) -> bool:

@@ -85,14 +85,17 @@ class OpenVinoRuntime(Runtime):
             for output in op.outputs()
             if output.get_element_type().is_real()
         ]
-        names = [_name(output) for output in floats]
         for output in floats:
-            model.add_outputs([output])
+            model.add_outputs([output])  # one that is an output stays where it is
+        places = {
+            _place(result.input_value(0)): at for at, result in enumerate(model.get_results())
+        }
         request = core.compile_model(model, "CPU", settings(self.options)).create_infer_request()
         request.infer(dict(feeds))
-        first = len(model.outputs) - len(floats)
-        found = [request.get_output_tensor(first + at).data for at in range(len(floats))]
-        return dict(zip(names, map(np.array, found), strict=True))
+        return {
+            _name(output): np.array(request.get_output_tensor(places[_place(output)]).data)
+            for output in floats
+        }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
         """Read back the properties and the execution graph's ``runtimePrecision``."""
@@ -123,10 +126,14 @@ class OpenVinoRuntime(Runtime):
         del self._local, self._model
 
 
+def _place(output: Any) -> tuple[str, int]:
+    return output.get_node().get_friendly_name(), output.get_index()
+
+
 def _name(output: Any) -> str:
     """Return the name that the file gives a tensor, or that of its operator."""
     names = sorted(output.get_names())
-    return str(names[0]) if names else f"{output.get_node().get_friendly_name()}:{output.index}"
+    return str(names[0]) if names else ":".join(map(str, _place(output)))
 
 
 def _port(port: Any) -> Port:

@@ -23,7 +23,7 @@ Source:
 def bound_of(stack: Stack, graph: Graph) -> tuple[float, str]:
     """Return the error above which a layer is looked at, and why."""
     rounds = edit.rounded(graph.model)
-    kinds = {kind.name for kind in edit.dtypes_of(graph.model).values()}
+    kinds = {kind.name for kind in graph.kinds.values()}
     compute = stack.effective.compute or stack.profile.spec.precision.compute
     asked = "int8" if rounds or compute == "int8" else compute
     asked = "fp16" if asked == "fp32" and "float16" in kinds else asked

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
 
@@ -63,6 +64,16 @@ class Graph:
         return {name: node for node in self.model.graph.node for name in node.output if name}
 
     @cached_property
+    def kinds(self) -> dict[str, np.dtype[Any]]:
+        """The type of every floating-point tensor."""
+        return edit.dtypes_of(self.model)
+
+    @cached_property
+    def stored(self) -> dict[str, onnx.TensorProto]:
+        """Every stored tensor, as the file has it."""
+        return {tensor.name: tensor for tensor in self.model.graph.initializer}
+
+    @cached_property
     def constants(self) -> dict[str, Array]:
         """Every stored tensor, and what DequantizeLinear makes of stored ones."""
         found = edit.constants(self.model)
@@ -74,8 +85,8 @@ class Graph:
     @cached_property
     def points(self) -> dict[str, Point]:
         """The floating-point tensors that depend on the input, in the order of the graph."""
-        rounded, kinds = edit.rounded(self.model), edit.dtypes_of(self.model)
-        shapes, passed = edit.shapes_of(self.model), set(edit.rounded(self.model).values())
+        rounded, kinds = edit.rounded(self.model), self.kinds
+        shapes, passed = edit.shapes_of(self.model), set(rounded.values())
         inputs = [value.name for value in edit.inputs_of(self.model)]
         known, found = set(inputs), dict[str, Point]()
         for name in inputs:
@@ -179,7 +190,8 @@ def fused(graph: Graph) -> set[str]:
 
 def with_points(graph: Graph, names: Iterable[str]) -> onnx.ModelProto:
     """Return a model that ends in some of its tensors."""
-    return edit.until(graph.model, names)
+    kinds = graph.kinds
+    return _part(graph, graph.model.graph.node, [], {name: kinds[name] for name in names})
 
 
 def alone(graph: Graph, cuts: Sequence[Point], wanted: Sequence[Point]) -> onnx.ModelProto:
@@ -193,37 +205,66 @@ def alone(graph: Graph, cuts: Sequence[Point], wanted: Sequence[Point]) -> onnx.
         cuts: the points whose values are given.
         wanted: those that are computed.
     """
-    model = onnx.ModelProto()
-    model.CopyFrom(graph.model)
-    known, kinds = {value.name for value in model.graph.input}, edit.dtypes_of(model)
-    new = {point.tensor: f"{point.tensor}{ALONE}" for point in (*cuts, *wanted)}
     given = {point.tensor for point in cuts}
-    for node in model.graph.node:
-        names = [new[n] if n in new and n in given else n for n in node.output]
-        node.output[:] = names
-    del model.graph.value_info[:], model.graph.output[:]
-    outputs = []
+    known = {value.name for value in graph.model.graph.input}
+    nodes, outputs = list[onnx.NodeProto](), dict[str, np.dtype[Any]]()
+    for node in graph.model.graph.node:
+        own = node
+        if not given.isdisjoint(node.output):
+            own = onnx.NodeProto()
+            own.CopyFrom(node)
+            own.output[:] = [f"{name}{ALONE}" if name in given else name for name in node.output]
+        nodes.append(own)
     for point in wanted:
-        made = new[point.tensor] if point.tensor in given else point.tensor
-        made = point.tensor if point.tensor in known else made
+        cut = point.tensor in given and point.tensor not in known
+        made = f"{point.tensor}{ALONE}" if cut else point.tensor
         if point.read != point.tensor:
-            made = _rounded_again(graph, model, point, made)
-        outputs.append(made)
-    model.graph.input.extend(
+            nodes += _rounded_again(graph, point, made)
+            made = f"{point.read}{ALONE}"
+        outputs[made] = graph.kinds[point.read]
+    inputs = [
         helper.make_tensor_value_info(
             point.tensor,
-            helper.np_dtype_to_tensor_dtype(kinds[point.tensor]),
+            helper.np_dtype_to_tensor_dtype(graph.kinds[point.tensor]),
             [size or None for size in point.shape],
         )
         for point in cuts
         if point.tensor not in known
+    ]
+    return _part(graph, nodes, inputs, outputs)
+
+
+def _part(
+    graph: Graph,
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Iterable[onnx.ValueInfoProto],
+    outputs: Mapping[str, np.dtype[Any]],
+) -> onnx.ModelProto:
+    """Return a model of the nodes that some outputs need, with the tensors that these need."""
+    used, kept = set(outputs), list[onnx.NodeProto]()
+    for node in reversed(nodes):
+        if not used.isdisjoint(node.output):
+            kept.insert(0, node)
+            used.update(edit.uses(node))
+    made = helper.make_graph(
+        kept,
+        "part",
+        [value for value in (*graph.model.graph.input, *inputs) if value.name in used],
+        [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(kind), None)
+            for name, kind in outputs.items()
+        ],
+        [tensor for name, tensor in graph.stored.items() if name in used],
     )
-    found = edit.until(model, outputs)
-    used = {name for node in found.graph.node for name in edit.uses(node)}
-    inputs = [value for value in found.graph.input if value.name in used]
-    del found.graph.input[:]
-    found.graph.input.extend(inputs)
-    return found
+    whole = graph.model
+    return edit.inferred(
+        helper.make_model(
+            made,
+            opset_imports=whole.opset_import,
+            functions=whole.functions,
+            ir_version=whole.ir_version,
+        )
+    )
 
 
 def output_of(point: Point, is_cut: bool) -> str:
@@ -233,16 +274,13 @@ def output_of(point: Point, is_cut: bool) -> str:
     return f"{point.tensor}{ALONE}" if is_cut else point.tensor
 
 
-def _rounded_again(graph: Graph, model: onnx.ModelProto, point: Point, made: str) -> str:
-    """Append a copy of the pair that rounds a point, on what its own layer makes."""
-    back = graph.makers[point.read]
-    pair = [graph.makers[back.input[0]], back]
-    for node, takes, gives in zip(
-        pair, (made, f"{point.tensor}/codes"), (f"{point.tensor}/codes", f"{point.read}{ALONE}"),
-        strict=True,
-    ):  # fmt: skip
-        copy = model.graph.node.add()
+def _rounded_again(graph: Graph, point: Point, made: str) -> list[onnx.NodeProto]:
+    """Return a copy of the pair that rounds a point, on what its own layer makes."""
+    back, codes = graph.makers[point.read], f"{point.tensor}/codes"
+    pair = [onnx.NodeProto(), onnx.NodeProto()]
+    for copy, node in zip(pair, (graph.makers[back.input[0]], back), strict=True):
         copy.CopyFrom(node)
         copy.name = f"{node.name}{ALONE}"
-        copy.input[0], copy.output[0] = takes, gives
-    return f"{point.read}{ALONE}"
+    pair[0].input[0], pair[0].output[0] = made, codes
+    pair[1].input[0], pair[1].output[0] = codes, f"{point.read}{ALONE}"
+    return pair

@@ -14,7 +14,7 @@ from simulator.contract.recipe import Recipe
 from simulator.diagnose.layers.graph import Graph, Point, with_points
 from simulator.errors import ModelError
 from simulator.model.card import Card
-from simulator.model.onnxfile import load
+from simulator.model.onnxfile import dims, load
 from simulator.model.passes.graph import edit
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.float_runtime import running
@@ -81,8 +81,7 @@ class Network:
             Runs it on at least the inputs of the model, whose floats are cast to its types;
             returns the outputs by the model's names.
         """
-        kinds = edit.dtypes_of(model)
-        names = [value.name for value in edit.inputs_of(model)]
+        kinds, names = self.graph.kinds, [value.name for value in edit.inputs_of(model)]
         with running(self.choice, model, self.exporter) as run:
 
             def cast(sample: Feeds) -> Feeds:
@@ -104,7 +103,8 @@ def network_of(stack: Stack, card: Card) -> Network | None:
     if artifact.format != "onnx":
         return None
     model = load(artifact.path)
-    edit.pin(model, card.feeds)
+    if any(None in dims(value) for value in edit.inputs_of(model)):
+        edit.pin(model, card.feeds)
     return Network(Graph(model), choice, exporter)
 
 

@@ -87,8 +87,13 @@ def part(
             continue
         named = [one.name for one in found[name]] or ["no known reason"]
         rows[name] = rows[name].model_copy(update={"reasons": named})
-    known = tuple(f"{INPUT}{name!r}" for name, each in found.items() if each)
-    told = (one for each in found.values() for one in each if not one.name.startswith(known))
+    known = [f"its input {name!r} " for name, each in found.items() if each]
+    told = (
+        one
+        for each in found.values()
+        for one in each
+        if not (one.name.startswith(INPUT) and any(name in one.evidence[0] for name in known))
+    )
     inner = [
         sum(point.operator != "Input" for point in side.points.values())
         for side in (compared.train, compared.deploy)

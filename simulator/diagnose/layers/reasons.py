@@ -161,8 +161,7 @@ def half(case: Case) -> Iterator[Finding]:
             if reach > FP16_MAX:
                 yield case.finding(f"{INPUT}{name!r} overflows in FP16", f"it reaches {reach:,.6g}")
                 return
-        kinds = edit.dtypes_of(case.deploy.graph.model)
-        if kinds.get(case.own.tensor) == np.float16:
+        if case.deploy.graph.kinds.get(case.own.tensor) == np.float16:
             count = np.count_nonzero(~np.isfinite(case.given))
             yield case.finding(
                 "FP16 overflow",

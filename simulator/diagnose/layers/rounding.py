@@ -13,7 +13,7 @@ from simulator.diagnose.layers.errors import relative, rms
 from simulator.diagnose.layers.weights import pair
 from simulator.model.passes.graph import edit
 
-INPUT = "its input "
+INPUT = "an input"
 """How the name of a finding begins that is about the layer before."""
 UNLIKE, LOST = 5.0, 0.05
 """Inputs of a Concat are unlike where the shared step costs one of them so many times the error of
@@ -47,7 +47,7 @@ def ranges(case: Case) -> Iterator[Finding]:
         what = "the network's input" if case.own.operator == "Input" else what
         if name:
             yield case.finding(
-                f"{INPUT}{name!r} is rounded badly",
+                f"{INPUT} is rounded badly",
                 f"{what} reaches from {reach}, the file's range from {known.low:.4g} to "
                 f"{known.high:.4g} in steps of {known.step:.4g}; that alone is an error of "
                 f"{percent(lost)} of this input",

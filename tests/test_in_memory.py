@@ -161,6 +161,13 @@ def test_a_file_is_taken_as_it_is(tmp_path):
     assert not in_memory.decoded(folder)
 
 
+def test_a_file_that_is_no_image_is_not_left_out_in_silence(tmp_path):
+    (tmp_path / "a.txt").write_text("text")
+
+    with pytest.raises(DataError, match=r"data: 1 of 2 are no image; .* expected"):
+        compare("pillow_fp32", "pillow_fp32", data=[PICTURES[0], tmp_path / "a.txt"])
+
+
 FLOATS = np.zeros((3, 8, 8), np.float32)
 REFUSED = [
     ([], "data: an empty list"),
@@ -252,6 +259,10 @@ def test_a_lambda_needs_a_library(monkeypatch):
 
     with pytest.raises(ProfileError, match="pip install cloudpickle, or write it to a file"):
         compare(lambda path: path, "pillow_fp32")
+
+    of_a_notebook = type("OfANotebook", (), {"__module__": "__main__", "__call__": print})
+    with pytest.raises(ProfileError, match="not in a module; pip install cloudpickle"):
+        compare(of_a_notebook(), "pillow_fp32")
 
 
 def test_a_dictionary_is_the_document_that_it_would_be(tmp_path, monkeypatch):

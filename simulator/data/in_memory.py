@@ -51,9 +51,8 @@ def written(samples: Any) -> Path:
     Args:
         samples: a list, a data set (``len`` and indices), or a dictionary by names. Each is an
             image, ``(image, label)``, ``(name, image, label)``, or a dictionary of ``image`` and
-            ``label``. An image is (H, W, 3) or
-            (H, W) uint8, a PIL image (RGB or L), the bytes of a file, or a path. A label is the
-            index of a class, or its name.
+            ``label``. An image is (H, W, 3) or (H, W) uint8, a PIL image (RGB or L), the bytes of a
+            file, or a path. A label is the index of a class, or its name.
 
     Raises:
         DataError: one of them is something else, or some have a label and others none.
@@ -229,20 +228,28 @@ class InMemory(Folder):
 
     def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
         """Find the samples, and what is to be said of them."""
-        return _noted(super().open(root, files, spec))
+        return _noted(super().open(root, files, spec), files)
 
     def load_classes(self, root: Root, files: Files, labels: Labels | None) -> Dataset:
         """Find the samples and their classes, by the table of the folder where there is one."""
         assert isinstance(root, Path)
         if not (root / TABLE).is_file():
             return self.open(root, files)
-        return _noted(super().load_classes(root, files, labels))
+        return _noted(super().load_classes(root, files, labels), files)
 
 
-def _noted(dataset: Dataset) -> Dataset:
-    """A data set with the notes of its folder."""
+def _noted(dataset: Dataset, files: Files) -> Dataset:
+    """A data set with the notes of its folder.
+
+    Raises:
+        DataError: some of its files are no samples.
+    """
     assert isinstance(dataset.root, Path)
     found = _mark(dataset.root)
+    if odd := found["of"] - len(dataset.items):
+        raise DataError(
+            f"data: {odd} of {found['of']} are no {files.noun}; {files.listed} expected"
+        )
     if not found["decoded"]:
         return replace(dataset, notes=())
     which = "all" if found["decoded"] == found["of"] else f"{found['decoded']} of {found['of']}"

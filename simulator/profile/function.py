@@ -8,6 +8,7 @@ import inspect
 import os
 import pickle
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -46,8 +47,8 @@ def written(given: Callable[..., object], called: str) -> str:
         return f"{file}:{given.__qualname__}"
     name = getattr(given, "__name__", type(given).__name__)
     name = name if name.isidentifier() and name.isascii() else "function"
-    ours = (sys.prefix, sys.base_prefix)  # every process of this Python has these
-    path = [os.path.abspath(one) for one in sys.path if not one.startswith(ours)]
+    known = {*sysconfig.get_paths().values()}  # every process of a Python has its own
+    path = [one for one in map(os.path.abspath, sys.path) if one not in known]
     content = base64.b64encode(_pickled(given, called)).decode()
     about = f"{name}, a {type(given).__name__}"
     text = _FILE.format(about=about, path=path, name=name, content=content)
@@ -76,6 +77,11 @@ def _pickled(given: object, called: str) -> bytes:
     except ImportError:
         pickler = pickle
     try:
+        if pickler is pickle and "__main__" in (
+            type(given).__module__,
+            getattr(given, "__module__", ""),
+        ):
+            raise pickle.PicklingError("it is not in a module")
         content: bytes = pickler.dumps(given)
     except Exception as error:  # a class may raise anything
         why = f"a {type(given).__name__} cannot be given to a worker: {one_line(error, 200)}"

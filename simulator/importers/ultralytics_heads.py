@@ -10,6 +10,7 @@ ultralytics/yolov5: ``export.py`` (``stride`` and ``names``), ``val.py`` (0.001 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 
 from simulator.importers.network import CardFields, NetworkFile
@@ -17,7 +18,7 @@ from simulator.importers.values import Object
 
 _MASKS = 32
 """Numbers of a box of a segmenter that make its mask, behind the scores."""
-_BESIDE_CLASSES = {"detect": 0, "segment": _MASKS}
+_LEVELS = ((8, 16, 32), (8, 16, 32, 64))
 _TFLITE = ".tflite"
 
 
@@ -51,20 +52,30 @@ def add(
     if isinstance(names, dict) and names and all(str(key).isdecimal() for key in names):
         fields.name({int(key): name for key, name in names.items()})  # as text in metadata.json
     shape = next(iter(network.outputs.values()), ())
-    if (
-        len(shape) == 2 and task != "classification"
-    ):  # a classifier of YOLOv5, whose file has no task
+    if len(shape) == 2 and task != "classification":  # YOLOv5's classifier: no task in its file
         fields.said.clear()
         return
-    fields.say(f"from ultralytics: task={metadata.get('task', 'detect')}", task=task)
+    kind = str(metadata.get("task", "detect"))
+    extra = _beside_classes(kind, metadata.get("kpt_shape"))
+    if task != "classification" and extra is None:
+        fields.problems.append(f"task={kind}: no task here has such answers")
+        return
+    task = "classification" if task == "classification" else "detection"
+    fields.say(f"from ultralytics: task={kind}", task=task)
     if task == "classification":
         fields.say("Classify: softmax in an export", output__kind="probabilities")
         return
-    extra = _BESIDE_CLASSES.get(str(metadata.get("task", "detect")))
     is_new, rtdetr = "task" in metadata, is_rtdetr(metadata)
-    head = _head(network, len(fields.labels), extra, is_new, rtdetr) if extra is not None else None
+    head = _head(network, len(fields.labels), extra or 0, is_new, rtdetr)
     if head is not None:
         _boxes(fields, head, is_new, rtdetr)
+
+
+def _beside_classes(task: str, points: object) -> int | None:
+    """How many numbers follow the scores of a box; None: its answers are no boxes."""
+    if task == "pose" and isinstance(points, list | tuple):
+        return math.prod(side for side in points if isinstance(side, int))
+    return {"detect": 0, "segment": _MASKS}.get(task)
 
 
 def _head(
@@ -131,10 +142,11 @@ def by_shape(network: NetworkFile) -> Object | None:
     if network.image is None or len(shape) != 3 or None in (*network.image, *shape):
         return None
     _, height, width = network.image
-    cells = sum(((height or 0) // stride) * ((width or 0) // stride) for stride in (8, 16, 32))
     _, first, second = (side or 0 for side in shape)
-    if first == 3 * cells and second > 5:
-        return {"names": [f"class {number}" for number in range(second - 5)]}
-    if second == cells and first > 4:
-        return {"task": "detect", "names": [f"class {number}" for number in range(first - 4)]}
+    for strides in _LEVELS:
+        cells = sum(((height or 0) // stride) * ((width or 0) // stride) for stride in strides)
+        if first == 3 * cells and second > 5:
+            return {"names": [f"class {number}" for number in range(second - 5)]}
+        if second == cells and first > 4:
+            return {"task": "detect", "names": [f"class {number}" for number in range(first - 4)]}
     return None

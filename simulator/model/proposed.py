@@ -10,7 +10,7 @@ from simulator import cache
 from simulator.contract.description import Description
 from simulator.contract.model_format import ModelFormat, format_of
 from simulator.errors import ModelError, ProfileError
-from simulator.importers import tflite
+from simulator.importers import tflite, yolox
 from simulator.importers.importer import IMPORTERS
 from simulator.importers.network import CardFields, NetworkFile
 from simulator.model.draft import Field, Proposal, place_of, words
@@ -114,6 +114,7 @@ def propose(model: Path) -> Proposal:
             found += [one] if (one := importer.of_network(network)) is not None else []
         except ProfileError as error:
             found.append(CardFields("", problems=list(error.problems)))
+    found += [one] if (one := yolox.of_network(network)) is not None else []
     found.sort(key=lambda one: one.is_guess)
     labels = next((one.labels for one in found if one.labels), ())
     fields = fields_of(network, ends, found, bool(labels))

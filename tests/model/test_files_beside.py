@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from pathlib import Path
 
 import exports
 import numpy as np
@@ -196,3 +197,13 @@ def test_a_tflite_of_ultralytics_says_what_is_packed_behind_it(tmp_path, cache):
 
     assert (card.labels.names[9], card.task.output.kind) == ("c9", "probabilities")
     assert (card.spec.input.layout, card.spec.input.top, card.spec.input.height) == ("NHWC", 1, 32)
+
+
+def test_a_yolox_is_known_by_its_boxes(cache):
+    """As the card that was written by hand says, with which the published mAP came out."""
+    found = Card(shared("models") / "yolox_nano_416.onnx")
+
+    own = Card(Path(__file__).parents[1] / "cards" / "yolox_nano.yaml", draft=True)
+    assert (found.spec.input, found.spec.geometry) == (own.spec.input, own.spec.geometry)
+    assert found.task.output == own.task.output
+    assert "is assumed: task detection" in found.told

@@ -37,6 +37,7 @@ def v8(width=7, **others):
 FORMS = {
     "yolov8 and yolo11": (v8(), exports.KEYS, 0.9, TALL),
     "segmenter": (v8(39), without(task="segment"), 0.9, TALL),
+    "key points": (v8(58), without(task="pose", kpt_shape=[17, 3]), 0.9, TALL),
     "yolov8 with free sides": (v8(), exports.KEYS, 0.9, TALL),
     "yolov5u": (v8(), without("end2end", "args", "channels"), 0.9, TALL),
     "yolov5": (exports.rows(3 * CELLS, 8, (9, [*CXCYWH, 0.8, 0.5, 0, 0])), OLD, 0.4, TALL),
@@ -202,7 +203,7 @@ def test_answers_on_the_command_line_leave_no_mark(tmp_path, cache, capsys):
 DAMAGED = [
     ({"names": "{0: 'a'"}, "labels: a file"), ({"names": {"a": 1}}, "labels: a file"),
     ({"imgsz": "x" * 9999}, ""),
-    ({"task": "fly"}, "output.head: how output0"), ({"stride": "[" * 9999}, ""),
+    ({"task": "obb"}, "output.head: how output0"), ({"stride": "[" * 9999}, ""),
     ({"names": {0: "two\nlines", 1: "tab\there", 2: ""}}, ""),
 ]  # fmt: skip
 

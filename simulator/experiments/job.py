@@ -206,8 +206,11 @@ class Job:
         else:
             check_free(folder, self.asked.overwrite)
 
-    def session(self) -> Session:
+    def session(self, limited: bool = True) -> Session:
         """Open the model and the images.
+
+        Args:
+            limited: take the subset that was asked for; else all images, and the job chooses.
 
         Raises:
             UserError: one of them cannot be used; or another executor is asked for, and this
@@ -222,7 +225,7 @@ class Job:
             )
         with spending(Work.PREPARING):
             return Session.open(
-                self._model, asked.data, asked.limit, asked.seed, asked.workers, asked.memory,
+                self._model, asked.data, asked.limit if limited else None, asked.seed, asked.workers, asked.memory,
                 asked.progress, self._under, asked.executor, asked.isolate,
             )  # fmt: skip
 

@@ -1,0 +1,146 @@
+"""Differences that two profiles declare: which of their axes make a part differ.
+
+Of all axes of a part on which the profiles differ, the smallest set is kept whose repair makes the
+part equal: those are left out, last first, without which it is equal all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from simulator.contract.recipe import Chain
+from simulator.data.folder import Item
+from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
+from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, cut
+from simulator.diagnose.trial import apart, values_of
+from simulator.errors import UserError
+from simulator.experiments.session import Session, Variant
+from simulator.pipeline.inference import answering
+from simulator.pipeline.stack import Pair
+from simulator.profile import axes
+from simulator.profile.document import changes
+from simulator.results.diagnose import State
+
+NAMED = 2
+"""Fields at most that the name of a finding has."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Finds the axes of a pair of profiles that make a part differ.
+
+    Attributes:
+        session: the model and the samples.
+        pair: both profiles.
+        parts: both stacks.
+        items: the samples to look at.
+    """
+
+    session: Session
+    pair: Pair
+    parts: Parts
+    items: Sequence[Item]
+
+    def findings(self, part: Part) -> list[Finding]:
+        """Return the axes of a part, each by its fields; none where the profiles declare none.
+
+        Raises:
+            SampleError: a sample fails.
+        """
+        if any(axes.is_recorded(profile) for profile, _ in self.pair.values()):
+            return []
+        kept = [axis for axis in axes.differing(*self._sides) if self._part(axis) is part]
+        state = self._state(part, kept) if kept else "unknown"
+        if state not in ("equal", "rounding"):
+            return []
+        for axis in reversed(kept[:]):
+            others = [one for one in kept if one != axis]
+            if others and self._state(part, others) in ("equal", state):
+                kept = others
+        certainty = Certainty.EXACT if state == "equal" else Certainty.ROUNDING
+        return [self._finding(part, axis, kept, certainty) for axis in kept]
+
+    @property
+    def _sides(self) -> tuple[Any, Any]:
+        return self.pair[TRAIN], self.pair[DEPLOY]
+
+    def _part(self, axis: str) -> Part:
+        if axes.is_of_front_end(axis, self.pair[DEPLOY][0]):
+            return Part.FRONT_END
+        return Part.POSTPROCESS if axis in axes.POST_AXES else Part.NETWORK
+
+    def _state(self, part: Part, repaired: Sequence[str]) -> State:
+        """What the part is with some axes of the training stack; unknown: it does not run so."""
+        train, deploy = self._sides
+        try:
+            mixed = axes.swap(deploy[0], train[0], repaired)
+            chains = self._chains(part, mixed)
+            found = values_of(self.session, chains, self.items)
+        except UserError:
+            return "unknown"
+        if part is Part.POSTPROCESS:
+            task = self.session.card.task
+            same = all(
+                task.record(one, item.truth) == task.record(two, item.truth)
+                for one, two, item in zip(*found.values(), self.items, strict=True)
+            )
+            return "equal" if same else "differs"
+        rounding = INPUT_ROUNDING if part is Part.FRONT_END else OUTPUT_ROUNDING
+        return apart(found[TRAIN], found[DEPLOY], rounding).state
+
+    def _chains(self, part: Part, mixed: Any) -> dict[str, Chain]:
+        """The training stack, and the same with one part of another stack."""
+        own = self.parts.cuts[TRAIN]
+        assert own.front is not None and own.outputs is not None
+        if part is Part.FRONT_END:
+            return {TRAIN: own.front, DEPLOY: self.session.builder.front_end(*mixed)}
+        if part is Part.POSTPROCESS:
+            train = self.parts.stacks[TRAIN].chain
+            other = answering(mixed[0], self.session.card)
+            placed = train.with_last(other)
+            return {TRAIN: train, DEPLOY: placed}
+        stack = self.session.stack(Variant("repaired", mixed, self.pair))
+        return {
+            TRAIN: own.outputs,
+            DEPLOY: Chain((*own.front.recipes, *cut(stack).network)),
+        }
+
+    def _finding(self, part: Part, axis: str, kept: list[str], certainty: Certainty) -> Finding:
+        train, deploy = self._sides
+        fields = [
+            f"{key} {_word(ours)} → {_word(theirs)}"
+            for own, key, ours, theirs in axes.differences(train, deploy)
+            if own == axis
+        ]
+        more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
+        others = [one for one in kept if one != axis]
+        so = " and ".join([axis, *others])
+        how = "equal to the bit" if certainty is Certainty.EXACT else "equal up to rounding"
+        return Finding(
+            part,
+            f"{axis} differs ({', '.join(fields[:NAMED])}{more})",
+            (f"With the training stack's {so} the {part.value} is {how}.",),
+            certainty,
+            change=self._change(axis),
+        )
+
+    def _change(self, axis: str) -> dict[str, JsonValue]:
+        """The fields of the deployment's profile that the axis takes from the training's."""
+        train, deploy = self._sides
+        mixed, _ = axes.swap(deploy[0], train[0], [axis])
+        before, after = (
+            one.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for one in (deploy[0], mixed)
+        )
+        found = changes(before, after)
+        found.pop("evidence", None)
+        return axes.flat(found)
+
+
+def _word(value: Any) -> str:
+    return "none" if value == "-" else str(value)

@@ -1,0 +1,124 @@
+"""Two stacks cut into front end, network and postprocessing, and the mixtures of these parts.
+
+The parts are cut from the chains that the stacks really run: the network of a mixture is the very
+file of its stack, calibrated as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from simulator.contract.recipe import Boundary, Chain, Recipe
+from simulator.experiments.summary import SIDES
+from simulator.pipeline.inference import Answer
+from simulator.pipeline.stack import Stack
+
+TRAIN, DEPLOY = SIDES
+Sides = tuple[str, str, str]
+"""Whose front end, network and postprocessing a mixture has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The parts of one stack, as far as they are known.
+
+    Attributes:
+        front: to the network's input; None where only later values were recorded.
+        network: from there to the outputs; empty where these were recorded.
+        outputs: the whole way to the outputs; None where only answers are known.
+        answer: from the outputs to the answer; None likewise.
+    """
+
+    front: Chain | None
+    network: tuple[Recipe, ...]
+    outputs: Chain | None
+    answer: Answer | None
+
+
+def cut(stack: Stack) -> Cut:
+    """Cut a stack into its parts."""
+    chain = stack.chain
+    front = chain.until(Boundary.INPUT) if chain.has(Boundary.INPUT) else None
+    last = chain.last
+    if not chain.has(Boundary.OUTPUTS) or not isinstance(last, Answer):
+        return Cut(front, (), None, None)
+    outputs = Chain(chain.recipes[:-1])
+    network = outputs.recipes[len(front.recipes) :] if front else ()
+    return Cut(front, network, outputs, last)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Both stacks and their parts.
+
+    Attributes:
+        stacks: by the name of the side.
+        cuts: likewise.
+    """
+
+    stacks: dict[str, Stack]
+    cuts: dict[str, Cut]
+
+    def outputs(self, front: str, network: str) -> Chain | None:
+        """Return the way to the outputs of one side's network for one side's input.
+
+        None where a value on it is not known.
+        """
+        before, after = self.cuts[front], self.cuts[network]
+        if before.front and after.network:
+            return Chain((*before.front.recipes, *after.network))
+        return before.outputs if front == network else None
+
+    def answer(self, sides: Sides) -> Chain | None:
+        """Return the way to the answer of a mixture; None where a value on it is not known.
+
+        Boxes and masks go back to the sample the way that its front end came.
+        """
+        front, network, post = sides
+        if front == network == post:
+            return self.stacks[front].chain
+        outputs, last = self.outputs(front, network), self.cuts[post].answer
+        if outputs is None or last is None:
+            return None
+        placed = self.cuts[front].answer or last
+        return Chain((*outputs.recipes, replace(last, placing=placed.placing)))
+
+    def mixtures(self) -> Iterator[tuple[Sides, Stack]]:
+        """Yield every mixture that can run, the training stack first, as a stack of its own."""
+        for sides in product(SIDES, repeat=3):
+            if chain := self.answer(sides):
+                like = self.stacks[sides[0]]
+                yield sides, replace(like, side=label(sides), chain=chain)
+
+    def asides(self) -> dict[str, Chain]:
+        """Return the ways to inputs and outputs by :func:`input_of` and :func:`outputs_of`."""
+        found = {input_of(side): one.front for side, one in self.cuts.items()}
+        found |= {outputs_of(*both): self.outputs(*both) for both in product(SIDES, repeat=2)}
+        return {name: chain for name, chain in found.items() if chain is not None}
+
+
+def parts_of(train: Stack, deploy: Stack) -> Parts:
+    """Return both stacks cut into their parts."""
+    stacks = dict(zip(SIDES, (train, deploy), strict=True))
+    return Parts(stacks, {side: cut(stack) for side, stack in stacks.items()})
+
+
+def label(sides: Sides) -> str:
+    """Return the name of a mixture in records."""
+    if len(set(sides)) == 1:
+        return sides[0]
+    return " ".join(
+        f"{part} of {side}" for part, side in zip(("input", "network", "post"), sides, strict=True)
+    )
+
+
+def input_of(side: str) -> str:
+    """Return the name of the way to a side's input."""
+    return f"input {side}"
+
+
+def outputs_of(front: str, network: str) -> str:
+    """Return the name of the way to the outputs of one side's network for one side's input."""
+    return f"outputs {front} {network}"

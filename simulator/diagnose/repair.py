@@ -1,0 +1,77 @@
+"""What to change: the changes of all findings in one profile, which then really runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from simulator.data.folder import Item
+from simulator.diagnose.finding import Finding
+from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
+from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, cut
+from simulator.diagnose.trial import apart, changed, values_of
+from simulator.errors import UserError, one_line
+from simulator.experiments.session import Session, Variant
+from simulator.pipeline.stack import Pair
+from simulator.profile import axes
+from simulator.results.diagnose import Repair
+
+
+def repaired(
+    session: Session, pair: Pair, parts: Parts, items: Sequence[Item], findings: Sequence[Finding]
+) -> Repair | None:
+    """Run the deployment stack with every change, and compare it with the training stack.
+
+    Args:
+        session: the model and the samples.
+        pair: both profiles.
+        parts: both stacks.
+        items: the samples to compare.
+        findings: with what each would change.
+
+    Returns:
+        What came of it; None where no finding changes a field.
+    """
+    change: dict[str, JsonValue] = {}
+    for one in findings:
+        change |= {key: value for key, value in one.change.items() if key not in change}  # type: ignore[misc]
+    if not change:
+        return None
+    profile = pair[DEPLOY][0]
+    written = profile.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    before = {key: _at(written, key) for key in change}
+    found = Repair(change=change, before=before, of="", state="unknown", left=None, changed=None)
+    if axes.is_recorded(profile):
+        why = "the deployment is a recording, which does not run here"
+        return found.model_copy(update={"why": why})
+    try:
+        stack = session.stack(Variant("repaired", changed(pair[DEPLOY], change), pair))
+        ways = {TRAIN: parts.cuts[TRAIN], DEPLOY: cut(stack)}
+        whole = {TRAIN: parts.stacks[TRAIN].chain, DEPLOY: stack.chain}
+        answers = values_of(session, whole, items)
+        inner = {side: one.outputs or one.front for side, one in ways.items()}
+        outputs = all(one.outputs for one in ways.values())
+        chains = {side: chain for side, chain in inner.items() if chain}
+        values = values_of(session, chains, items) if len(chains) == len(ways) else {}
+    except UserError as error:
+        return found.model_copy(update={"why": one_line(error)})
+    task = session.card.task
+    count = sum(
+        task.records([one, two], item.truth)[1]["changed"]
+        for one, two, item in zip(answers[TRAIN], answers[DEPLOY], items, strict=True)
+    )
+    update: dict[str, object] = {"of": "answers", "changed": count}
+    if values:
+        rounding = OUTPUT_ROUNDING if outputs else INPUT_ROUNDING
+        gap = apart(values[TRAIN], values[DEPLOY], rounding)
+        update |= {"of": "outputs" if outputs else "inputs", "state": gap.state}
+        update["left"] = gap.gap.largest if gap.gap else None
+    return found.model_copy(update=update)
+
+
+def _at(values: Any, key: str) -> Any:
+    for part in key.split("."):
+        values = values.get(part) if isinstance(values, Mapping) else None
+    return values

@@ -1,0 +1,173 @@
+"""What is said of a diagnosis: its verdict, its screen, and its sections of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import yaml
+from pydantic import JsonValue
+from rich.console import Console
+from rich.markup import escape
+
+from simulator.report import terminal
+from simulator.report.reading import Run
+from simulator.report.sections.section import Section, part
+from simulator.report.table import Cell, Column, Table, screen
+from simulator.report.verdicts.told import Told
+from simulator.report.words import count
+from simulator.results.diagnose import DiagnoseSummary, PartResult
+from simulator.typed import Unit
+
+INNOCENT = ("equal", "rounding")
+_SAME = {
+    "front end": "both stacks give the network the same input",
+    "network": "fed the same input both agree",
+    "postprocessing": "the same outputs give the same answers",
+}
+"""Why a part is innocent."""
+
+
+def verdict(summary: DiagnoseSummary) -> Told:
+    """Return which part is to blame, by what name, and which parts are innocent."""
+    parts = summary.parts
+    guilty = [one for one in parts if one.state == "differs"]
+    innocent = [one for one in parts if one.state in INNOCENT]
+    unknown = [one.part for one in parts if one.state == "unknown"]
+    lost = []
+    if guilty:
+        lost.append(_guilty(summary, guilty))
+    elif not unknown:
+        how = "equal to the bit" if all(one.state == "equal" for one in parts) else "equal up to rounding"
+        lost.append(f"The two stacks are {how}: no part is to blame.")
+    lost += [_innocent(one) for one in innocent] if guilty or unknown else []
+    if unknown:
+        lost.append(f"Not known of the {_and(unknown)}: the data end before.")
+    lost.append(_answers(summary))
+    return Told(lost)
+
+
+def _guilty(summary: DiagnoseSummary, guilty: Sequence[PartResult]) -> str:
+    names = [one.part for one in guilty]
+    which = f"The {_and(names)} {'is' if len(names) == 1 else 'are'} to blame"
+    known = "; ".join(one.name for one in summary.findings if one.part in names)
+    return f"{which}: {known}." if known else f"{which}."
+
+
+def _innocent(one: PartResult) -> str:
+    agree = ""
+    if one.part == "network":
+        apart = one.gap.largest if one.gap else None
+        agree = " to the bit" if one.state == "equal" else f" to {apart:.2g}" if apart else ""
+    return f"The {one.part} is innocent: {_SAME[one.part]}{agree}."
+
+
+def _answers(summary: DiagnoseSummary) -> str:
+    units = count(summary.units, summary.unit)
+    images = count(summary.samples, summary.sample_unit)
+    of = units if summary.unit == summary.sample_unit else f"{units} in {images}"
+    if not summary.changed:
+        return f"No answer changes: {of}."
+    return f"{summary.changed:,} of {of} {'changes' if summary.changed == 1 else 'change'}."
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and the ".join([", the ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def show(summary: DiagnoseSummary, folder: str, console: Console) -> None:
+    """Print which part is to blame, what it is called, and what to change.
+
+    Args:
+        summary: of a run.
+        folder: where the run is.
+        console: a terminal, or a file that gets plain text.
+    """
+    terminal.stacks(summary, console, summary.train.profile, summary.deploy.profile)
+    console.print(screen(blame(summary)), highlight=False)
+    for one in summary.parts:
+        for line in one.told:
+            console.print(f"{one.part}: {escape(line)}", highlight=False)
+    for words in [*named(summary), *to_change(summary)]:
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
+    terminal.end([*notes(summary), *summary.warnings], folder, console)
+
+
+def named(summary: DiagnoseSummary) -> list[str]:
+    """Return what the differences are called, with their evidence."""
+    found = []
+    for one in summary.findings:
+        left = "" if one.left is None else f", {one.left:.3g} is left"
+        found.append(f"{one.part}: {one.name} ({one.certainty}{left})")
+        found += [f"    {line}" for line in one.evidence]
+        found += [f"    in code: {one.code}"] if one.code else []
+    return found
+
+
+def to_change(summary: DiagnoseSummary) -> list[str]:
+    """Return the change of the deployment's profile, and what is left with it."""
+    repair = summary.repair
+    if repair is None:
+        return []
+    lines = [f"--- {summary.deploy.profile}", "+++ with the training stack's values"]
+    for key, value in repair.change.items():
+        old = repair.before[key]
+        lines += [f"-{key}: {written(old)}"] if old is not None else []
+        lines += [f"+{key}: {written(value)}"] if value is not None else []
+    if repair.state == "unknown":
+        return [*lines, f"not tried: {repair.why}"]
+    left = {
+        "equal": "equal to the bit",
+        "rounding": f"equal up to rounding ({repair.left:.2g})" if repair.left else "",
+        "differs": f"{repair.left:.3g} apart" if repair.left else "of other shapes",
+    }[repair.state]
+    return [
+        *lines,
+        f"So changed and run: {repair.of} {left}, {repair.changed:,} answers differ.",
+    ]
+
+
+def written(value: JsonValue) -> str:
+    """Return a value as a profile has it, on one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def blame(summary: DiagnoseSummary) -> Table:
+    """Return a row for each part: what it is, and what it does to the answers."""
+    rows: list[Sequence[Cell]] = [
+        [one.part, one.state, one.alone, one.repaired, one.share] for one in summary.parts
+    ]
+    columns = [
+        Column("part"), Column("same values in"), Column("alone", Unit.COUNT),
+        Column("repaired", Unit.COUNT), Column("share", Unit.NUMBER),
+    ]  # fmt: skip
+    title = f"{summary.changed:,} of {count(summary.units, summary.unit)} changed"
+    return Table(columns, rows, title, 1)
+
+
+def notes(summary: DiagnoseSummary) -> list[str]:
+    """Return what the figures mean, and what was left out."""
+    found = []
+    if any(one.share is not None for one in summary.parts) and summary.changed:
+        found.append(
+            "alone: answers that change where only this part is the deployment's; repaired: those "
+            "that it takes back where only it is the training's; share: its Shapley value, which "
+            "sum to all that changed"
+        )
+    if summary.absent:
+        found.append(f"{summary.absent:,} {summary.sample_unit}s of the data were not recorded")
+    return found
+
+
+@part(order=20)
+def sections(run: Run[DiagnoseSummary]) -> Iterator[Section]:
+    """Show which part is to blame."""
+    summary = run.summary
+    yield Section(
+        "parts",
+        "Which part is to blame?",
+        "What does each part do alone, fed with the same values?",
+        [f"{one.part}: {line}" for one in summary.parts for line in one.told],
+        tables=[blame(summary)],
+        notes=notes(summary),
+    )

@@ -1,0 +1,162 @@
+"""``simulate diagnose``: which part is to blame, what is it called, what is to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from simulator.command.experiment import Experiment
+from simulator.contract import Stage
+from simulator.data.folder import subset
+from simulator.data.recording import Recording
+from simulator.diagnose.blame import Blame, Values
+from simulator.diagnose.declared import Declared
+from simulator.diagnose.experiment import DiagnoseOptions
+from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.parts import Parts, parts_of
+from simulator.diagnose.repair import repaired
+from simulator.errors import DataError, SampleError
+from simulator.experiments.common import manifest, named, pair_of, refuse_missing, variants
+from simulator.experiments.job import Job, Result
+from simulator.experiments.running import run_and_keep
+from simulator.experiments.session import Session
+from simulator.experiments.summary import head
+from simulator.notices import merged
+from simulator.pipeline import recorded
+from simulator.pipeline.adapted import refuse_together
+from simulator.pipeline.plan import Plan
+from simulator.pipeline.stack import Pair
+from simulator.report.verdict import concluded
+from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResult, Repair
+
+SAME = ("equal", "rounding")
+KEPT = 4
+"""Samples whose inputs and outputs are looked into for names."""
+
+
+def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[DiagnoseSummary]:
+    """Say which part of a deployment stack is to blame.
+
+    Examples:
+        >>> result = diagnose("pillow_fp32", "opencv_fp32", limit=1)
+        >>> [part.state for part in result.summary.parts]
+        ['differs', 'equal', 'equal']
+    """
+    job = Job(experiment, asked)
+    pair = pair_of(asked.train, asked.deploy, asked.overrides, asked.pixels)
+    refuse_missing(pair.values())
+    for side, stack in pair.items():
+        refuse_together(side, *stack, "a diagnosis needs")
+    folder = job.folder("diagnose", pair)
+    job.refuse_taken(folder)
+    with job.session(limited=False) as opened:
+        session, absent = _recorded_only(opened, pair, asked.limit)
+        stacks = session.stacks(variants(pair).values())
+        parts = parts_of(*stacks)
+        mixtures = dict(parts.mixtures())
+        plan = session.plan([*mixtures.values()], parts.asides())
+        start = manifest(stacks, session, asked.overrides) | {"request": job.request()}
+        with job.writer(folder, start, session) as run:
+            done = run_and_keep(session, plan, run, timed=False)
+            values = _values(session, parts, plan, done.ran)
+            blame = Blame(session, parts, values, done, frozenset(mixtures))
+            found = blame.results()
+            looked = done.ran[:KEPT]
+            findings = _findings(Declared(session, pair, parts, looked), found)
+            repair = repaired(session, pair, parts, looked, findings)
+            changed, units = blame.changed
+            summary = DiagnoseSummary(
+                **head(session.card, len(done.ran), len(done.skipped)),
+                train=named(pair["train"]),
+                deploy=named(pair["deploy"]),
+                unit=session.card.unit,
+                changed=changed,
+                units=units,
+                parts=found,
+                findings=[_result(one) for one in findings],
+                repair=repair,
+                explained=_explained(blame, found, findings, repair),
+                absent=absent,
+                warnings=[
+                    *merged(notice for stack in stacks for notice in stack.labelled_notices),
+                    *session.notes,
+                ],
+            )
+            took = {"seconds": job.seconds(), "workers": session.workers}
+            summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
+            run.finish(summary, took | session.ran())
+    return Result(summary, folder)
+
+
+def _recorded_only(session: Session, pair: Pair, limit: int | None) -> tuple[Session, int]:
+    """Keep the samples that both sides have, and of these a random subset.
+
+    Returns:
+        The session over these samples, and how many were not recorded.
+
+    Raises:
+        DataError: a recording has none of the samples, or is of another model.
+    """
+    items, wanted = session.dataset.items, tuple(session.source.wanted(session.card))
+    for one in _recordings(pair):
+        there = tuple(item for item in items if one.holds(item, wanted))
+        one.check(session.source.digest, there or items, wanted)
+        items = there
+    if not items:
+        raise DataError("no sample was recorded on both sides; record the same ones")
+    absent = len(session.dataset.items) - len(items)
+    kept = subset(session.subset(items).dataset, limit, session.seed).items
+    return session.subset(kept).calibrating_on(kept, None), absent
+
+
+def _recordings(pair: Pair) -> list[Recording]:
+    found = (
+        recorded.recording(*stack, stage)
+        for stack in pair.values()
+        for stage in (Stage.DECODE, Stage.RUNTIME)
+    )
+    return [one for one in found if one]
+
+
+def _values(session: Session, parts: Parts, plan: Plan, ran: Any) -> Values:
+    """Look at inputs and outputs of every sample that went through."""
+    session.show.say("comparing inputs and outputs")
+    found, walked = Values(session, parts, KEPT), session.executor.walks(plan)
+    for item in ran:
+        try:
+            found.see(walked(item))
+        except SampleError:  # the file is gone or changed since
+            continue
+    return found
+
+
+def _findings(declared: Declared, found: Sequence[PartResult]) -> list[Finding]:
+    """What the differences of the guilty parts are called."""
+    declared.session.show.say("what the differences are called")
+    findings: list[Finding] = []
+    for one in found:
+        if one.state == "differs":
+            findings += declared.findings(Part(one.part))
+    return findings
+
+
+def _explained(
+    blame: Blame, found: Sequence[PartResult], findings: Sequence[Finding], repair: Repair | None
+) -> bool:
+    """Whether nothing differs, or the findings explain all of it."""
+    if blame.answers == "equal" and all(one.state == "unknown" for one in found):
+        return True
+    if repair and repair.state != "unknown":
+        return repair.state in SAME and not repair.changed
+    known = {one.part.value for one in findings if one.certainty is not Certainty.NEAREST}
+    return all(one.state in SAME or one.part in known for one in found)
+
+
+def _result(one: Finding) -> FindingResult:
+    return FindingResult.model_validate(
+        {
+            "part": one.part.value, "name": one.name, "evidence": [*one.evidence],
+            "certainty": one.certainty.value, "left": one.left, "change": dict(one.change),
+            "code": one.code,
+        }
+    )  # fmt: skip

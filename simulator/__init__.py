@@ -23,7 +23,16 @@ PLACES = {
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),
 }
-FOLDERS = ("audit", "checkpoints", "diagnose", "faults", "identify", "latency", "repair", "robustness")
+FOLDERS = (
+    "audit",
+    "checkpoints",
+    "diagnose",
+    "faults",
+    "identify",
+    "latency",
+    "repair",
+    "robustness",
+)
 """Folders of this package that have the name of a function."""
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -134,10 +134,10 @@ class Blame:
         elif gap is None or gap.largest is None or gap.relative is None:
             told = f"Fed {fed}, the networks give outputs of other shapes, or no numbers."
         else:
-            how = "both networks agree to" if apart.state == "rounding" else "the networks differ by"
-            told = (
-                f"Fed {fed}, {how} {gap.largest:.2g}: {gap.relative:.2g} of the largest output."
+            how = (
+                "both networks agree to" if apart.state == "rounding" else "the networks differ by"
             )
+            told = f"Fed {fed}, {how} {gap.largest:.2g}: {gap.relative:.2g} of the largest output."
         return PartResult(part=part.value, state=apart.state, told=[told], gap=gap)
 
     def _postprocess(self) -> PartResult:
@@ -219,5 +219,3 @@ def _swapped(parts: Iterable[int]) -> Sides:
 
 def _named(side: str) -> str:
     return "training" if side == TRAIN else "deployment"
-
-

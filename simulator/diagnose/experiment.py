@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment
-from simulator.command.options import OneModel, Option, Pair
+from simulator.command.options import OneModel, Option, Pair, Under
 
 if TYPE_CHECKING:
     from simulator.results.diagnose import DiagnoseSummary
@@ -18,7 +18,7 @@ SAMPLES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiagnoseOptions(Pair, OneModel):
+class DiagnoseOptions(Pair, OneModel, Under):
     """What ``simulate diagnose`` takes."""
 
     limit: Annotated[int | None, Option(

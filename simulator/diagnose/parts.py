@@ -87,7 +87,7 @@ class Parts:
 
     def mixtures(self) -> Iterator[tuple[Sides, Stack]]:
         """Yield every mixture that can run, the training stack first, as a stack of its own."""
-        for sides in product(SIDES, repeat=3):
+        for sides in product(SIDES, SIDES, SIDES):
             if chain := self.answer(sides):
                 like = self.stacks[sides[0]]
                 yield sides, replace(like, side=label(sides), chain=chain)

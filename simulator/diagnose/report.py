@@ -37,7 +37,11 @@ def verdict(summary: DiagnoseSummary) -> Told:
     if guilty:
         lost.append(_guilty(summary, guilty))
     elif not unknown:
-        how = "equal to the bit" if all(one.state == "equal" for one in parts) else "equal up to rounding"
+        how = (
+            "equal to the bit"
+            if all(one.state == "equal" for one in parts)
+            else "equal up to rounding"
+        )
         lost.append(f"The two stacks are {how}: no part is to blame.")
     lost += [_innocent(one) for one in innocent] if guilty or unknown else []
     if unknown:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from simulator.command.experiment import Experiment
-from simulator.contract import Stage
 from simulator.data.folder import subset
 from simulator.data.recording import Recording
 from simulator.diagnose.blame import Blame, Values
@@ -43,7 +43,7 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
         ['differs', 'equal', 'equal']
     """
     job = Job(experiment, asked)
-    pair = pair_of(asked.train, asked.deploy, asked.overrides, asked.pixels)
+    pair = pair_of(asked.train, asked.deploy, asked.changes, asked.pixels)
     refuse_missing(pair.values())
     for side, stack in pair.items():
         refuse_together(side, *stack, "a diagnosis needs")
@@ -55,7 +55,7 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
         parts = parts_of(*stacks)
         mixtures = dict(parts.mixtures())
         plan = session.plan([*mixtures.values()], parts.asides())
-        start = manifest(stacks, session, asked.overrides) | {"request": job.request()}
+        start = manifest(stacks, session, asked.changes) | {"request": job.request()}
         with job.writer(folder, start, session) as run:
             done = run_and_keep(session, plan, run, timed=False)
             values = _values(session, parts, plan, done.ran)
@@ -77,6 +77,7 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
                 repair=repair,
                 explained=_explained(blame, found, findings, repair),
                 absent=absent,
+                under=session.condition,
                 warnings=[
                     *merged(notice for stack in stacks for notice in stack.labelled_notices),
                     *session.notes,
@@ -106,16 +107,12 @@ def _recorded_only(session: Session, pair: Pair, limit: int | None) -> tuple[Ses
         raise DataError("no sample was recorded on both sides; record the same ones")
     absent = len(session.dataset.items) - len(items)
     kept = subset(session.subset(items).dataset, limit, session.seed).items
-    return session.subset(kept).calibrating_on(kept, None), absent
+    taken = replace(session.subset(kept).calibrating_on(kept, None), limit=limit)
+    return taken, absent
 
 
 def _recordings(pair: Pair) -> list[Recording]:
-    found = (
-        recorded.recording(*stack, stage)
-        for stack in pair.values()
-        for stage in (Stage.DECODE, Stage.RUNTIME)
-    )
-    return [one for one in found if one]
+    return [one for stack in pair.values() for one in recorded.recordings(*stack).values()]
 
 
 def _values(session: Session, parts: Parts, plan: Plan, ran: Any) -> Values:

@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import JsonValue
 
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.diagnose.gap import Apart
 from simulator.experiments.session import Session
 from simulator.pipeline.plan import plan
-from simulator.profile.document import Values
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile.implementations import choose
 from simulator.profile.modality import schema_of
 from simulator.profile.profile import Profile
-from simulator.pipeline.stack import ResolvedProfile
-from pydantic import JsonValue
 
 
 def values_of(
@@ -28,7 +27,8 @@ def values_of(
     Raises:
         SampleError: a chain fails on a sample.
     """
-    walked = session.executor.walks(plan({}, asides=dict(chains)))
+    asides = {name: session.disturbed(chain) for name, chain in chains.items()}
+    walked = session.executor.walks(plan({}, asides=asides))
     found: dict[str, list[Any]] = {name: [] for name in chains}
     for item in items:
         walk = walked(item)
@@ -58,7 +58,7 @@ def changed(stack: ResolvedProfile, change: Mapping[str, JsonValue]) -> Resolved
         ProfileError: there is no such stack, or it does not run here.
     """
     profile = stack[0]
-    values: Values = profile.spec.model_dump(by_alias=True, exclude_none=True)
+    values: dict[str, Any] = profile.spec.model_dump(by_alias=True, exclude_none=True)
     for key, value in change.items():
         *outer, last = key.split(".")
         inside = values

@@ -225,8 +225,9 @@ class Job:
             )
         with spending(Work.PREPARING):
             return Session.open(
-                self._model, asked.data, asked.limit if limited else None, asked.seed, asked.workers, asked.memory,
-                asked.progress, self._under, asked.executor, asked.isolate,
+                self._model, asked.data, asked.limit if limited else None, asked.seed,
+                asked.workers, asked.memory, asked.progress, self._under, asked.executor,
+                asked.isolate,
             )  # fmt: skip
 
     def request(self, **found: Any) -> Request:

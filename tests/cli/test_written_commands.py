@@ -18,6 +18,7 @@ from simulator.report.command import words
         ("run", {"train": "a", "deploy": "b", "pixels": "train", "quick": True, "limit": 4}),
         ("sweep", {"suite": "sysnoise", "until_decided": "worst-drop", "overrides": ["a=1"]}),
         ("audit", {"document": "audit.yaml", "under": "fog:3", "trial": 2}),
+        ("diagnose", {"train": "eval.py:pre", "deploy": "board.yaml", "limit": 2}),
         ("identify", {"recording": "r.yaml", "space": "space.yaml", "minutes": 1.5}),
     ],
 )

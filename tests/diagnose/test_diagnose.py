@@ -3,7 +3,6 @@
 import io
 from contextlib import redirect_stdout
 
-import numpy as np
 import pytest
 import tiny
 import tiny_tasks
@@ -12,10 +11,10 @@ import simulator
 from simulator import cli
 from simulator.errors import DataError, UserError
 
-TINY = "deploy.resize=opencv-nearest"
 BGR = "deploy.color.order=bgr"
 """Red becomes blue and blue red: of the six tiny images four change."""
-HALF = ["deploy.precision={storage: fp16, compute: fp32, cast: {backend: onnxconverter}}"]
+CEIL = "deploy.graph.pooling.ceil_mode=ceil"
+"""A pool of 3 by 3 with steps of 2 gives 16 rows of 32 in place of 15: other means."""
 NMS = "deploy.postprocess.nms.score_threshold=1.0"
 """No box is above it: every one of the six is lost."""
 
@@ -24,12 +23,12 @@ NMS = "deploy.postprocess.nms.score_threshold=1.0"
 def found(cache, tmp_path):
     """A function that diagnoses the tiny classifier, or a tiny task."""
 
-    def run(*overrides, task=None, **options):
+    def run(*overrides, task=None, proto=None, **options):
         if task:
             model = tiny_tasks.card(tmp_path / "model", task)
             data = tiny_tasks.data(tmp_path / "data", task)
         else:
-            model, data = tiny.card(tmp_path / "model"), tiny.data(tmp_path / "data")
+            model, data = tiny.card(tmp_path / "model", proto), tiny.data(tmp_path / "data")
         asked = {"train": "pillow_fp32", "deploy": "pillow_fp32", "limit": None} | options
         return simulator.diagnose(
             **asked, overrides=overrides, model=model, data=data, out=tmp_path / "run", workers=1
@@ -56,7 +55,7 @@ def test_a_front_end_alone_is_guilty_and_has_every_changed_answer(found):
     summary = found(BGR)
 
     assert states(summary) == ["differs", "equal", "equal"]
-    front, network, post = summary.parts
+    front, network, _ = summary.parts
     assert (summary.changed, summary.units) == (4, 6)
     assert (front.alone, front.repaired, front.share) == (4, 4, 4)
     assert (network.alone, network.repaired, network.share) == (0, 0, 0)
@@ -71,13 +70,11 @@ def test_a_front_end_alone_is_guilty_and_has_every_changed_answer(found):
 
 
 def test_a_network_alone_is_guilty(found):
-    """The weights of fc are 0 and 1 in float16 as well; those of the pool are none."""
-    summary = found(*HALF, task="detection")
+    summary = found(CEIL, proto=tiny.pooled())
 
     assert states(summary) == ["equal", "differs", "equal"]
-    assert [one.part for one in summary.findings] == ["network"]
-    assert summary.findings[0].name.startswith("precision differs (storage fp32 → fp16")
-    assert summary.repair.change == {"precision.storage": "fp32"}
+    assert [one.part for one in summary.findings if one.change] == ["network"]
+    assert summary.repair.change == {"graph.pooling.ceil_mode": "keep"}
     assert summary.repair.state == "equal"
 
 
@@ -139,5 +136,3 @@ def test_eight_samples_are_taken_unless_more_are_asked_for(cache, tmp_path):
 def test_batches_are_refused_in_one_line(found):
     with pytest.raises(UserError, match="a diagnosis needs one sample at a time"):
         found("deploy.runtime.batch=2")
-
-

@@ -38,6 +38,7 @@ def jobs(card, cache, tmp_path):
     calls = {
         "run": lambda **options: simulator.compare(**pair, model=card, **options),
         "explain": lambda **options: explain(**pair, model=card, **options),
+        "diagnose": lambda **options: simulator.diagnose(**pair, model=card, **options),
         "sweep": lambda **options: sweep(suite, models=[card], **options)[0],
         "worst": lambda **options: worst(suite, model=card, **options),
         "repair": lambda **options: repair(

@@ -106,6 +106,34 @@ def test_openvino_shows_what_a_file_of_its_own_computes(opened):
     assert all(one.accumulated.rms < 1e-6 for one in found.figures.rows)
 
 
+def test_a_resize_that_a_runtime_rounds_otherwise_is_named(opened):
+    """MNN takes every nearest_mode for round_prefer_floor, but for floor."""
+    session, train, home = opened
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], name="first"),
+        helper.make_node("Resize", ["a", "", "", "n"], ["r"], name="resize", mode="nearest",
+                         coordinate_transformation_mode="asymmetric", nearest_mode="ceil"),
+        helper.make_node("Conv", ["r", "v"], ["y"], name="second"),
+    ]  # fmt: skip
+    constants = {"w": W, "v": V, "n": np.int64([1, 4, 14, 14])}
+    model = tiny.model(nodes, {"x": [1, 3, 8, 8]}, {"y": [1, 5, 12, 12]}, constants)
+    onnx.save(model, str(home / "resize.onnx"))
+    file = Artifact(home / "resize.onnx", "resize", "onnx")
+
+    found = part(
+        replace(train, artifact=file), deployed(train, "mnn_fp32", file.path), [X], session
+    )
+
+    (finding,) = found.findings
+    assert found.figures.first == "resize"
+    assert finding.name == "mnn computes Resize in another way"
+    assert "in onnxruntime, and of " in finding.evidence[0]
+    assert "asymmetric, nearest_mode round_prefer_floor" in finding.evidence[0]
+    second = found.figures.rows[2]
+    assert second.alone.rms < 1e-6
+    assert second.accumulated.rms > 0.1
+
+
 @pytest.mark.prove
 def test_pytorch_shows_its_layers_from_the_confined_worker(opened):
     torch = pytest.importorskip("torch")

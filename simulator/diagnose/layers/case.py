@@ -60,6 +60,7 @@ class Case:
         fed: its inputs, by name.
         wanted: the training stack's values.
         given: what the layer makes of its inputs.
+        peer: the training stack's network, where it runs ONNX files.
     """
 
     train: Graph
@@ -72,6 +73,7 @@ class Case:
     fed: Mapping[str, Array]
     wanted: Array
     given: Array
+    peer: Network | None = None
 
     @property
     def layer(self) -> str:

@@ -15,7 +15,7 @@ from simulator.diagnose.layers.network import Feeds, Network, network_of
 from simulator.diagnose.layers.opaque import Opaque, opaque
 from simulator.diagnose.layers.reasons import reasons
 from simulator.diagnose.layers.rounding import INPUT
-from simulator.diagnose.layers.suspects import cases, merged, suspects
+from simulator.diagnose.layers.suspects import cases, merged, only_as_output, suspects
 from simulator.errors import ModelError, one_line
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import Stack
@@ -76,7 +76,12 @@ def part(
     usual, why = bound_of(deploy, compared.deploy.graph)
     limit, why = (usual, why) if bound is None else (bound, "as asked")
     rows = compared.rows()
-    looked = suspects(compared, rows, limit)
+    if unreal := only_as_output(compared, rows):
+        compared.notes.append(
+            f"{len(unreal)} tensors are infinite as outputs of FP16 only: {compared.deploy.name} "
+            "computes what follows from them with more bits"
+        )
+    looked = suspects(compared, rows, limit, unreal)
     found: dict[str, list[Finding]] = {}
     for case in cases(compared, deploy.profile, looked[:EXAMINED]) if looked else ():
         name = case.own.tensor
@@ -99,7 +104,9 @@ def part(
         for side in (compared.train, compared.deploy)
     ]
     both = sum(b.operator != "Input" for _, b in compared.pairs)
-    first = next((row for row in rows.values() if _parts(row, limit)), None)
+    first = next(
+        (row for name, row in rows.items() if name not in unreal and _parts(row, limit)), None
+    )
     return Layers(
         LayersFigures(
             train=compared.train.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,11 +23,39 @@ FIRST = 1e3
 """Added to errors of whole layers, which come before those of channels."""
 LOST = 0.5
 """Of a channel's own signal: with such an error of its own it says little any more."""
+_BOUNDED = frozenset({
+    "Clip", "Div", "Exp", "HardSigmoid", "Max", "Min", "Pow", "Reciprocal", "Relu", "Shape",
+    "Sigmoid", "Slice", "Softmax", "Split", "Tanh", "Where",
+})  # fmt: skip
+"""Operators that may make a finite number of an infinite one, or leave it out."""
 JUMP = 3.0
 """Where layers do not run by themselves: how often the largest error before one is looked at."""
 
 
-def suspects(given: Comparison, rows: Mapping[str, LayerFigures], bound: float) -> list[Pair]:
+def only_as_output(given: Comparison, rows: Mapping[str, LayerFigures]) -> set[str]:
+    """Return the tensors that are infinite as outputs only: what is computed of them is not.
+
+    A runtime may compute several operators of FP16 in FP32, and round what is an output.
+
+    Args:
+        given: the comparison.
+        rows: what it measured.
+    """
+    fine = {
+        name for name, row in rows.items() if row.accumulated and not row.accumulated.not_finite
+    }
+    reads, found = {b.read: b.tensor for _, b in given.pairs}, set[str]()
+    for node in reversed(given.deploy.graph.model.graph.node):
+        if node.op_type in _BOUNDED or (fine | found).isdisjoint(node.output):
+            continue
+        taken = {reads[name] for name in node.input if name in reads}
+        found |= {name for name in taken - fine if rows[name].accumulated is not None}
+    return found
+
+
+def suspects(
+    given: Comparison, rows: Mapping[str, LayerFigures], bound: float, unreal: Container[str] = ()
+) -> list[Pair]:
     """Return the layers whose own error is too large, the worst first.
 
     Where layers did not run by themselves, those at which the error jumps.
@@ -36,6 +64,7 @@ def suspects(given: Comparison, rows: Mapping[str, LayerFigures], bound: float) 
         given: the comparison.
         rows: what it measured.
         bound: the error that is looked at.
+        unreal: see :func:`only_as_output`.
     """
     found = list[tuple[float, Pair]]()
     unlike = {b.tensor for a, b in given.pairs if a.shape != b.shape}
@@ -50,6 +79,9 @@ def suspects(given: Comparison, rows: Mapping[str, LayerFigures], bound: float) 
         if error is None:
             found.append((np.inf, pair))
             continue
+        apart = row.accumulated is None or row.accumulated.not_finite > 0
+        if b.tensor in unreal or (error.not_finite and not apart):
+            continue  # it is infinite only where the graph is cut, or where it is an output
         whole = size = _size(error)
         lost = (error.channel or 0.0) * bound / LOST if row.alone else 0.0
         if b.operator == "Concat" and lost > bound:
@@ -111,6 +143,7 @@ def cases(given: Comparison, profile: Profile, some: Sequence[Pair]) -> list[Cas
             fed={name: fed[name] for name in names},
             wanted=right[a.read],
             given=made[output_of(b, b.tensor in cuts)],
+            peer=train if isinstance(train, Network) else None,
         )
         for (a, b), model, names in zip(some, models, inputs, strict=True)
     ]

@@ -192,7 +192,7 @@ def _check(options: argparse.Namespace) -> int:
     from simulator.model.card import Card
     from simulator.profile.axes import TODO
 
-    card = Card(Path(options.card), draft=True)
+    card = Card(Path(options.card), draft=True, data=options.data)
     if card.told:
         print(card.told)
     stack = _stack(card, options.profile)

@@ -129,7 +129,8 @@ class Session(Closing):
             raise UserError(f"memory must be at least 1 MiB, got {memory}")
         show = progress or Progress()
         show.say("preparing the model and the data")
-        card = model if isinstance(model, Card) else Card(Path(model or example.model_card()))
+        given = model if model is not None else example.model_card()
+        card = given if isinstance(given, Card) else Card(Path(given), data=data)
         source = check(card)
         under = _fitted(under, card, source) if under else None
         task, files = card.task, Files.of(card.modality)

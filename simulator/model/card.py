@@ -46,16 +46,17 @@ class Card:
     Args:
         path: the YAML document, or a model file: see :func:`simulator.model.proposed.card_of`.
         draft: whether fields may still be marked :data:`TODO`.
+        data: the samples; of a model file that names no classes, its class folders may.
 
     Raises:
         ModelError: the card cannot be read, is not valid, is not filled in, or names a missing
             file.
     """
 
-    def __init__(self, path: Path, draft: bool = False) -> None:
+    def __init__(self, path: Path, draft: bool = False, data: str | Path | None = None) -> None:
         self.told = ""
         if (given := format_of(path)) is not None:
-            path, self.told = card_of(path, given)
+            path, self.told = card_of(path, given, data)
         self.path = path
         try:
             document = read(path)

@@ -26,10 +26,15 @@ _BYTES = 16
 """A mean or std of at least this is on the scale 0-255, and not on 0-1."""
 
 
-def card_of(model: Path, format: ModelFormat) -> tuple[Path, str]:
+def card_of(model: Path, format: ModelFormat, data: str | Path | None = None) -> tuple[Path, str]:
     """Return the card of a model file, and a sentence that says where it is from.
 
     A proposed card is kept in the user's cache, by its content.
+
+    Args:
+        model: the file.
+        format: its format.
+        data: the samples, whose class folders name the classes where no file does.
 
     Raises:
         ModelError: it has no card, and something is not known without which nothing can run.
@@ -44,7 +49,7 @@ def card_of(model: Path, format: ModelFormat) -> tuple[Path, str]:
             f"{model}: {format.about} does not say how samples become its input; "
             f"write a model card for it (docs/model-cards.md) and give the card instead"
         )
-    proposal = propose(model)
+    proposal = propose(model) if data is None else propose(model).classed_by(Path(data))
     if (part := model.with_name(PART)).is_file():
         proposal = proposal.setting(flat(read(part).values), "as its user says")
     return kept(proposal), _told(model, proposal)

@@ -7,7 +7,7 @@ import pytest
 import tiny
 from onnx import helper
 
-from simulator import cli
+from simulator import cli, compare
 from simulator.model.card import Card
 from simulator.model.draft import unfinished
 
@@ -85,3 +85,16 @@ def test_class_folders_name_the_classes_in_alphabetical_order(tmp_path, cache, c
     assert "ImageNet's mean and std 100.00%" in capsys.readouterr().out
     card = Card(model.with_suffix(".yaml"), draft=True)
     assert card.labels.names == ("blue", "green", "red")
+
+
+def test_a_run_of_the_file_itself_takes_the_class_folders_too(tmp_path, cache):
+    tiny.card(tmp_path / "net", network([[0, 0, 1], [0, 1, 0], [1, 0, 0]]))
+
+    result = compare(
+        train="pillow_fp32", deploy="opencv_fp32", model=tmp_path / "net" / "model.onnx",
+        data=tiny.data(tmp_path / "data"), out=tmp_path / "run",
+    )  # fmt: skip
+
+    assert result.summary["train"]["metric"]["top1"] == 1
+    told = result.summary["warnings"][0].text
+    assert "the classes are the folders of data, in alphabetical order" in told

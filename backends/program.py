@@ -8,11 +8,9 @@ import shlex
 import signal
 import subprocess
 import tempfile
-import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +29,7 @@ from simulator.contract import (
     SampleError,
     SampleFile,
     Stage,
+    Tail,
     Text,
     Unsupported,
 )
@@ -42,7 +41,6 @@ PLACE = re.compile(
 """Where a program writes, or where it reads what it shall read and where to write that; ``raw`` is
 bytes without a header, of a type and a shape."""
 _SUFFIX = {"tensor": ".npy", "outputs": ".npz", "answer": ".txt"}
-_TAIL = 4096
 
 
 class ProgramFrontEnd(FrontEnd):
@@ -114,7 +112,7 @@ class ProgramFrontEnd(FrontEnd):
         except OSError as error:
             raise SampleError(f"{self._name} cannot be started: {error.strerror}") from error
         assert process.stdout and process.stderr
-        tails = [_Tail(process.stderr), _Tail(process.stdout)]
+        tails = [Tail(os.dup(pipe.fileno())) for pipe in (process.stderr, process.stdout)]
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -122,6 +120,8 @@ class ProgramFrontEnd(FrontEnd):
         finally:
             process.kill()  # what it has left behind ends with the worker
             process.wait()
+            process.stdout.close()
+            process.stderr.close()
         said = next((line for tail in tails if (line := tail.last())), "")
         if code:
             why = f"was killed by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
@@ -166,25 +166,6 @@ class ProgramRuntime(OwnRuntime):
     """A program whose outputs are those of the network, or answers."""
 
     runs_code: ClassVar[bool] = True
-
-
-class _Tail:
-    """Reads a pipe to its end, and keeps the last of it, however much there is."""
-
-    def __init__(self, pipe: IO[bytes]) -> None:
-        self._kept = deque[bytes](maxlen=2)
-        self._thread = threading.Thread(target=self._follow, args=(pipe,), daemon=True)
-        self._thread.start()
-
-    def _follow(self, pipe: IO[bytes]) -> None:
-        while more := pipe.read1(_TAIL):  # type: ignore[attr-defined]
-            self._kept.append(more)
-
-    def last(self) -> str:
-        """Return the last line that is not empty."""
-        self._thread.join(1)
-        lines = b"".join(self._kept)[-_TAIL:].decode(errors="replace").strip().splitlines()
-        return lines[-1].strip()[:200] if lines else ""
 
 
 def _file(sample: SampleFile, folder: Path) -> Path:

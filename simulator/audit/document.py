@@ -16,6 +16,7 @@ from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile import messages
 from simulator.profile.document import Document, Key, Values, read
 from simulator.profile.load import find
+from simulator.profile.reference import read_reference
 from simulator.profile.section import Above0, Positive, Section
 from simulator.profile.suite import overrides
 
@@ -146,21 +147,22 @@ class Audit:
         for name, stack in self.spec.deploy.items():
             yield name, stack, ("deploy", name)
 
-    def profiles(self) -> dict[str, tuple[Path, list[str]]]:
-        """Find the profile of every stack; with its overrides, as ``KEY=VALUE``.
+    def profiles(self) -> dict[str, tuple[str, list[str]]]:
+        """Find the profile of every stack, or what else names it; with its overrides.
 
         Raises:
             ProfileError: profiles that are not there, each as ``file:line: key: what``.
         """
-        found: dict[str, tuple[Path, list[str]]] = {}
+        found: dict[str, tuple[str, list[str]]] = {}
         problems = []
         for name, stack, key in self.stacks():
             try:
-                path = find(stack.profile, self.path.parent).resolve()
+                named = read_reference(stack.profile, self.path.parent)
+                place = named.text if named else find(stack.profile, self.path.parent).resolve()
             except ProfileError as error:
                 problems.append(f"{self.document.where(key)}: {'.'.join(map(str, key))}: {error}")
             else:
-                found[name] = path, overrides(stack.set)
+                found[name] = str(place), overrides(stack.set)
         if problems:
             raise ProfileError(problems)
         return found

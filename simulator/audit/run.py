@@ -60,7 +60,7 @@ def audit(experiment: Experiment[Any], given: AuditOptions) -> Result[AuditSumma
     job = Job(experiment, given)
     asked = load_audit(Path(given.document))
     asked.require_rules()
-    references = {name: (str(path), own) for name, (path, own) in asked.profiles().items()}
+    references = asked.profiles()
     chosen = _opened(asked, references)
     refuse_missing(chosen.values())
     ongoing = OngoingAudit(

@@ -129,7 +129,7 @@ class _Writer(pickle.Pickler):
         return value.unit.digest if isinstance(value, _File) else None
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Artifact) and value.format != "recording":
+        if isinstance(value, Artifact) and value.format not in ("recording", "code"):
             return Artifact, (self._file(value.path), value.key, value.format)
         if isinstance(value, Choice) and value.files:
             number = value.backend.of(value.stage).index(value.offer)

@@ -93,6 +93,7 @@ from simulator.contract.pixels import even as even
 from simulator.contract.pixels import subsample as subsample
 from simulator.contract.stage import StageSpec as StageSpec
 from simulator.contract.stage import checks as checks
+from simulator.contract.tail import Tail as Tail
 from simulator.contract.tune import TrainingObjective as TrainingObjective
 from simulator.contract.tune import Tuner as Tuner
 from simulator.errors import DataError as DataError

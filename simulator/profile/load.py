@@ -29,12 +29,14 @@ from simulator.profile.document import (
 from simulator.profile.implementations import Where, problems_of
 from simulator.profile.paper_names import RESIZE, kernel
 from simulator.profile.profile import Profile
-from simulator.profile.reference import BASE, Named, read_reference
+from simulator.profile.reference import BASE, Named, code_of, read_reference
 
 _IDENTITY = ("schema", "name", "summary", "extends")
 _FIXED = ("schema", "extends")
 _CODE = (Stage.FRONT_END, Stage.RUNTIME)
 """The sections that may name code."""
+_PLACING = (("geometry",), ("decode", "exif"))
+"""What says where pixels lie, also of a front end that is not ours."""
 _OF_THE_RUNTIME = ("device", "threads")
 """The fields of ``runtime`` that a stack keeps whose answers come from code or a recording."""
 
@@ -125,22 +127,25 @@ def load(
     """
     named = None if isinstance(reference, Document) else read_reference(reference)
     whole = overrides
+    base = BASE
     if named is not None:
         base, overrides = _base(overrides)
-        merged = _around(named, _merged(read(find(base)), ()), str(reference))
+        merged = _around(named, base, str(reference))
     else:
         given = reference if isinstance(reference, Document) else read(find(reference))
         merged = _merged(given, ())
     for override in overrides:
         _override(merged, override, f"{side}." if side else "")
     kind = _modality(merged)
+    _refuse_described(merged, kind, overrides, f"{side}." if side else "")
     _find_files(merged, kind)
     _settle_artifact(merged, keep_runtime)
     try:
         spec = modality.schema_of(kind).model_validate(merged.values)
     except ValidationError as error:
         raise ProfileError(_problems(error, kind, merged)) from error
-    notes, may_run_code = tuple(merged.notes), _may_run_code(merged)
+    notes = (*([named.remark(base)] if named is not None else ()), *merged.notes)
+    may_run_code = _may_run_code(merged)
     return Profile(spec.name, spec, merged.origins, tuple(whole), notes, may_run_code)
 
 
@@ -151,8 +156,9 @@ def _base(overrides: Sequence[str]) -> tuple[str, list[str]]:
     return (bases[-1].removeprefix("extends=") if bases else BASE), others
 
 
-def _around(named: Named, merged: _Merged, reference: str) -> _Merged:
+def _around(named: Named, base: str, reference: str) -> _Merged:
     """Fill a section of a profile with code, a program or a recording, in place of its own."""
+    merged = _merged(read(find(base)), ())
     for name in _IDENTITY:
         merged.values.pop(name, None)
         merged.forget((name,))
@@ -161,21 +167,54 @@ def _around(named: Named, merged: _Merged, reference: str) -> _Merged:
             del runtime[name]
             merged.forget((named.section, name))
     merged.origins[()] = reference
-    merged.take({"schema": 1, **named.document}, lambda _: reference)
+    document = {"schema": 1, **named.document(base)}
+    merged.take(document, lambda _: reference)
     return merged
 
 
+def _refuse_described(merged: _Merged, kind: str, overrides: Sequence[str], prefix: str) -> None:
+    """Refuse overrides of what only describes a front end that is not ours.
+
+    Raises:
+        ProfileError: a line for each.
+    """
+    backend = inside(merged.values, (Stage.FRONT_END, "backend"))
+    if backend is None:
+        return
+    places, steps = modality.places(kind), modality.steps_of_front_end(kind)
+    described = {places[axis][0] for axis in steps if axis in places}
+    keys = [(one, tuple(one.partition("=")[0].split("."))) for one in overrides]
+    if problems := [
+        f"--set {prefix}{one}: changes nothing: {key[0]} only describes what {backend} makes in "
+        f"front_end; --set {prefix}front_end=null lets the profile make it"
+        for one, key in keys
+        if key[0] in described and key[0] != _PLACING[0][0] and key not in _PLACING
+    ]:
+        raise ProfileError(problems)
+
+
 def _may_run_code(merged: _Merged) -> bool:
-    """Whether the user of this call wrote all that names code in a stack, or allows it."""
+    """Whether the user of this call named the code of a stack, wrote it, or allows it."""
     call = allowed.current()
+    if call.allowed:
+        return True
     written = {f"--set {one}" for one in call.named} | call.named
-    return call.allowed or all(
-        origin in written
-        for stage in _CODE
-        if runs_code(stage, inside(merged.values, (stage, "backend")))
-        for key, origin in merged.origins.items()
-        if key[0:1] == (stage,) and key[1:] and key[1] not in _OF_THE_RUNTIME
-    )
+    for stage in _CODE:
+        if runs_code(stage, inside(merged.values, (stage, "backend"))):
+            keys = [key for key in merged.origins if key[:1] == (stage,) and len(key) > 1]
+            own = [key for key in keys if key[1] not in _OF_THE_RUNTIME]
+            if all(merged.origins[key] in written for key in own):
+                continue
+            code = code_of(inside(merged.values, (stage,)))
+            if code not in {code_of(one.values) for one in map(_named, call.named) if one}:
+                return False
+    return True
+
+
+def _named(reference: str) -> Named | None:
+    with suppress(ProfileError):
+        return read_reference(reference)
+    return None
 
 
 def runs_code(stage: str, backend: object) -> bool:

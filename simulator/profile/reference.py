@@ -25,6 +25,7 @@ _CODE = re.compile(
     r"(?P<place>.+\.py|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)"
     rf"(:(?P<gives>{'|'.join(GIVES)}))?"
 )
+_OF_PROGRAMS = ("program", "arguments")
 _WRITES = re.compile(r"\{(?:list:)?(outputs|answer)\b")
 _REPLACED = {"tensors": "front_end", "outputs": "runtime", "predictions": "runtime"}
 """The section that a recording fills, by its kind."""
@@ -48,31 +49,46 @@ class Named:
     section: str
     values: Mapping[str, object]
 
-    @property
-    def document(self) -> Values:
-        """The profile that it is, besides what it extends."""
-        summary = f"{self.about}; all else is that of the profile that it extends"
+    def document(self, base: str) -> Values:
+        """Return the profile that it is, besides what it extends."""
+        summary = f"{self.about}; all else is that of {base}"
         return {"name": self.name, "summary": summary, self.section: dict(self.values)}
 
+    def remark(self, base: str) -> str:
+        """Return what users should know of all that it does not bring."""
+        rest = "graph, precision, runtime and " * (self.section == "front_end")
+        return (
+            f"{rest}postprocess are those of {base}, since {self.name} brings its {self.section} "
+            "only; --set STACK.extends=PROFILE takes another's"
+        )
 
-def read_reference(text: str) -> Named | None:
+
+def read_reference(text: str, base: Path = Path()) -> Named | None:
     """Return the stack that a text names; None where it is the name or the path of a profile.
 
     Args:
         text: ``FILE.py:NAME`` or ``module:NAME``, and ``:outputs`` or ``:answer`` behind it where
             it gives no tensor; ``exec:PROGRAM …``; or the path of a recording's manifest.
+        base: the folder for relative paths; the current one by default.
 
     Raises:
         ProfileError: there is no such file, module or program, or nothing replays the recording.
     """
     if found := _CODE.fullmatch(text):
-        return _code(text, found["place"], found["name"], found["gives"])
+        return _code(text, found["place"], found["name"], found["gives"], base)
     if text.startswith(EXEC):
-        return _program(text)
-    path = Path(os.path.expanduser(text))
+        return _program(text, base)
+    path = base / os.path.expanduser(text)
     if path.suffix in (".yaml", ".yml") and os.path.isfile(path):
         return _recording(path)
     return None
+
+
+def code_of(section: object) -> tuple[object, ...] | None:
+    """Return what code a section names; None where it names none."""
+    if not isinstance(section, Mapping) or not {"file", "program"} & section.keys():
+        return None
+    return tuple(section.get(name) for name in ("file", "function", "python", *_OF_PROGRAMS))
 
 
 def portable(text: str, place: str) -> str:
@@ -81,8 +97,9 @@ def portable(text: str, place: str) -> str:
     return place if named is None else named.text
 
 
-def _code(text: str, place: str, name: str, gives: str | None) -> Named:
-    file = os.path.abspath(os.path.expanduser(place)) if place.endswith(".py") else _module(place)
+def _code(text: str, place: str, name: str, gives: str | None, base: Path) -> Named:
+    beside = os.path.abspath(base / os.path.expanduser(place))
+    file = beside if place.endswith(".py") else _module(place, base)
     if file is None or not os.path.isfile(file):
         what = "file" if place.endswith(".py") else "module"
         raise ProfileError([f"{text}: there is no {what} {shortened(place)}"])
@@ -101,9 +118,9 @@ def _named(text: str, name: str, about: str, values: Values, gives: str | None) 
     return Named(text, name, about, "runtime", {**values, "gives": gives})
 
 
-def _module(name: str) -> str | None:
+def _module(name: str, base: Path) -> str | None:
     """Return the file of a module, which is not imported; None where there is none."""
-    places: list[str] | None = [os.getcwd(), *sys.path]
+    places: list[str] | None = [os.path.abspath(base), *sys.path]
     origin = None
     for part in name.split("."):
         spec = PathFinder.find_spec(part, places) if places else None
@@ -113,16 +130,17 @@ def _module(name: str) -> str | None:
     return origin
 
 
-def _program(text: str) -> Named:
+def _program(text: str, base: Path) -> Named:
     try:
         words = shlex.split(text.removeprefix(EXEC))
     except ValueError as error:
         raise ProfileError([f"{shortened(text)}: {str(error).lower()}"]) from error
     program = os.path.expanduser(words[0]) if words else ""
+    program = os.path.join(base, program) if os.sep in program else program
     found = shutil.which(program) if words else None
     if found is None:
         why = "it is not executable (chmod +x)" if os.path.isfile(program) else "there is none"
-        raise ProfileError([f"{shortened(text)}: the program {program!r}: {why}"])
+        raise ProfileError([f"{shortened(text)}: the program {words[0] if words else ''!r}: {why}"])
     file, rest = os.path.abspath(found), shlex.join(words[1:])
     values: Values = {"backend": "program", "program": file, "arguments": rest}
     name, gives = os.path.basename(file), _WRITES.search(rest)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator import errors
-from simulator.contract import clock
+from simulator.contract import Tail, clock
 from simulator.errors import ModelError, SampleError, UserError, one_line
 from simulator.worker.codec import Message, decode, encode, memory
 from simulator.worker.home import Home, command, environment
@@ -231,7 +231,8 @@ class Worker:
         self._life += 1
         with contextlib.ExitStack() as kept:
             folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="simulate-")))
-            self._log = kept.enter_context(tempfile.TemporaryFile())
+            read, log = os.pipe()
+            self._tail = Tail(read)
             link, end = socket.socketpair()
             self._link = kept.enter_context(link)
             self._ours, self._theirs = memory(), memory()
@@ -243,8 +244,8 @@ class Worker:
                     [*command(self.home, folder), "--fds", ",".join(map(str, fds))],
                     pass_fds=fds,
                     stdin=subprocess.DEVNULL,
-                    stdout=self._log,
-                    stderr=self._log,
+                    stdout=log,
+                    stderr=log,
                     start_new_session=True,
                     cwd=folder,
                     env=environment(self.home, folder),
@@ -256,6 +257,7 @@ class Worker:
                 ) from error
             finally:
                 end.close()
+                os.close(log)
             self._alive = os.pidfd_open(self._process.pid)
             kept.callback(os.close, self._alive)
             self._kept = kept.pop_all()
@@ -265,9 +267,8 @@ class Worker:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         code = self._process.poll()
-        self._log.seek(0)
-        lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
-        said = f": {lines[-1][:200]}" if lines else ""
+        said = self._tail.last()
+        said = f": {said}" if said else ""
         self._end()
         if code is not None and code < 0:
             return f"was killed by {signal.Signals(-code).name} (signal {-code}){said}"

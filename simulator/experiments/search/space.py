@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from simulator.errors import ModelError, UserError, one_line
+from simulator.errors import ModelError, ProfileError, UserError, one_line
 from simulator.experiments.common import COMBINED, chosen
 from simulator.experiments.session import Session, Variant
 from simulator.model.artifact import start
@@ -17,6 +17,7 @@ from simulator.pipeline.inference import settings_of
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.modality import graph_axes
+from simulator.profile.reference import read_reference
 from simulator.profile.suite import Option, overrides
 
 Pick = tuple[str, str]
@@ -62,6 +63,24 @@ class Space:
         options = (some[taken[axis]] for axis, some in self.axes.items() if axis in taken)
         lines = [line for option in options for line in overrides(option)]
         return chosen(self.base, [*self.changes, *lines])
+
+    def alone(self) -> tuple[dict[Pick, ResolvedProfile], dict[Pick, str]]:
+        """Return the stack of every option alone, and why others have none.
+
+        Raises:
+            ProfileError: an option does not fit the base, where that is a profile as it is written.
+        """
+        found: dict[Pick, ResolvedProfile] = {}
+        refused: dict[Pick, str] = {}
+        lenient = bool(self.changes) or read_reference(self.base) is not None
+        for pick in self.picks:
+            try:
+                found[pick] = self.stack((pick,))
+            except ProfileError as error:
+                if not lenient:
+                    raise
+                refused[pick] = one_line(error)
+        return found, refused
 
     def combinations(self) -> Iterator[Picks]:
         """Yield the options of every stack; the base, which has none, comes first."""

@@ -12,7 +12,7 @@ from typing import Any
 from simulator.analysis.gate import Rule
 from simulator.command.experiment import Experiment
 from simulator.command.options import Progress
-from simulator.errors import ProfileError, UserError, one_line
+from simulator.errors import UserError
 from simulator.experiments.common import (
     COMBINED,
     TRAIN,
@@ -94,16 +94,9 @@ def _tried(
     if suite.spec.combined:
         columns[COMBINED] = {COMBINED: suite.spec.combined}
     space = Space(against, columns, own)
-    tried, refused = {}, {}
-    for pick in space.picks:
-        try:
-            tried[pick] = space.stack((pick,))
-        except ProfileError as error:
-            if not own:
-                raise
-            refused[pick] = one_line(error)
+    tried, refused = space.alone()
     if not tried:
-        raise UserError(f"no option of {suite.spec.name} can be run with --set: "
+        raise UserError(f"no option of {suite.spec.name} can be run on {against}: "
                         f"{next(iter(refused.values()))}")  # fmt: skip
     return tried, refused
 

@@ -54,9 +54,8 @@ def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSumma
         steps = Steps(job, folder, request, session.card.task.headline, _headline)
         with steps.writing(session):
             session.require_truth()
-            left_out = inapplicable(
-                session, first, {one: whole.stack((one,)) for one in whole.picks}
-            )
+            tried, refused = whole.alone()
+            left_out = {**refused, **inapplicable(session, first, tried)}
             measured = session.shuffled() if asked.until_decided else session
             search = _Search(steps, measured, whole.without(left_out), asked.until_decided)
             path = search.greedy()

@@ -365,6 +365,7 @@ def test_a_part_of_a_card_is_taken_and_the_rest_assumed_aloud():
     assert (card.feeds[0].shape, card.spec.input.mean) == ((1, 3, 40, 48), [0.1, 0.2, 0.3])
     assert "is assumed: task classification, input.order rgb" in card.told
     assert "mean" not in card.told
+    assert card.told.endswith("to change it: card={...} with what it is")
     with pytest.raises(ModelError, match="card: unknown key 'inputs'; did you mean 'input'"):
         networks.written(Means(), {"inputs": part["input"]})
 

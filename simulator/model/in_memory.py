@@ -75,8 +75,7 @@ def _proposing(network: Any, part: Values, folder: Path) -> tuple[int, ...] | No
     for key in part.keys() - {*_NEEDED, *_IDENTITY, "summary", "labels"}:
         raise ModelError(f"card: {unknown('key', key, [*_NEEDED, 'labels'])}")
     known = {key: value for key, value in part.items() if key not in (*_IDENTITY, "summary")}
-    if known:
-        (folder / PART).write_text(yaml.safe_dump(known), encoding="utf-8")
+    (folder / PART).write_text(yaml.safe_dump(known), encoding="utf-8")
     if config := _config(network):
         (folder / _CONFIG).write_text(json.dumps(config, default=str), encoding="utf-8")
     height, width, layout = (inside(known, ("input", key)) for key in _SIZE)

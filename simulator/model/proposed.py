@@ -21,7 +21,7 @@ from simulator.profile.text import flow
 
 CARD, LABELS = "card.yaml", "classes.txt"
 PART = "card.part.yaml"
-"""A file beside a model, with the fields that its user knows."""
+"""A file beside a model that was in memory, with the fields that its user knows."""
 _BYTES = 16
 """A mean or std of at least this is on the scale 0-255, and not on 0-1."""
 
@@ -50,8 +50,9 @@ def card_of(model: Path, format: ModelFormat, data: str | Path | None = None) ->
             f"write a model card for it (docs/model-cards.md) and give the card instead"
         )
     proposal = propose(model) if data is None else propose(model).classed_by(Path(data))
-    if (part := model.with_name(PART)).is_file():
-        proposal = proposal.setting(flat(read(part).values), "as its user says")
+    if _in_memory(model):
+        known = flat(read(model.with_name(PART)).values)
+        proposal = proposal.setting(known, "as its user says")
     return kept(proposal), _told(model, proposal)
 
 
@@ -64,9 +65,11 @@ def kept(proposal: Proposal) -> Path:
     model = proposal.network.path
     if proposal.missing:
         asked = "; ".join(f"{field.key}: {field.todo}" for field in proposal.missing)
+        said = f"{model}: no model card, and the file does not say {asked}."
+        if _in_memory(model):
+            raise ModelError(f"{said} Say it: card={{...}} with these")
         raise ModelError(
-            f"{model}: no model card, and the file does not say {asked}. Write the card with "
-            f"simulate model new {model}, and fill these in"
+            f"{said} Write the card with simulate model new {model}, and fill these in"
         )
     text = proposal.text(cache.folder() / CARD, str(model.resolve()), LABELS, marked=False)
 
@@ -86,8 +89,16 @@ def _told(model: Path, proposal: Proposal) -> str:
     said = f"no model card is given{read}"
     if assumed:
         said += f"; no file says, and is assumed: {assumed}"
+    if _in_memory(model):
+        return f"{said}; to change it: card={{...}} with what it is"
+    if assumed:
         return f"{said}; to try others on labelled data: simulate model new {model} --data PATH"
     return f"{said}; to change it: simulate model new {model}"
+
+
+def _in_memory(model: Path) -> bool:
+    """Whether a program in Python has given the network, and not its file."""
+    return model.with_name(PART).is_file()
 
 
 def _is_card_of(card: Path, model: Path, format: ModelFormat) -> bool:

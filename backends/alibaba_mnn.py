@@ -56,6 +56,7 @@ class MnnRuntime(Runtime):
     batches: ClassVar[tuple[str, ...]] = ("fixed",)
     one_at_a_time: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...]] = ("weight_storage",)
+    compiled_format: ClassVar[str] = "mnn"
 
     @classmethod
     def compile(cls, source: Path, folder: Path, options: Mapping[str, Any]) -> None:
@@ -90,13 +91,14 @@ class MnnRuntime(Runtime):
         save_ports(folder, *ports(model))
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        inputs, outputs = load_ports(artifact)
+        ready = artifact.is_file()
+        inputs, outputs = _ports(artifact) if ready else load_ports(artifact)
         with quiet():
             self._manager = mnn.nn.create_runtime_manager(
                 ({"backend": "CPU", "precision": "high", "numThread": self.options["threads"]},)
             )
             self._module = mnn.nn.load_module_from_file(
-                str(artifact / _FILE),
+                str(artifact if ready else artifact / _FILE),
                 [port.name for port in inputs],
                 [port.name for port in outputs],
                 runtime_manager=self._manager,
@@ -124,6 +126,28 @@ class MnnRuntime(Runtime):
 
     def _close(self) -> None:
         del self._module, self._manager
+
+
+def _ports(file: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+    """Ask MNN for the inputs and outputs of a file; it does not say their types here.
+
+    Raises:
+        ModelError: MNN cannot read it.
+    """
+    with quiet():
+        reader = mnn.Interpreter(str(file))
+        session = reader.createSession({}) if reader else None
+        if session is None:
+            raise ModelError(f"MNN cannot read {file}")
+        sides = reader.getSessionInputAll(session), reader.getSessionOutputAll(session)
+        inputs, outputs = (
+            tuple(
+                Port(name, np.dtype(np.float32), tuple(tensor.getShape()))
+                for name, tensor in side.items()
+            )
+            for side in sides
+        )
+    return inputs, outputs
 
 
 BACKEND = Backend(

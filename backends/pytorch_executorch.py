@@ -56,6 +56,7 @@ class ExecutorchRuntime(Runtime):
     takes: ClassVar[str] = "torch_export"
     one_at_a_time: ClassVar[bool] = True
     compiled_by: ClassVar[tuple[str, ...]] = ("compute",)
+    compiled_format: ClassVar[str] = "executorch"
     _open_with: ClassVar[list[int]] = []
     _pool: ClassVar[threading.Lock] = threading.Lock()
 
@@ -72,9 +73,10 @@ class ExecutorchRuntime(Runtime):
             (folder / _FILE).write_bytes(lowered.to_executorch().buffer)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        file = artifact if artifact.is_file() else artifact / _FILE
         with quiet(), self._pool:
             self._set_threads()
-            self._program = executorch.Runtime.get().load_program(str(artifact / _FILE))
+            self._program = executorch.Runtime.get().load_program(str(file))
             self._method = self._program.load_method("forward")
             self._open_with.append(self.options["threads"])
         meta = self._method.metadata

@@ -40,6 +40,7 @@ class TensorRtRuntime(Runtime):
     one_at_a_time: ClassVar[bool] = True
     batches: ClassVar[tuple[str, ...]] = ("fixed",)
     compiled_by: ClassVar[tuple[str, ...] | None] = ("tf32",)
+    compiled_format: ClassVar[str] = "tensorrt_engine"
 
     @classmethod
     def compile_identity(cls) -> dict[str, str]:
@@ -56,9 +57,12 @@ class TensorRtRuntime(Runtime):
         (folder / "gpu.json").write_text(about)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        refuse_another(artifact, self.compile_identity())
+        file = artifact
+        if artifact.is_dir():  # of an engine that was made elsewhere TensorRT says it itself
+            refuse_another(artifact, self.compile_identity())
+            file = artifact / "model.engine"
         self._stream = Stream()
-        self._engine = open_engine((artifact / "model.engine").read_bytes())
+        self._engine = open_engine(file.read_bytes())
         self._context = self._engine.create_execution_context()
         ports: dict[Any, list[Port]] = {mode: [] for mode in (_modes().INPUT, _modes().OUTPUT)}
         for index in range(self._engine.num_io_tensors):

@@ -37,6 +37,12 @@ def current() -> Call:
     return _call.get()
 
 
+def may(origin: str) -> bool:
+    """Whether the user of this call wrote a value, or allows code that documents name."""
+    call = current()
+    return call.allowed or origin.removeprefix("--set ") in call.named
+
+
 @contextmanager
 def calling(asked: Group) -> Iterator[None]:
     """Let the options of a call say which code may run meanwhile."""
@@ -44,6 +50,7 @@ def calling(asked: Group) -> Iterator[None]:
     for declared, value in given(asked):
         if declared.about.kind == "profile" or declared.name == "overrides":
             named += value if declared.several else [value] if value is not None else []
+    named += getattr(asked, "changes", ())
     allowed, python = getattr(asked, "allow_code", False), getattr(asked, "python", None)
     before = _call.set(Call(frozenset(map(str, named)), allowed, python))
     try:

@@ -48,6 +48,7 @@ class ModelFormat:
         suffices: whether a card may name such a file alone.
         typed: whether the file has its own type of weights, whatever a profile would make.
         runs_code: whether the library that reads it may run what the file says.
+        native: whether it holds code for a processor, which its runtime runs outside of any bound.
         runtime: the section ``runtime`` of a profile that opens such a file as its makers do, for
             a stack whose own runtime does not; empty: none here does.
     """
@@ -61,6 +62,7 @@ class ModelFormat:
     suffices: ClassVar[bool] = False
     typed: ClassVar[bool] = False
     runs_code: ClassVar[bool] = False
+    native: ClassVar[bool] = False
     runtime: ClassVar[Mapping[str, object]] = {}
 
     def recognises(self, path: Path) -> bool:

@@ -174,20 +174,18 @@ class _Graph:
     def form(self) -> str:
         """How quantization is written."""
         kinds = {node.op_type for node in self.nodes}
+        makers = {name: node.op_type for node in self.nodes for name in node.output}
         found = {
-            "QDQ": "DequantizeLinear" in kinds,
-            "QOperator": any(
-                k.startswith("QLinear") or k in ("QGemm", "QAttention") for k in kinds
+            "QDQ": any(
+                makers.get(name) == "DequantizeLinear"
+                for node in self.nodes
+                if node.op_type in PRODUCTS
+                for name in node.input
             ),
-            "dynamic": bool(
-                kinds & {"DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM"}
-            ),
+            "QOperator": any(k.startswith("QLinear") or k == "QGemm" for k in kinds),
+            "dynamic": any(k.startswith("DynamicQuantize") for k in kinds),
             "blocks of weights": "MatMulNBits" in kinds,
         }
-        if found["QOperator"] and not any(
-            node.op_type in ("Conv", "Gemm", "MatMul") for node in self.nodes
-        ):
-            found["QDQ"] = False
         return ", ".join(name for name, there in found.items() if there)
 
     def schemes(self) -> Iterator[tuple[str, str, str, bool | None]]:

@@ -63,6 +63,7 @@ def read(path: Path) -> OwnFile:
     Raises:
         ModelError: there is none, its format is not known, it is damaged or refused.
     """
+    path = _graph_beside(path)
     if not os.path.exists(path):
         raise ModelError(f"{path}: there is no such file")
     format = format_of(path)
@@ -77,6 +78,12 @@ def read(path: Path) -> OwnFile:
             raise ModelError(f"{file}: cannot be read: {error.strerror}") from error
         stamps.append((file, found.st_size, found.st_mtime_ns))
     return _read(path, format, tuple(stamps))
+
+
+def _graph_beside(path: Path) -> Path:
+    """The graph of a file of weights: OpenVINO and ncnn keep both under one stem."""
+    graphs = [path.with_suffix(one) for one in (".xml", ".param") if path.suffix == ".bin"]
+    return next((graph for graph in graphs if os.path.isfile(graph)), path)
 
 
 @lru_cache(maxsize=32)

@@ -251,6 +251,7 @@ class _Merged:
         origins: where each value was written.
         names_runtime: whether the runtime was named where the artifact was, or after it.
         notes: what an artifact took the place of.
+        types: ``storage`` and ``compute`` as they were before an artifact, each with its place.
     """
 
     def __init__(self) -> None:
@@ -258,6 +259,7 @@ class _Merged:
         self.origins: dict[Key, str] = {}
         self.names_runtime = False
         self.notes: list[str] = []
+        self.types: dict[str, tuple[object, str]] = {}
 
     def where(self, key: Key) -> str:
         return nearest(key, self.origins, "profile")
@@ -279,10 +281,12 @@ class _Merged:
         self.names_runtime = False
         for section, name in artifact.REPLACED:
             held = self.values.get(section)
-            if isinstance(held, dict) and held.pop(name, None) is not None:
-                self.forget((section, name))
+            if isinstance(held, dict) and (value := held.pop(name, None)) is not None:
                 if (section, name) in artifact.MAKERS:
                     self.notes.append(f"{section}.{name}")
+                else:
+                    self.types[name] = value, self.where((section, name))
+                self.forget((section, name))
 
     def _merge(self, values: Values, new: Values, key: Key, where: Where) -> None:
         for name, value in new.items():
@@ -412,6 +416,11 @@ def _settle_artifact(merged: _Merged, keep_runtime: bool) -> None:
         found = artifact.read(_beside(where, written))
     except ModelError as error:
         raise ProfileError([f"{where}: precision.artifact: {error}"]) from error
+    if found.format.native and not allowed.may(merged.origins[artifact.PLACE]):
+        raise ProfileError(
+            [f"{where}: precision.artifact: {found.format.about} holds code that runs here; where "
+             "you trust it, add --allow-code, or name it with --deploy-artifact"]
+        )  # fmt: skip
     name, precision = found.path.name, merged.values["precision"]
     assert isinstance(precision, dict)
     precision["artifact"] = str(found.path)
@@ -430,6 +439,10 @@ def _settle_artifact(merged: _Merged, keep_runtime: bool) -> None:
         if kind not in precision:
             precision[kind] = value
             merged.origins["precision", kind] = f"{where}: read from {name}"
+    for kind, (value, place) in merged.types.items():  # a file that does not say its types
+        if kind not in precision:
+            precision[kind] = value
+            merged.origins["precision", kind] = place
 
 
 def _beside(where: str, written: str) -> Path:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+import made_coreml
 import numpy as np
 import onnxruntime as ort
 import openvino as ov
@@ -11,9 +12,13 @@ import refusals
 import tiny
 from one_stack import outputs
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from shared_data import shared
 
 import simulator
+from simulator.command import allowed
+from simulator.contract import Stage
 from simulator.experiments.common import chosen
+from simulator.experiments.compare.experiment import CompareOptions
 from simulator.profile.load import load
 
 NOISE = np.random.default_rng(0).normal(size=(6, 1, 3, 32, 32)).astype(np.float32)
@@ -170,3 +175,78 @@ def test_a_pair_says_which_file_ran(made, data, tmp_path, cache):
     assert stacks["train"]["artifact"]["files"] == {}
     assert [one.axes for one in result.summary.alone] == [["precision"]]
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["net.rknn", "net.vmfb", "net.mlmodel"])
+def test_formats_without_a_runtime_here_can_be_recorded(made, tmp_path, name):
+    (tmp_path / name).write_bytes(made_coreml.classifier())
+
+    (line,) = refusals.refused(chosen, "pillow_fp32", [f"precision.artifact={tmp_path / name}"])
+
+    assert f"precision.artifact: {name} is a" in line
+    assert "no runtime here does; record its outputs where it runs" in line
+
+
+def test_an_engine_is_opened_only_where_the_user_named_it(tmp_path):
+    (tmp_path / "net.engine").write_bytes(b"ftrt")
+    own = tmp_path / "own.yaml"
+    own.write_text(
+        "schema: 1\nname: own\nsummary: own\nextends: tensorrt_fp16\n"
+        "precision: {artifact: net.engine}\n"
+    )
+
+    (line,) = refusals.refused(load, str(own))
+    with allowed.calling(CompareOptions(train="a", deploy=str(own), allow_code=True)):
+        spec = load(str(own)).spec
+
+    assert "an engine of TensorRT holds code that runs here" in line and "--allow-code" in line
+    # its types are not in the file: those of the profile that it extends stay
+    assert (spec.precision.storage, spec.precision.compute) == ("fp16", "fp16")
+
+
+def test_mnn_opens_a_file_of_its_own_converter(made, data, cache):
+    mnn = pytest.importorskip("backends.alibaba_mnn")
+    folder = made.parent / "mnn"
+    folder.mkdir()
+    mnn.MnnRuntime.compile(made.parent / "model.onnx", folder, {"weight_storage": "fp32"})
+    path = made.parent / "net.mnn"
+    (folder / "model.mnn").rename(path)
+
+    tensor, stack, found = outputs(made, data, "pillow_fp32", f"precision.artifact={path}")
+
+    assert stack.choices[Stage.RUNTIME].backend.name == "mnn"
+    (wanted,) = by_hand(made.parent / "model.onnx", tensor)
+    np.testing.assert_allclose(next(iter(found.values())), wanted, atol=1e-5)
+
+
+def test_litert_opens_a_quantized_file(data, tmp_path, cache):
+    """Bit for bit as its interpreter, which is fed integers by the file's own scale."""
+    interpreter = pytest.importorskip("ai_edge_litert.interpreter")
+    models = shared("models")
+    names = [f"class{number}" for number in range(10)]
+    card = tiny.card(
+        tmp_path / "card", model=None,
+        tflite={"fp32": str(models / "mlperf_tiny_pretrainedResnet.tflite")},
+        input={**tiny.SPEC["input"], "layout": "NHWC", "mean": [0] * 3, "std": [1] * 3},
+    )  # fmt: skip
+    (card.parent / "labels.txt").write_text("\n".join(names))
+    folder = tmp_path / "photos"
+    for name, color in zip(names, tiny.COLORS.values(), strict=False):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "one.jpg").write_bytes(tiny.encoded(tiny.picture(color)))
+    path = models / "mlperf_tiny_pretrainedResnet_quant.tflite"
+
+    tensor, stack, found = outputs(card, folder, "pillow_fp32", f"precision.artifact={path}")
+
+    own = interpreter.Interpreter(str(path), num_threads=1)
+    own.allocate_tensors()
+    (taken,), (given,) = own.get_input_details(), own.get_output_details()
+    scale, zero = taken["quantization"]
+    whole = np.clip(np.rint(tensor / np.float32(scale)) + zero, -128, 127).astype(np.int8)
+    own.set_tensor(taken["index"], whole)
+    own.invoke()
+    scale, zero = given["quantization"]
+    wanted = (own.get_tensor(given["index"]).astype(np.float32) - zero) * np.float32(scale)
+    np.testing.assert_array_equal(next(iter(found.values())), wanted)
+    assert stack.choices[Stage.RUNTIME].backend.name == "litert"
+    assert stack.profile.spec.precision.storage == "int8"

@@ -2,6 +2,7 @@
 
 import json
 
+import made_coreml
 import numpy as np
 import onnx
 import openvino
@@ -44,10 +45,26 @@ def openvino_ir(folder):
     return folder / "m.xml"
 
 
+def coreml_package(folder):
+    (folder / "m.mlpackage" / "Data").mkdir(parents=True)
+    (folder / "m.mlpackage" / "Manifest.json").write_text("{}")
+    (folder / "m.mlpackage" / "Data" / "model.mlmodel").write_bytes(made_coreml.classifier())
+    return folder / "m.mlpackage"
+
+
+def ncnn(folder):
+    file("m.bin")(folder)
+    layers = "Input in0 0 1 in0\nInnerProduct fc 1 1 in0 out0 0=3 1=1 2=9 8=1\n"
+    return file("m.param", f"7767517\n2 2\n{layers}".encode())(folder)
+
+
 MODELS = {
     "onnx": with_external_data, "torch_export": file("m.pt2"), "tflite": file("m.tflite"),
     "gguf": file("m.gguf"), "ctranslate2": ctranslate2, "openvino_ir": openvino_ir,
-    "rknn": file("m.rknn.zip"),
+    "rknn": file("m.rknn.zip"), "rknn_file": file("m.rknn"), "mnn": file("m.mnn"),
+    "tensorrt_engine": file("m.engine"), "iree_module": file("m.vmfb"),
+    "executorch": file("m.pte"), "coreml": file("m.mlmodel", made_coreml.classifier()),
+    "coreml_package": coreml_package, "ncnn": ncnn,
 }  # fmt: skip
 
 

@@ -1,0 +1,151 @@
+"""Formats that a vendor's tool finishes for its own runtime: no card names them, a profile may."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from simulator.contract.description import Description, Value, operators
+from simulator.contract.model_format import ModelFormat
+from simulator.errors import ModelError
+from simulator.files import LARGE, read_file
+
+
+class TensorRtEngine(ModelFormat):
+    """A serialized engine of TensorRT, for one GPU and one version."""
+
+    name = "tensorrt_engine"
+    about = "an engine of TensorRT"
+    suffix = ".engine"
+    native = True
+    runtime: ClassVar[Mapping[str, object]] = {
+        "backend": "tensorrt", "device": "cuda", "threads": 1, "tf32": False
+    }  # fmt: skip
+
+
+class RknnFile(ModelFormat):
+    """What RKNN-Toolkit2 exports for a Rockchip NPU; its simulator cannot open it."""
+
+    name = "rknn_file"
+    about = "a model of a Rockchip NPU"
+    suffix = ".rknn"
+
+
+class Mnn(ModelFormat):
+    """A file of ``mnnconvert``."""
+
+    name = "mnn"
+    about = "an MNN file"
+    suffix = ".mnn"
+    runtime: ClassVar[Mapping[str, object]] = {
+        "backend": "mnn", "device": "cpu", "weight_storage": "fp32"
+    }  # fmt: skip
+
+
+class Executorch(ModelFormat):
+    """A program of ExecuTorch."""
+
+    name = "executorch"
+    about = "a program of ExecuTorch"
+    suffix = ".pte"
+    runtime: ClassVar[Mapping[str, object]] = {"backend": "executorch", "device": "cpu"}
+
+
+class Iree(ModelFormat):
+    """A module of IREE's compiler; without reflection it does not say its shapes."""
+
+    name = "iree_module"
+    about = "a module of IREE"
+    suffix = ".vmfb"
+
+
+class CoreMl(ModelFormat):
+    """Apple's model in one file."""
+
+    name = "coreml"
+    about = "a Core ML model"
+    suffix = ".mlmodel"
+
+    def _describe(self, path: Path) -> Description:
+        from simulator.model.coreml_description import describe
+
+        return describe(path)
+
+
+class CoreMlPackage(CoreMl):
+    """Apple's model as a folder, with its weights beside it."""
+
+    name = "coreml_package"
+    about = "a Core ML package"
+    suffix = ".mlpackage"
+    is_folder = True
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is a folder of that name."""
+        return path.name.lower().endswith(self.suffix) and os.path.isdir(path)
+
+    def files(self, path: Path) -> list[Path]:
+        """Return all files below the folder."""
+        return sorted(file for file in path.rglob("*") if file.is_file())
+
+    def _describe(self, path: Path) -> Description:
+        models = [file for file in self.files(path) if file.name.endswith(".mlmodel")]
+        if len(models) != 1:
+            raise ModelError(f"{path}: one .mlmodel in it expected, got {len(models)}")
+        return super()._describe(models[0])
+
+
+_PARAM = re.compile(r"(\S+)\s+(\S+)\s+(\d+)\s+(\d+)\s*(.*)")
+
+
+class Ncnn(ModelFormat):
+    """ncnn's graph as text, and its weights beside it."""
+
+    name = "ncnn"
+    about = "a model of ncnn"
+    suffix = ".param"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether weights lie beside it."""
+        return super().recognises(path) and os.path.isfile(path.with_suffix(".bin"))
+
+    def files(self, path: Path) -> list[Path]:
+        """Return the graph and the weights."""
+        return [path, path.with_suffix(".bin")]
+
+    def _describe(self, path: Path) -> Description:
+        """Read the layers; key 8 of a convolution or product says that its weights are INT8."""
+        lines = read_file(path, LARGE).decode("utf-8", "replace").splitlines()
+        if lines[:1] != ["7767517"]:
+            raise ModelError(f"{path}: not a graph of ncnn: its first line is not 7767517")
+        layers = [found for line in lines[2:] if (found := _PARAM.match(line.strip()))]
+        typed: list[tuple[str, str, str]] = []
+        inputs: list[str] = []
+        for layer in layers:
+            kind, rest = layer[1], layer[5].split()
+            if kind == "Input":
+                inputs += rest[int(layer[3]) : int(layer[3]) + int(layer[4])]
+            else:
+                keys = dict(one.split("=", 1) for one in rest if "=" in one)
+                typed.append((kind, "int8" if keys.get("8", "0") not in ("0", "") else "", ""))
+        taken = {blob for one in layers for blob in one[5].split()[: int(one[3])]}
+        made = {
+            blob: None for one in layers
+            for blob in one[5].split()[int(one[3]) : int(one[3]) + int(one[4])]
+        }  # fmt: skip
+        outputs = [blob for blob in made if blob not in taken]
+        rounded = any(weights for _, weights, _ in typed)
+        return Description(
+            tuple(Value(name, "", ()) for name in inputs),
+            tuple(Value(name, "", ()) for name in outputs),
+            operators(typed),
+            form="INT8 weights" if rounded else "",
+            storage="int8" if rounded else None,
+        )
+
+
+TENSORRT_ENGINE, RKNN_FILE, MNN, EXECUTORCH = TensorRtEngine(), RknnFile(), Mnn(), Executorch()
+IREE, COREML, COREML_PACKAGE, NCNN = Iree(), CoreMl(), CoreMlPackage(), Ncnn()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from simulator.cli import common
 from simulator.cli.exits import GATE_FAILED, PASS
 from simulator.command.experiment import Command, Experiment, place
-from simulator.command.options import Samples, declared
+from simulator.command.options import Progress, Samples, declared
 from simulator.command.parsing import add_options, values_of
 from simulator.errors import UserError
 
@@ -58,8 +58,19 @@ def run(command: Command[Any], given: argparse.Namespace) -> int:
         return _experiment(command, given, values)
     with Bar() as bar:
         asked = command.Options(**values, progress=bar)
+        if isinstance(model := values.get("model"), str):
+            _say_of(Path(model), bar)
         found = command.run(asked)
     return finished(command, found, str(asked.out), command.json and given.json)
+
+
+def _say_of(model: Path, bar: Progress) -> None:
+    """Say what is assumed of a model file; a run has it among its notes."""
+    from simulator.contract.model_format import format_of
+    from simulator.model.card import Card
+
+    if format_of(model) is not None:
+        bar.note(Card(model, draft=True).told)
 
 
 def finished(command: Command[Any], found: Any, folder: str, as_json: bool) -> int:

@@ -16,7 +16,8 @@ _STRIDES = (8, 16, 32)
 def of_network(network: NetworkFile) -> CardFields | None:
     """Return the card of a network that looks like such an export; None: it does not."""
     shape = network.outputs.get("output", ())
-    if network.image is None or len(shape) != 3 or None in (*network.image, *shape):
+    named = "images" in network.inputs and len(shape) == 3
+    if network.image is None or not named or None in (*network.image, *shape):
         return None
     _, height, width = network.image
     cells = sum(((height or 0) // stride) * ((width or 0) // stride) for stride in _STRIDES)

@@ -8,6 +8,9 @@ import numpy as np
 import tiny
 from onnx import helper
 
+from simulator.experiments.common import chosen
+from simulator.experiments.session import Session, Variant
+
 NAMES = {0: "person", 1: "traffic light", 2: "cat"}
 KEYS = {
     "description": "Ultralytics YOLOv8n model trained on coco8.yaml", "author": "Ultralytics",
@@ -57,17 +60,24 @@ def images(folder: Path) -> Path:
     return folder
 
 
-def found(result, least):
-    """What the training stack found: by image (box, score, class), with a score above *least*."""
-    return {
-        row["sample"]: [
-            (box, round(score, 5), number)
-            for box, score, number in zip(
-                np.reshape(row["boxes"], (-1, 4)).tolist(), row["scores"], row["classes"],
-                strict=True,
-            )
-            if score > least
-        ]
-        for row in result.records().to_pylist()
-        if row["side"] == "train"
-    }  # fmt: skip
+def found(model, folder, least):
+    """What Pillow and ONNX Runtime find in two images, and the first note of the run.
+
+    By image (box, score, class), with a score above *least*.
+    """
+    with Session.open(model, images(folder), None, 0, 1, None, None) as session:
+        own = chosen("pillow_fp32", [])
+        stack = session.stack(Variant("train", own, {"train": own, "deploy": own}))
+        done = session.run(session.plan([stack]))
+        answers = {
+            item.name: [
+                (box, round(score, 5), number)
+                for box, score, number in zip(
+                    np.reshape(row["boxes"], (-1, 4)).tolist(), row["scores"], row["classes"],
+                    strict=True,
+                )
+                if score > least
+            ]
+            for item, row in zip(done.items, done.records("train"), strict=True)
+        }  # fmt: skip
+        return answers, session.notes[0]

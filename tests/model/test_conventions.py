@@ -98,3 +98,16 @@ def test_a_run_of_the_file_itself_takes_the_class_folders_too(tmp_path, cache):
     assert result.summary["train"]["metric"]["top1"] == 1
     told = result.summary["warnings"][0].text
     assert "the classes are the folders of data, in alphabetical order" in told
+
+
+def test_a_command_that_leaves_no_run_says_first_what_is_assumed(tmp_path, cache, numbered, capsys):
+    tiny.card(tmp_path / "net")
+    options = ["--model", str(tmp_path / "net" / "model.onnx"), "--data", str(numbered)]
+
+    code = cli.main(
+        ["sensitivity", "--profile", "ort_int8", "--goal", "flip_rate < 50%", *options,
+         "--out", str(tmp_path / "keep")]
+    )  # fmt: skip
+
+    assert code == 0
+    assert capsys.readouterr().err.startswith("note no model card is given; no file says")

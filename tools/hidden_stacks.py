@@ -117,7 +117,7 @@ def identified(
     start, cpu = time.monotonic(), time.process_time()
     recording = load_recording(options.out / str(seed) / "recording.yaml")
     own, *_ = recorded_only(session, recording)
-    found, trials, items = searched(own, *ready(own, recording, whole)[:2])
+    found, trials, items = searched(own, *ready(own, recording, whole))
     truth = tuple(picks[axis] for axis in whole.axes)
     same = trials.key(found.best) == trials.key(truth)
     result = "exact" if same and found.exact else "equal" if found.exact else "wrong"

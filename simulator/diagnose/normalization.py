@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.contract import Array
-from simulator.identify.affine import Affine, shortest
+from simulator.identify.affine import Affine
+from simulator.identify.numbers import errors, tidy
 
 _TOP = 255.0
 _NTH = ("first", "second", "third")
-_CERTAIN = 6.0
-"""Standard errors within which a number is another one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,20 +61,6 @@ def found_in(fit: Affine) -> Numbers:
     std = [tidy(value, abs(value) * off) for value in fit.std]
     mean = [tidy(value, far) for value in fit.zero]
     return Numbers(np.array(mean), np.array(std))
-
-
-def tidy(value: float, error: float) -> float:
-    """Return the number with the fewest digits within an error, on 0-255 or on 0-1, times 255."""
-    levels, unit = shortest(value, error), shortest(value / _TOP, error / _TOP)
-    if len(f"{unit:.9g}") < len(f"{levels:.9g}"):
-        return float(f"{unit * _TOP:.12g}")
-    return levels
-
-
-def errors(fit: Affine) -> tuple[float, float]:
-    """Return how uncertain a fit's std is, as a share, and its zero, in levels."""
-    share = _CERTAIN * fit.error + 1e-6
-    return share, share * (_TOP / 2 + float(np.abs(fit.zero).max()))
 
 
 def named(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:

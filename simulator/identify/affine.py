@@ -16,6 +16,8 @@ ULPS = 4
 """Units in the last place of the largest value, within which tensors are equal but for rounding."""
 _FEWEST = 200
 """Pixels that must be left without the clipped ones."""
+_SAMPLE = 12_000
+"""Pixels at most that :func:`share` looks at."""
 _BETTER = 0.9
 """Leaving out clipped values must leave less than this share of the residual."""
 
@@ -91,7 +93,12 @@ NONE = Affine(np.zeros((3, 3)), np.zeros(3), np.inf, np.inf, np.inf, 0.0, np.inf
 """No fit: nothing was left to be fitted."""
 
 
-def affine(tensors: Sequence[Array], pixels: Sequence[Array], points: int | None = None) -> Affine:
+def affine(
+    tensors: Sequence[Array],
+    pixels: Sequence[Array],
+    points: int | None = None,
+    mixed: bool = True,
+) -> Affine:
     """Fit tensors to pixels, each channel to one of the pixel's where that explains as much.
 
     Args:
@@ -99,17 +106,18 @@ def affine(tensors: Sequence[Array], pixels: Sequence[Array], points: int | None
             were clipped, where they do not fit.
         pixels: each (3, H, W).
         points: at most so many pixels are used; None: all.
+        mixed: whether a channel may be of several of the pixels'.
     """
     y, x = (_columns(some, points) for some in (tensors, pixels))
     seen = np.isfinite(y).all(axis=1) & np.isfinite(x).all(axis=1)
     y, x = y[seen], x[seen]
-    found = _fitted(y, x)
+    found = _fitted(y, x, mixed)
     if found.exact or not len(y):
         return found
     ends = ((y == y.min(axis=0)) | (y == y.max(axis=0))).any(axis=1)
     if ends.mean() < 0.001 or (~ends).sum() < _FEWEST:
         return found
-    inside = _fitted(y[~ends], x[~ends])
+    inside = _fitted(y[~ends], x[~ends], mixed)
     beyond = y[ends] - (x[ends] @ inside.matrix.T + inside.offset)
     low = (y[ends] == y.min(axis=0)) & (beyond > 0)
     clipped = low | ((y[ends] == y.max(axis=0)) & (beyond < 0))
@@ -120,6 +128,29 @@ def affine(tensors: Sequence[Array], pixels: Sequence[Array], points: int | None
     return replace(inside, left_out=float(ends.mean()))
 
 
+def share(tensor: Array, pixels: Array) -> float:
+    """Return what least squares leave of a tensor's deviations from its means: 0 nothing, 1 all.
+
+    Args:
+        tensor: of one image, with its three channels on any axis.
+        pixels: of the same shape, or anything affine of them.
+    """
+    y, x = (_sampled(one) for one in (tensor, pixels))
+    y, x = y - y.mean(axis=1, keepdims=True), x - x.mean(axis=1, keepdims=True)
+    total, cross, inner = float((y * y).sum()), y @ x.T, x @ x.T
+    inner[np.diag_indices(len(inner))] += 1e-9 * (np.trace(inner) or 1.0)
+    explained = float((cross * np.linalg.solve(inner, cross.T).T).sum())
+    return float(np.sqrt(max(0.0, 1 - explained / total))) if total else 1.0
+
+
+def _sampled(one: Array) -> Array:
+    """Rows of channels, (3, n), of some pixels; of a plane one row."""
+    channels = [at for at, size in enumerate(one.shape) if size == 3]
+    axis = channels[-1 if one.shape[-1] == 3 else 0] if channels else None
+    rows = one.reshape(1, -1) if axis is None else np.moveaxis(one, axis, 0).reshape(3, -1)
+    return rows[:, :: 1 + rows.shape[1] // _SAMPLE].astype(np.float64)
+
+
 def _columns(images: Sequence[Array], points: int | None) -> Array:
     """(N, 3) float64: some or all of the images' pixels."""
     some = [np.asarray(one).reshape(3, -1) for one in images]
@@ -128,7 +159,7 @@ def _columns(images: Sequence[Array], points: int | None) -> Array:
     return np.concatenate([one[:, ::step].T.astype(np.float64) for one in some])
 
 
-def _fitted(y: Array, x: Array) -> Affine:
+def _fitted(y: Array, x: Array, mixed: bool) -> Affine:
     """Least squares, centered so that no figure is lost."""
     if not len(y):
         return NONE
@@ -147,7 +178,7 @@ def _fitted(y: Array, x: Array) -> Affine:
         one[picked] = cross[c, picked] / own[picked]
         left = dy[:, c] - dx[:, picked] * one[picked]
         fine = np.abs(left).max() <= ULPS * np.spacing(np.float32(size))
-        if fine or (left * left).sum() <= 1.02 * rest[c]:
+        if fine or not mixed or (left * left).sum() <= 1.02 * rest[c]:
             matrix[c] = one
     offset = my - matrix @ mx
     left = np.abs(y - (x @ matrix.T + offset))

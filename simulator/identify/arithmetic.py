@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.data.folder import Item
+from simulator.identify.affine import ULPS
 from simulator.identify.options import Fields
 from simulator.identify.space import Space
 from simulator.identify.target import Target
@@ -24,8 +25,6 @@ from simulator.profile.load import load
 
 AXIS, KEY = "normalize", "normalize.arithmetic"
 LEVELS = np.repeat(np.arange(256, dtype=np.uint8)[:, None, None], 3, axis=2)
-ULPS = 4
-"""Units in the last place of the largest value, within which tensors are equal but for rounding."""
 
 
 def solved(target: Target, items: Sequence[Item], whole: Space, card: ImageCard) -> str | None:
@@ -74,8 +73,12 @@ def _numbers(whole: Space, card: ImageCard) -> Iterator[tuple[list[float], list[
         yield mean, std, not {"mean", "std"} & {k for k, v in written.items() if v != "model"}
 
 
-def settled(whole: Space, arithmetic: str) -> Space:
-    """Return a space whose normalizations are all computed in one order."""
+def settled(whole: Space, arithmetic: str | None) -> Space:
+    """Return a space with a normalization to solve, computed in one order where that is known."""
+    if arithmetic is None:
+        return replace(
+            whole, axes={**whole.axes, AXIS: whole.axes.get(AXIS, {"as in the base": {}})}
+        )
     if AXIS not in whole.axes and image_spec(load(whole.base)).normalize.arithmetic == arithmetic:
         return whole
     every = whole.axes.get(AXIS, {arithmetic: {}})
@@ -83,11 +86,14 @@ def settled(whole: Space, arithmetic: str) -> Space:
     return replace(whole, axes={**whole.axes, AXIS: options})
 
 
-def told(target: Target, arithmetic: str | None) -> str | None:
-    """Say which order has the recorded bits, or how equal tensors count as equal."""
-    if target.kind != "tensors":
-        return None
-    if arithmetic:
+def told(target: Target, arithmetic: str) -> str:
+    """Say which order has the recorded bits, or how equal tensors count as equal.
+
+    Args:
+        target: of tensors.
+        arithmetic: the order of the stack that was found.
+    """
+    if not target.ulps:
         return f"normalize.arithmetic: {arithmetic} has the bits of every recorded value"
     return (
         "no known order of normalization's arithmetic has the recorded bits: tensors count as "

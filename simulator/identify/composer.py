@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -52,6 +53,7 @@ class Known(Recipe):
     recipe: Recipe
     key: str
     _opened: list[Apply] = field(default_factory=list, repr=False)
+    _seconds: list[float] = field(default_factory=list, repr=False)
 
     def __reduce__(self) -> tuple[type[Known], tuple[Recipe, str]]:
         return Known, (self.recipe, self.key)
@@ -69,6 +71,11 @@ class Known(Recipe):
     def identity(self) -> Any:
         """Return the digest of the recipe's identity."""
         return self.key
+
+    @property
+    def seconds(self) -> float:
+        """How long it took on the images so far, in the mean."""
+        return sum(self._seconds) / max(1, len(self._seconds))
 
     def memory(self, source: Any) -> int:
         """Return that of the recipe."""
@@ -90,10 +97,13 @@ class Known(Recipe):
         def apply(value: Any, context: Context) -> Any:
             if isinstance(value, Failed):
                 return value
+            begun = time.perf_counter()
             try:
                 return step(value, context)
             except SampleError as error:
                 return Failed(one_line(error))
+            finally:
+                self._seconds.append(time.perf_counter() - begun)
 
         return apply
 
@@ -107,11 +117,13 @@ class Composer:
         session: the model and the samples.
 
     Attributes:
+        axes: the options of each axis; some may be added.
         refused: options of the runtime that cannot run the model, and why.
     """
 
     def __init__(self, base: str, axes: Axes, session: Session) -> None:
-        self.base, self.axes, self.names = base, axes, tuple(axes)
+        self.base, self.names = base, tuple(axes)
+        self.axes = {axis: dict(options) for axis, options in axes.items()}
         self.refused: dict[str, str] = {}
         self._session = session
         self._profile = load(base)
@@ -122,6 +134,11 @@ class Composer:
         self._chosen: dict[str, ResolvedProfile | None] = {}
         self._fronts: dict[Point, tuple[Known, ...] | None] = {}
         self._ends: dict[Point, tuple[Known, ...] | None] = {}
+
+    @property
+    def known(self) -> list[Known]:
+        """All steps so far."""
+        return list(self._known.values())
 
     def values(self, point: Point) -> Fields:
         """Return the whole document of a point; it shares sections with others and stays as it is.

@@ -22,9 +22,11 @@ from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
 from simulator.experiments.summary import head
 from simulator.identify import answer, arithmetic
+from simulator.identify.affine import ULPS
 from simulator.identify.composer import Composer, Point
 from simulator.identify.experiment import IdentifyOptions
 from simulator.identify.kit import all_probes
+from simulator.identify.numbers import Solver
 from simulator.identify.search import Found, Search, blocks
 from simulator.identify.space import Space, load_space, space
 from simulator.identify.target import Target
@@ -72,10 +74,13 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
             )
         session, notes, absent = recorded_only(opened, found)
         whole = document or _offered(session, found, asked.base)
-        target, whole, told = ready(session, found, whole)
-        if told:
-            notes.append(Notice(Kind.FINDING, told))
+        target, whole = ready(session, found, whole)
         result, trials, items = searched(session, target, whole, ends)
+        target = trials.target
+        if target.kind == "tensors":
+            notes.append(
+                Notice(Kind.FINDING, arithmetic.told(target, trials.arithmetic(result.best)))
+            )
         text = _profile(trials.composer, result, found)
         with tempfile.TemporaryDirectory() as scratch:
             place = Path(scratch) / PROFILE
@@ -200,24 +205,28 @@ def searched(
         source = session.executor.context(item).source
         return int(source.height * source.width)
 
-    items = sorted(session.sealed(), key=area)
-    return Search(trials, items, start, session.show.say).run(), trials, items
+    items, say = sorted(session.sealed(), key=area), session.show.say
+    if target.kind != "tensors":
+        return Search(trials, items, start, say).run(), trials, items
+    solver = Solver(session, composer, target, items)
+    placed = Search(trials, items, start, say).placed()
+    solved = solver.solve(placed[0])
+    if solved is not None and solved.arithmetic and target.ulps:
+        exact = replace(target, ulps=0)
+        trials = Trials(session, composer, exact, execution, start, ends)
+    return Search(trials, items, start, say, solver.solve).run(placed), trials, items
 
 
-def ready(session: Session, found: Recording, whole: Space) -> tuple[Target, Space, str | None]:
-    """Return the target, the space with the tensor's order of arithmetic, and a sentence on it."""
+def ready(session: Session, found: Recording, whole: Space) -> tuple[Target, Space]:
+    """Return the target, and the space with the tensor's order of arithmetic where values tell."""
     target = Target(found, tuple(session.source.wanted(session.card)))
     spec = session.card.spec
     if target.kind != "tensors" or not isinstance(spec, ImageCard):
-        return target, whole, None
+        return target, whole
     order = arithmetic.solved(target, session.dataset.items[:_READ], whole, spec)
     if order is None:
-        target = replace(target, ulps=arithmetic.ULPS)
-    return (
-        target,
-        arithmetic.settled(whole, order) if order else whole,
-        arithmetic.told(target, order),
-    )
+        target = replace(target, ulps=ULPS)
+    return target, arithmetic.settled(whole, order)
 
 
 def starts(composer: Composer) -> Iterator[Point]:

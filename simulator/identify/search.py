@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.data.folder import Item
@@ -64,6 +64,8 @@ class Search:
         items: the images that were recorded, those that are compared first in front.
         start: a possible point, usually the base.
         say: shows what is done.
+        solve: adds the normalization that a point's pixels show to the options; None: nothing is
+            solved.
     """
 
     def __init__(
@@ -72,15 +74,24 @@ class Search:
         items: Sequence[Item],
         start: Point,
         say: Say,
+        solve: Callable[[Point], object] | None = None,
     ) -> None:
         self._trials, self._items, self._start, self._say = trials, list(items), start, say
         self._axes, self._names = trials.composer.axes, trials.composer.names
         self._blocks = blocks(self._axes)
         self._answers = trials.target.kind in ("outputs", "predictions")
         self._compared = RACE
+        self._solve = solve
 
-    def run(self) -> Found:
+    def placed(self) -> list[Point]:
+        """Return the points whose geometry and kernel fit, the best first."""
+        return self._first(next(self._beginnings()))
+
+    def run(self, placed: Sequence[Point] | None = None) -> Found:
         """Search, and measure what is left of it on all images; of few points try each.
+
+        Args:
+            placed: where to begin, see :meth:`placed`.
 
         Raises:
             ProfileError: there are few, and none is possible.
@@ -92,7 +103,8 @@ class Search:
             return self._around(_ranked(scores)[0])
         found: dict[Point, Score] = {}
         for starts in self._beginnings():
-            found |= self._from(self._first(starts))
+            found |= self._from(list(placed or self._first(starts)))
+            placed = None
             best = _ranked(found)[0]
             if self._trials.over or found[best].exact:
                 break
@@ -198,8 +210,10 @@ class Search:
             before = self._race(beam)[beam[0]].mean
             for name, axes in self._blocks.items():
                 self._say(f"round {number}: {name} ({self._trials.tried:,} stacks compared)")
+                if name == "numbers" and self._solve is not None:
+                    self._solve(beam[0])
                 beam = self._step(beam, axes, BEAM, apart=name in YUV)
-                if self._trials.over or (self._answers and self._race(beam)[beam[0]].exact):
+                if self._trials.over or self._race(beam)[beam[0]].exact:
                     return beam
             if self._race(beam)[beam[0]].mean in (0.0, before):
                 break
@@ -230,11 +244,14 @@ class Search:
         """Find the right geometry and kernel, whatever the colors are."""
         if self._answers:
             return [self._start]
-        self._say("geometry and kernel, by the shapes in the gray images")
+        self._say("geometry and kernel, whatever the numbers are")
         beam = self._best(self._race(starts, 1), 2, by_shape=True) or [self._start]
-        for name, count in (("resize", 3), ("geometry", 4), ("resize", BEAM)):
-            beam = self._step(beam, self._blocks.get(name, ()), count, by_shape=True)
-        return beam
+        geometry, resize = (self._blocks.get(name, ()) for name in ("geometry", "resize"))
+        beam = self._step(beam, geometry, 4, by_shape=True)
+        beam += self._step(beam[:1], resize, 3, by_shape=True)
+        beam = self._step(list(dict.fromkeys(beam)), geometry, 4, by_shape=True)
+        beam = self._step(beam, self._few, 4, by_shape=True)
+        return self._step(beam, resize, BEAM, by_shape=True)
 
     def _step(
         self,
@@ -250,15 +267,16 @@ class Search:
             beam: points.
             axes: those that are changed.
             count: how many go on.
-            by_shape: go by the shapes in the gray images.
+            by_shape: go by what least squares leave.
             apart: the best of each way to handle YUV go on as well: whether its own planes or
                 encoded ones are converted, and where, decides which other options matter.
         """
         if not axes:
             return list(beam)
         points = dict.fromkeys(beam)
-        for one in beam:
-            points |= dict.fromkeys(self._varied(one, axes))
+        for one in self._trials.quick(beam):
+            varied = self._varied(one, axes)
+            points |= dict.fromkeys(varied if one == beam[0] else self._trials.quick(varied))
         some = self._best(self._race(list(points), 1), WIDER * count, by_shape)
         found = self._best(self._race(some), count, by_shape) or list(beam)
         if apart:
@@ -268,7 +286,7 @@ class Search:
             found += [point for way in ways.values() for point in self._best(way, 2)]
         return list(dict.fromkeys(found))
 
-    def _varied(self, point: Point, axes: Sequence[str]) -> Iterable[Point]:
+    def _varied(self, point: Point, axes: Sequence[str]) -> list[Point]:
         """All combinations of some axes' options, the other axes as in the point."""
         rows = itertools.product(*(self._axes[axis] for axis in axes))
         return [self._with(point, dict(zip(axes, row, strict=True))) for row in rows]

@@ -16,6 +16,7 @@ from simulator.contract import Array, Frame, PixelFormat, Stage
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.data.folder import Item
 from simulator.data.recording import PLANES, Recording
+from simulator.identify.affine import share
 from simulator.identify.composer import Failed, Known
 from simulator.pipeline.inference import Answered, Inferred
 
@@ -36,7 +37,7 @@ class Distance:
         mean: mean absolute difference; of predictions, by how much the recorded class falls behind
             the best one, as the logarithm of the ratio of their scores.
         largest: largest absolute difference, likewise.
-        shape: sqrt(1 - r^2) of the gray images: the difference that no gain and offset explain.
+        shape: the share that no scale, offset and mixture of channels explains.
     """
 
     equal: bool
@@ -172,28 +173,13 @@ def _arrays(pairs: Sequence[tuple[Array, Array]], shaped: bool) -> Distance:
     mean = total / max(count, 1)
     if not math.isfinite(mean):
         return NOWHERE
-    return Distance(False, mean, largest, _shape(*pairs[0]) if shaped else mean)
+    return Distance(False, mean, largest, share(*pairs[0]) if shaped else mean)
 
 
 def _bits(one: Array, other: Array) -> bool:
     if one.dtype != other.dtype:
         return np.array_equal(one, other)
     return one.tobytes() == other.tobytes()
-
-
-def _shape(one: Array, other: Array) -> float:
-    a, b = (_gray(value) for value in (one, other))
-    a, b = a - a.mean(), b - b.mean()
-    scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    r = float((a * b).sum()) / scale if scale else 0.0
-    return math.sqrt(max(0.0, 1 - r * r))
-
-
-def _gray(value: Array) -> Array:
-    """The mean of the three channels, whichever axis they are on."""
-    found = np.asarray(value, np.float32)
-    channels = [at for at, size in enumerate(found.shape) if size == 3]
-    return found.mean(axis=channels[0] if found.shape[-1] != 3 else -1) if channels else found
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,14 @@ from simulator.data.folder import Item
 from simulator.experiments.session import Session
 from simulator.identify.composer import Composer, Known, Point
 from simulator.identify.target import GEOMETRY, NOWHERE, Compare, Distance, Hash, Target
+from simulator.modalities.image.sections import image_spec
 from simulator.pipeline.executor import SampleResult
 from simulator.pipeline.plan import Arm, Plan, plan
 
 CHUNK = 1000
 """Chains in one plan."""
+SLOW = 8
+"""Times as long as most resizes take."""
 Steps = tuple[Known, ...]
 Key = tuple[str, ...]
 """The digests of a chain's steps."""
@@ -114,6 +117,27 @@ class Trials:
             return self.target.cut(front)
         end = self.composer.end(point, self.target.until, self._calibrating(point))
         return None if end is None else (*front, *end)
+
+    def arithmetic(self, point: Point) -> str:
+        """Return the order of arithmetic in which a point normalizes pixels."""
+        chosen = self.composer.chosen(point)
+        assert chosen is not None
+        return str(image_spec(chosen[0]).normalize.arithmetic)
+
+    def quick(self, points: Sequence[Point]) -> Sequence[Point]:
+        """Return the points whose resize is not slow; all where all are.
+
+        A slow one is tried beside the best point only: OpenVINO compiles for each size of image.
+        """
+        took = [step.seconds for step in self.composer.known if step.stage == Stage.RESIZE]
+        often = float(np.median([one for one in took if one] or [0.0]))
+        steps = {point: self.steps(point) or () for point in points}
+        found = [
+            point
+            for point in points
+            if not any(s.stage == Stage.RESIZE and s.seconds > SLOW * often for s in steps[point])
+        ]
+        return found or points
 
     def key(self, point: Point) -> Key | None:
         """Return what two points have in common that are the same stack; None: it is impossible."""

@@ -82,7 +82,7 @@ def identified(session, whole, kind, after, seed, folder):
         if manifest:
             break
     own, *_ = recorded_only(session, load_recording(manifest))
-    found, trials, _ = searched(own, *ready(own, load_recording(manifest), whole)[:2])
+    found, trials, _ = searched(own, *ready(own, load_recording(manifest), whole))
     truth = trials.key(tuple(picks[axis] for axis in whole.axes))
     return truth in {trials.key(point) for point in found.equal}, found.exact
 
@@ -142,6 +142,6 @@ def test_places_that_only_fit_together(card, images, tmp_path):
         manifest = hidden.record(session, whole.stack(picks), "tensors", tmp_path)
         own, *_ = recorded_only(session, load_recording(manifest))
 
-        found, _, _ = searched(own, *ready(own, load_recording(manifest), whole)[:2])
+        found, _, _ = searched(own, *ready(own, load_recording(manifest), whole))
 
     assert found.exact

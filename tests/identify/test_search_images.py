@@ -26,6 +26,9 @@ class Board:
         self.composer = self.target = self
         self.first = {}
 
+    def quick(self, points):
+        return points
+
     def steps(self, point):
         return ()
 

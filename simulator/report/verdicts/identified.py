@@ -22,7 +22,8 @@ def identify(summary: IdentifySummary) -> Told:
     what, images = summary.kind, count(summary.samples, summary.sample_unit)
     if summary.exact and what != "predictions":
         how = (
-            f"within {summary.ulps} units in the last place of the largest value"
+            f"up to rounding ({summary.largest or 0:.2g}, within {summary.ulps} units in the last "
+            "place of the largest value)"
             if summary.ulps
             else "to the bit"
         )

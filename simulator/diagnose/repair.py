@@ -8,14 +8,15 @@ from typing import Any
 from pydantic import JsonValue
 
 from simulator.data.folder import Item
-from simulator.diagnose.finding import Finding
+from simulator.diagnose.finding import Finding, Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, cut
 from simulator.diagnose.trial import apart, changed, values_of
 from simulator.errors import UserError, one_line
 from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Pair
-from simulator.profile import axes
+from simulator.profile.modality import at, takes_samples
+from simulator.profile.profile import Profile
 from simulator.results.diagnose import Repair
 
 
@@ -34,17 +35,19 @@ def repaired(
     Returns:
         What came of it; None where no finding changes a field.
     """
+    profile = pair[DEPLOY][0]
+    own = profile.spec.front_end is not None  # code or a recording: no field of it changes pixels
+    written = profile.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     change: dict[str, JsonValue] = {}
     for one in findings:
-        change |= {key: value for key, value in one.change.items() if key not in change}  # type: ignore[misc]
+        for key, value in one.change.items():
+            if not (own and one.part is Part.FRONT_END) and _at(written, key) != value:
+                change.setdefault(key, value)  # type: ignore[call-overload]
     if not change:
         return None
-    profile = pair[DEPLOY][0]
-    written = profile.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     before = {key: _at(written, key) for key in change}
     found = Repair(change=change, before=before, of="", state="unknown", left=None, changed=None)
-    if axes.is_recorded(profile):
-        why = "the deployment is a recording, which does not run here"
+    if why := _stands_still(profile):
         return found.model_copy(update={"why": why})
     try:
         stack = session.stack(Variant("repaired", changed(pair[DEPLOY], change), pair))
@@ -69,6 +72,15 @@ def repaired(
         update |= {"of": "outputs" if outputs else "inputs", "state": gap.state}
         update["left"] = gap.gap.largest if gap.gap else None
     return found.model_copy(update=update)
+
+
+def _stands_still(profile: Profile) -> str | None:
+    """Why a change of the profile changes nothing that runs; None: it does."""
+    if at(profile.spec, ("runtime", "recording")) is not None:
+        return "the deployment's answers are a recording"
+    if takes_samples(profile.spec):
+        return "the deployment gives its answers by itself"
+    return None
 
 
 def _at(values: Any, key: str) -> Any:

@@ -9,9 +9,12 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.markup import escape
 
+from simulator.diagnose.layers.shown import section as layer_section
+from simulator.diagnose.layers.shown import sentences
+from simulator.diagnose.layers.shown import table as layer_table
 from simulator.report import terminal
 from simulator.report.reading import Run
-from simulator.report.sections.section import Section, part
+from simulator.report.sections.section import Code, Section, part
 from simulator.report.table import Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import count
@@ -91,6 +94,10 @@ def show(summary: DiagnoseSummary, folder: str, console: Console) -> None:
     for one in summary.parts:
         for line in one.told:
             console.print(f"{one.part}: {escape(line)}", highlight=False)
+    if summary.layers:
+        for words in sentences(summary.layers):
+            console.print(f"layers: {words}", markup=False, highlight=False)
+        console.print(screen(layer_table(summary.layers)), highlight=False)
     for words in [*named(summary), *to_change(summary)]:
         console.print(words, markup=False, highlight=False, soft_wrap=True)
     terminal.end([*notes(summary), *summary.warnings], folder, console)
@@ -100,7 +107,7 @@ def named(summary: DiagnoseSummary) -> list[str]:
     """Return what the differences are called, with their evidence."""
     found = []
     for one in summary.findings:
-        left = "" if one.left is None else f", {one.left:.3g} is left"
+        left = "" if not one.left else f", {one.left:.3g} is left"
         found.append(f"{one.part}: {one.name} ({one.certainty}{left})")
         found += [f"    {line}" for line in one.evidence]
         found += [f"    in code: {one.code}"] if one.code else []
@@ -151,7 +158,7 @@ def blame(summary: DiagnoseSummary) -> Table:
 
 def notes(summary: DiagnoseSummary) -> list[str]:
     """Return what the figures mean, and what was left out."""
-    found = []
+    found = [*summary.notes]
     if any(one.share is not None for one in summary.parts) and summary.changed:
         found.append(
             "alone: answers that change where only this part is the deployment's; repaired: those "
@@ -175,3 +182,12 @@ def sections(run: Run[DiagnoseSummary]) -> Iterator[Section]:
         tables=[blame(summary)],
         notes=notes(summary),
     )
+    if lines := [*named(summary), *to_change(summary)]:
+        yield Section(
+            "names",
+            "What is it called, and what is to change?",
+            "What undoes the difference?",
+            tables=[Table(["finding"], [[Code("\n".join(lines))]], "Findings and change")],
+        )
+    if summary.layers:
+        yield layer_section(summary.layers)

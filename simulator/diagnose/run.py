@@ -13,6 +13,7 @@ from simulator.diagnose.blame import Blame, Values
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.experiment import DiagnoseOptions
 from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.names import Names
 from simulator.diagnose.parts import Parts, parts_of
 from simulator.diagnose.repair import repaired
 from simulator.errors import DataError, SampleError
@@ -62,7 +63,10 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
             blame = Blame(session, parts, values, done, frozenset(mixtures))
             found = blame.results()
             looked = done.ran[:KEPT]
-            findings = _findings(Declared(session, pair, parts, looked), found)
+            session.show.say("what the differences are called")
+            names = Names(Declared(session, pair, parts, looked), values.samples)
+            findings = names.findings(found)
+            found = _cleared(found, findings)
             repair = repaired(session, pair, parts, looked, findings)
             changed, units = blame.changed
             summary = DiagnoseSummary(
@@ -74,6 +78,8 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
                 units=units,
                 parts=found,
                 findings=[_result(one) for one in findings],
+                layers=names.layers,
+                notes=names.notes,
                 repair=repair,
                 explained=_explained(blame, found, findings, repair),
                 absent=absent,
@@ -127,16 +133,6 @@ def _values(session: Session, parts: Parts, plan: Plan, ran: Any) -> Values:
     return found
 
 
-def _findings(declared: Declared, found: Sequence[PartResult]) -> list[Finding]:
-    """What the differences of the guilty parts are called."""
-    declared.session.show.say("what the differences are called")
-    findings: list[Finding] = []
-    for one in found:
-        if one.state == "differs":
-            findings += declared.findings(Part(one.part))
-    return findings
-
-
 def _explained(
     blame: Blame, found: Sequence[PartResult], findings: Sequence[Finding], repair: Repair | None
 ) -> bool:
@@ -147,6 +143,23 @@ def _explained(
         return repair.state in SAME and not repair.changed
     known = {one.part.value for one in findings if one.certainty is not Certainty.NEAREST}
     return all(one.state in SAME or one.part in known for one in found)
+
+
+def _cleared(found: Sequence[PartResult], findings: Sequence[Finding]) -> list[PartResult]:
+    """Parts that are not known are innocent where a slip of the answers explains all of it."""
+    if not findings or any(one.part is not Part.POSTPROCESS for one in findings):
+        return [*found]
+    if any(one.certainty is Certainty.NEAREST for one in findings):
+        return [*found]
+    cleared = "Not to blame: with what the answers' difference is called undone, all is equal."
+    guilty = {"state": "differs", "told": [findings[0].evidence[0]]}
+    innocent = {"state": "rounding", "told": [cleared]}
+    return [
+        one.model_copy(update=guilty if one.part == Part.POSTPROCESS.value else innocent)
+        if one.state == "unknown"
+        else one
+        for one in found
+    ]
 
 
 def _result(one: Finding) -> FindingResult:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from simulator.results.layers import LayersFigures
 from simulator.results.shared import ModelSummary, Profile
 from simulator.typed import About, ResultModel, Share, Unit
 
@@ -87,6 +88,10 @@ class DiagnoseSummary(ModelSummary):
     units: int = Field(description="answers that were compared")
     parts: list[PartResult]
     findings: list[FindingResult]
+    layers: LayersFigures | None = Field(
+        default=None, description="of the networks, where they differ; None: not compared"
+    )
+    notes: list[str] = Field(default_factory=list, description="what could not be done, and why")
     repair: Repair | None = Field(
         default=None, description="None: there is nothing to change, or nothing is known of it"
     )

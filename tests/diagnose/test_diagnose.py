@@ -13,6 +13,7 @@ from simulator.errors import DataError, UserError
 
 BGR = "deploy.color.order=bgr"
 """Red becomes blue and blue red: of the six tiny images four change."""
+SWAPPED = ["channels are swapped", "color differs (order model → bgr)"]
 CEIL = "deploy.graph.pooling.ceil_mode=ceil"
 """A pool of 3 by 3 with steps of 2 gives 16 rows of 32 in place of 15: other means."""
 NMS = "deploy.postprocess.nms.score_threshold=1.0"
@@ -59,11 +60,11 @@ def test_a_front_end_alone_is_guilty_and_has_every_changed_answer(found):
     assert (summary.changed, summary.units) == (4, 6)
     assert (front.alone, front.repaired, front.share) == (4, 4, 4)
     assert (network.alone, network.repaired, network.share) == (0, 0, 0)
-    assert [one.name for one in summary.findings] == ["color differs (order model → bgr)"]
-    assert summary.findings[0].certainty == "exact"
+    assert [one.name for one in summary.findings] == SWAPPED
+    assert summary.findings[1].certainty == "exact"
     assert summary.repair.change == {"color.order": "model"}
     assert (summary.repair.state, summary.repair.changed, summary.explained) == ("equal", 0, True)
-    assert summary.verdict.lost[0].startswith("The front end is to blame: color differs")
+    assert summary.verdict.lost[0].startswith("The front end is to blame: channels are swapped;")
     assert "The network is innocent: fed the same input both agree to the bit." in (
         summary.verdict.lost
     )
@@ -105,7 +106,7 @@ def test_an_axis_without_effect_is_not_named(found):
     """The images are smaller than the network's input but for nothing: EXIF is in none of them."""
     summary = found(BGR, "deploy.decode.exif=ignore")
 
-    assert [one.name for one in summary.findings] == ["color differs (order model → bgr)"]
+    assert [one.name for one in summary.findings] == SWAPPED
 
 
 def test_the_screen_has_the_verdict_first_and_the_change_as_a_diff(cache, tmp_path):
@@ -119,7 +120,7 @@ def test_the_screen_has_the_verdict_first_and_the_change_as_a_diff(cache, tmp_pa
 
     lines = said.getvalue().splitlines()
     assert code == 0
-    assert lines[0].startswith("The front end is to blame: color differs (order model → bgr).")
+    assert lines[0].startswith("The front end is to blame: channels are swapped; color")
     assert lines.index("-color.order: bgr") + 1 == lines.index("+color.order: model")
     assert (tmp_path / "run" / "report.html").is_file()
 

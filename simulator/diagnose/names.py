@@ -1,0 +1,138 @@
+"""What the differences are called: of inputs, of layers, of answers, and of profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from simulator.data.folder import Item
+from simulator.diagnose.answers import name_classes, name_outputs, only
+from simulator.diagnose.blame import Sample
+from simulator.diagnose.boxes import Seen, name_boxes
+from simulator.diagnose.declared import Declared
+from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.inputs import name_inputs
+from simulator.diagnose.layers.part import part as layer_by_layer
+from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
+from simulator.diagnose.trial import values_of
+from simulator.errors import UserError, one_line
+from simulator.modalities.image.card import ImageCard
+from simulator.results.diagnose import PartResult
+from simulator.results.layers import LayersFigures
+from simulator.tasks.classification.answer import Answer as ClassAnswer
+from simulator.tasks.detection.boxes import Detections
+from simulator.tasks.detection.settings import Settings, Suppression
+
+
+@dataclass
+class Names:
+    """Names the differences of two stacks.
+
+    Attributes:
+        declared: finds those that two profiles declare.
+        samples: inputs and outputs of the first samples.
+        layers: of the networks, once they were compared.
+        notes: what could not be done, and why.
+    """
+
+    declared: Declared
+    samples: Sequence[Sample]
+    layers: LayersFigures | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def findings(self, found: Sequence[PartResult]) -> list[Finding]:
+        """Return the names of all that differs, in the order of the parts.
+
+        Args:
+            found: what is known of each part.
+        """
+        state = {one.part: one.state for one in found}
+        names: list[Finding] = []
+        if state["front end"] == "differs":
+            names += self._both(Part.FRONT_END, self._inputs())
+        if state["network"] == "differs":
+            names += self._both(Part.NETWORK, self._layers())
+        if state["postprocessing"] == "differs":
+            names += self.declared.findings(Part.POSTPROCESS)
+        if not names and "unknown" in state.values():
+            names += self._answers()
+        return names
+
+    def _both(self, part: Part, solved: Sequence[Finding]) -> list[Finding]:
+        """What profiles declare has what to change; what was solved says it in other words."""
+        declared = self.declared.findings(part)
+        if not declared:
+            return [*solved]
+        sure = (Certainty.EXACT, Certainty.ROUNDING)
+        said = [one for one in solved if one.certainty in sure or part is Part.NETWORK]
+        return [*(replace(one, change={}) for one in said), *declared]
+
+    def _inputs(self) -> list[Finding]:
+        card = self.declared.session.card.spec
+        sides = [[one[input_of(side)] for one in self.samples] for side in (TRAIN, DEPLOY)]
+        fits = all(isinstance(one, np.ndarray) for side in sides for one in side)
+        if not isinstance(card, ImageCard) or not fits:
+            return []
+        train, deploy = sides
+        return name_inputs(train, deploy, card)  # type: ignore[arg-type]
+
+    def _layers(self) -> list[Finding]:
+        session, stacks = self.declared.session, self.declared.parts.stacks
+        session.show.say("comparing the networks layer by layer")
+        given: list[Any] = [one[input_of(TRAIN)] for one in self.samples if input_of(TRAIN) in one]
+        if not given or isinstance(given[0], tuple):
+            return []
+        try:
+            compared = layer_by_layer(stacks[TRAIN], stacks[DEPLOY], given, session)
+        except UserError as error:
+            self.notes.append(f"layers were not compared: {one_line(error)}")
+            return []
+        self.layers = compared.figures
+        return [*compared.findings]
+
+    def _answers(self) -> list[Finding]:
+        """Slips of outputs or answers of which no input is known."""
+        parts, session = self.declared.parts, self.declared.session
+        names = [outputs_of(side, side) for side in (TRAIN, DEPLOY)]
+        known = [one for one in self.samples if all(name in one for name in names)]
+        task = session.card.task.name
+        if known and task == "classification":
+            pairs = [[only(one[name]) for one in known] for name in names]
+            train, deploy = ([one for one in side if one is not None] for side in pairs)
+            return name_outputs(train, deploy) if len(train) == len(deploy) > 0 else []
+        items = self.declared.items
+        chains = {side: stack.chain for side, stack in parts.stacks.items()}
+        try:
+            found = values_of(session, chains, items)
+        except UserError as error:
+            self.notes.append(f"answers were not compared: {one_line(error)}")
+            return []
+        if all(isinstance(one, ClassAnswer) for one in (*found[TRAIN], *found[DEPLOY])):
+            return name_classes(found[TRAIN], found[DEPLOY])
+        if all(isinstance(one, Detections) for one in (*found[TRAIN], *found[DEPLOY])):
+            return self._boxes(items, found[TRAIN], found[DEPLOY])
+        return []
+
+    def _boxes(
+        self, items: Sequence[Item], train: Sequence[Detections], deploy: Sequence[Detections]
+    ) -> list[Finding]:
+        last = self.declared.parts.cuts[TRAIN].answer
+        if last is None or not isinstance(last.settings, Settings):
+            return []
+        seen = []
+        for at, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
+            placement = last.placing(self.declared.session.executor.context(item).source)
+            outputs = self.samples[at].get(outputs_of(TRAIN, TRAIN))
+            again = partial(_suppressed, last, outputs, placement)
+            seen.append(Seen(one, two, placement, again if outputs else None))
+        return name_boxes(seen, last.settings)
+
+
+def _suppressed(last: Any, outputs: Any, placement: Any, nms: Suppression) -> Detections:
+    """The training stack's boxes with another suppression."""
+    found: Detections = last.task.decode(outputs, replace(last.settings, nms=nms), placement)
+    return found

@@ -12,7 +12,7 @@ from onnx import numpy_helper
 
 from simulator.contract import Array
 from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.layers.errors import relative
+from simulator.diagnose.layers.errors import relative, worst_channel
 from simulator.diagnose.layers.graph import Graph, Point
 from simulator.diagnose.layers.network import Network
 from simulator.errors import UserError, shortened
@@ -60,6 +60,7 @@ class Case:
         fed: its inputs, by name.
         wanted: the training stack's values.
         given: what the layer makes of its inputs.
+        bound: of errors, above which a layer is looked at.
         peer: the training stack's network, where it runs ONNX files.
     """
 
@@ -73,6 +74,7 @@ class Case:
     fed: Mapping[str, Array]
     wanted: Array
     given: Array
+    bound: float = 0.0
     peer: Network | None = None
 
     @property
@@ -84,7 +86,16 @@ class Case:
     @cached_property
     def error(self) -> float:
         """Its error, by root mean square."""
-        return relative(self.given, self.wanted)
+        return self.far(self.given)
+
+    def far(self, values: Array) -> float:
+        """Return the error of values in place of the layer's.
+
+        Where the error of the whole is below the bound, that of the worst channel is looked at.
+        """
+        whole = relative(self.given, self.wanted)
+        measure = relative if whole > self.bound else worst_channel
+        return measure(values, self.wanted)
 
     def run(self, model: onnx.ModelProto, network: Network | None = None) -> Array:
         """Run a variant of the layer on the same values."""
@@ -94,7 +105,7 @@ class Case:
     def tried(self, model: onnx.ModelProto, network: Network | None = None) -> float:
         """Return the error of a variant; infinite where it cannot be run."""
         try:
-            return relative(self.run(model, network), self.wanted)
+            return self.far(self.run(model, network))
         except (UserError, ValueError, RuntimeError):
             return np.inf
 

@@ -38,8 +38,7 @@ class Sums:
         self._dot += float((one * other).sum())
         self._largest = max(self._largest, float(np.abs(off).max(initial=0)))
         if one.ndim >= 3:
-            channel = 1 if one.ndim > 3 else 2
-            axes = tuple(axis for axis in range(one.ndim) if axis != channel)
+            axes = _others(one.ndim)
             self._channels.append(((off * off).sum(axis=axes), (one * one).sum(axis=axes)))
 
     def error(self) -> LayerError:
@@ -60,6 +59,22 @@ class Sums:
         lost, signal = (sum(parts) for parts in zip(*self._channels, strict=True))
         there = np.asarray(signal > FAINT**2 * self._signal)
         return float(np.sqrt(np.max(lost[there] / signal[there]))) if there.any() else None
+
+
+def _others(axes: int) -> tuple[int, ...]:
+    """Return all axes but that of channels: the second of maps, the last of sequences."""
+    channel = 1 if axes > 3 else 2
+    return tuple(axis for axis in range(axes) if axis != channel)
+
+
+def worst_channel(values: Array, right: Array) -> float:
+    """Return :func:`relative` of the channel where it is largest; of the whole without channels."""
+    if values.shape != right.shape or right.ndim < 3:
+        return relative(values, right)
+    sums = Sums()
+    sums.add(right, values)
+    found = sums.error()
+    return np.inf if found.not_finite else (found.channel or 0.0)
 
 
 def rms(values: Array) -> float:

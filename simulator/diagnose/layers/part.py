@@ -83,7 +83,7 @@ def part(
         )
     looked = suspects(compared, rows, limit, unreal)
     found: dict[str, list[Finding]] = {}
-    for case in cases(compared, deploy.profile, looked[:EXAMINED]) if looked else ():
+    for case in cases(compared, deploy.profile, looked[:EXAMINED], limit) if looked else ():
         name = case.own.tensor
         try:
             found[name] = reasons(case)
@@ -92,13 +92,8 @@ def part(
             continue
         named = [one.name for one in found[name]] or ["no known reason"]
         rows[name] = rows[name].model_copy(update={"reasons": named})
-    known = [f"its input {name!r} " for name, each in found.items() if each]
-    told = (
-        one
-        for each in found.values()
-        for one in each
-        if not (one.name.startswith(INPUT) and any(name in one.evidence[0] for name in known))
-    )
+    every = [one for each in found.values() for one in each]
+    told = [one for one in every if not one.name.startswith(INPUT)]
     inner = [
         sum(point.operator != "Input" for point in side.points.values())
         for side in (compared.train, compared.deploy)
@@ -122,7 +117,7 @@ def part(
             examined=min(len(looked), EXAMINED),
             notes=compared.notes,
         ),
-        merged(told),
+        merged(told or every),
     )
 
 

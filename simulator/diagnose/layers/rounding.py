@@ -14,7 +14,7 @@ from simulator.diagnose.layers.weights import pair
 from simulator.model.passes.graph import edit
 
 INPUT = "an input"
-"""How the name of a finding begins that is about the layer before."""
+"""How the name of a finding begins that is about the layer before; told where none other is."""
 UNLIKE, LOST = 5.0, 0.05
 """Inputs of a Concat are unlike where the shared step costs one of them so many times the error of
 another, and at least this share of its signal."""

@@ -23,6 +23,8 @@ FIRST = 1e3
 """Added to errors of whole layers, which come before those of channels."""
 LOST = 0.5
 """Of a channel's own signal: with such an error of its own it says little any more."""
+TOLD = 4
+"""Layers of which a finding tells the figures."""
 _BOUNDED = frozenset({
     "Clip", "Div", "Exp", "HardSigmoid", "Max", "Min", "Pow", "Reciprocal", "Relu", "Shape",
     "Sigmoid", "Slice", "Softmax", "Split", "Tanh", "Where",
@@ -98,13 +100,14 @@ def _size(error: LayerError) -> float:
     return np.inf if error.not_finite else (error.rms or 0.0)
 
 
-def cases(given: Comparison, profile: Profile, some: Sequence[Pair]) -> list[Case]:
+def cases(given: Comparison, profile: Profile, some: Sequence[Pair], bound: float) -> list[Case]:
     """Return layers with their values for the first sample; none where they cannot be run.
 
     Args:
         given: the comparison.
         profile: the deployment stack's.
         some: the layers.
+        bound: the error that is looked at.
     """
     mine, own = given.samples[0]
     deploy, train = given.deploy, given.train
@@ -143,6 +146,7 @@ def cases(given: Comparison, profile: Profile, some: Sequence[Pair]) -> list[Cas
             fed={name: fed[name] for name in names},
             wanted=right[a.read],
             given=made[output_of(b, b.tensor in cuts)],
+            bound=bound,
             peer=train if isinstance(train, Network) else None,
         )
         for (a, b), model, names in zip(some, models, inputs, strict=True)
@@ -166,7 +170,15 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             change=with_nodes(known.change, one.change),
             code="; ".join(dict.fromkeys(filter(None, (known.code, one.code)))),
         )
-    return tuple(found.values())
+    return tuple(map(_shortened, found.values()))
+
+
+def _shortened(one: Finding) -> Finding:
+    """Return a finding with the evidence of the worst layers; the others are counted."""
+    more = len(one.evidence) - TOLD
+    if more < 1:
+        return one
+    return replace(one, evidence=(*one.evidence[:TOLD], f"and {more} layers more"))
 
 
 def with_nodes(

@@ -147,7 +147,7 @@ class Case:
                 nodes = [*(old.nodes if old else ()), self.point.layer]
                 kinds = list(old.op_types if old else ())
                 kept = {"nodes": nodes, "op_types": kinds, "reason": why}
-                return {f"precision.{section}.keep": kept}, words
+                return {f"precision.{section}.keep": kept}, f"{words} (precision.{section}.keep)"
         return {}, words
 
     def quantizer(self, **fields: object) -> dict[str, object]:

@@ -61,7 +61,7 @@ def weights(case: Case) -> Iterator[Finding]:
             f"{percent(alone)} off",
             left=left,
             change=case.quantizer(weights="per_channel"),
-            code="round the weights with a scale for each channel",
+            code="round the weights with a scale for each channel (weights: per_channel)",
         )
         return
     change, code = case.keep("its weights do not bear 8 bits")

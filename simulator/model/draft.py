@@ -8,6 +8,7 @@ from pathlib import Path
 
 from simulator.contract.model import shape_words
 from simulator.contract.model_format import ModelFormat
+from simulator.errors import ModelError, unknown
 from simulator.importers.network import NetworkFile, Shape
 from simulator.profile.axes import TODO
 from simulator.profile.modeline import MODEL_CARD, modeline
@@ -76,7 +77,11 @@ class Proposal:
         return [field for field in self.fields if not field.usable]
 
     def setting(self, values: Mapping[str, object], note: str) -> Proposal:
-        """Return the same with values for some fields, by dotted key; None leaves a field out."""
+        """Return the same with values for some fields, by dotted key; None leaves a field out.
+
+        Raises:
+            ModelError: a card has no such field.
+        """
         asks = next((field.todo for field in self.fields if field.key in PIXELS and field.todo), "")
         made = {field.key: field for field in self.fields}
         made |= {key: Field(key, value, note) for key, value in values.items()}
@@ -86,7 +91,9 @@ class Proposal:
         if left:
             made[left] = replace(made[left], todo=asks)
         fields = (field for field in made.values() if field.value is not None)
-        return replace(self, fields=tuple(sorted(fields, key=lambda field: place_of(field.key))))
+        labels = () if "labels" in values else self.labels
+        ordered = tuple(sorted(fields, key=lambda field: place_of(field.key)))
+        return replace(self, fields=ordered, labels=labels)
 
     def classed_by(self, data: Path) -> Proposal:
         """Return the same with the names of class folders, numbered as torchvision's ImageFolder.
@@ -166,9 +173,15 @@ def words(values: Mapping[str, Shape]) -> str:
 
 
 def place_of(key: str) -> int:
-    """Return the place of a field's section in a card."""
-    section = key.partition(".")[0]
-    return _SECTIONS.index(section) if section in _SECTIONS else -1
+    """Return the place of a field in a card: the task, the sections, the labels.
+
+    Raises:
+        ModelError: a card proposes no such field.
+    """
+    section, places = key.partition(".")[0], ("task", *_SECTIONS, "labels")
+    if section not in places:
+        raise ModelError(f"{key}: {unknown('field of a model card', section, places)}")
+    return places.index(section)
 
 
 def _written(depth: int, key: str, field: Field, marked: bool, off: int | None = None) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
@@ -39,7 +40,7 @@ def card_of(model: Path, format: ModelFormat, data: str | Path | None = None) ->
     Raises:
         ModelError: it has no card, and something is not known without which nothing can run.
     """
-    if not model.exists():
+    if not os.path.exists(model):  # unlike that of Path, no error if a name is too long
         raise ModelError(f"{model}: there is no such file")
     beside = model.with_suffix(".yaml")
     if _is_card_of(beside, model, format):
@@ -68,9 +69,8 @@ def kept(proposal: Proposal) -> Path:
         said = f"{model}: no model card, and the file does not say {asked}."
         if _in_memory(model):
             raise ModelError(f"{said} Say it: card={{...}} with these")
-        raise ModelError(
-            f"{said} Write the card with simulate model new {model}, and fill these in"
-        )
+        flags = " ".join(f"--set {field.key}=VALUE" for field in proposal.missing)
+        raise ModelError(f"{said} Write the card with simulate model new {model} {flags}")
     text = proposal.text(cache.folder() / CARD, str(model.resolve()), LABELS, marked=False)
 
     def make(folder: Path) -> None:

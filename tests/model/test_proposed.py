@@ -177,7 +177,9 @@ def test_what_cannot_be_assumed_is_asked_for_in_one_line(tmp_path, cache, output
     (line,) = str(refused.value).splitlines()
     assert line.startswith(f"{model}: no model card, and the file does not say ")
     assert all(part in line for part in asked)
-    assert line.endswith(f"simulate model new {model}, and fill these in")
+    keys = [part.partition(":")[0] for part in asked]
+    flags = " ".join(f"--set {key}=VALUE" for key in keys)
+    assert line.endswith(f"Write the card with simulate model new {model} {flags}")
 
 
 def test_answers_on_the_command_line_leave_no_mark(tmp_path, cache, capsys):
@@ -194,6 +196,8 @@ def test_answers_on_the_command_line_leave_no_mark(tmp_path, cache, capsys):
     assert (made.geometry.kind, made.geometry.short_side) == ("squash", None)
     assert cli.main(["model", "new", str(tmp_path / "model.onnx"), "--set", "input.order"]) == 2
     assert "KEY=VALUE expected" in capsys.readouterr().err
+    assert cli.main(["model", "new", str(tmp_path / "model.onnx"), "--set", "inptu.order=bgr"]) == 2
+    assert "unknown field of a model card 'inptu'; did you mean 'input'" in capsys.readouterr().err
 
 
 DAMAGED = [
@@ -214,3 +218,19 @@ def test_damaged_metadata_is_asked_for_or_not_needed(tmp_path, cache, change, as
         assert "\n" not in str(refused.value)
     else:
         assert len(Card(model).labels) == 3
+
+
+@pytest.mark.parametrize("name", ["absent.onnx", "absent.tflite", f"{'a' * 300}.onnx", "a\0b.onnx"])
+def test_a_model_file_that_is_not_there(tmp_path, name):
+    with pytest.raises(ModelError, match="there is no such file"):
+        Card(tmp_path / name)
+
+
+def test_ones_own_classes_go_before_those_of_the_file(tmp_path, cache):
+    model = exports.write(tmp_path, exports.constant({"output0": v8()}, exports.KEYS))
+    (tmp_path / "mine.txt").write_text("a\nb\nc\n")
+
+    assert cli.main(["model", "new", str(model), "--set", "labels=mine.txt"]) == 0
+
+    assert load_card(tmp_path / "net.yaml").labels.names == ("a", "b", "c")
+    assert not (tmp_path / "net.classes.txt").exists()

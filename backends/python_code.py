@@ -36,6 +36,7 @@ from simulator.contract import (
 )
 
 TAKES = ("path", "bytes", "pil", "array")
+GIVES = ("tensor", "outputs", "answer")
 HERE, DECLARED = "here", "declared"
 _ANNOTATED = {
     "bytes": "bytes", "ndarray": "array", "Image": "pil", "str": "path", "Path": "path",
@@ -71,6 +72,13 @@ class PythonFrontEnd(FrontEnd):
     def seconds(cls, options: Options) -> float:
         """Return the time limit of the profile."""
         return float(options["timeout_s"])
+
+    def gives(self, _: None = None) -> str:
+        """Return what the function's decorator says."""
+        said = str(getattr(self._function, "gives", "tensor"))
+        if said not in GIVES:
+            raise ModelError(f"{self._name} gives {said!r}; one of {', '.join(GIVES)} expected")
+        return "" if said == "tensor" else said
 
     def tensors(self, sample: SampleFile) -> Array | Mapping[str, Array]:
         """Call the function."""

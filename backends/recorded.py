@@ -11,6 +11,7 @@ class Recorded:
     """Computes nothing: the engine looks up every answer (simulator/data/recording.py)."""
 
     takes: ClassVar[str] = "recording"
+    runs_code: ClassVar[bool] = False
 
     def __init__(self, options: Options) -> None:
         raise Unsupported(f"{options['recording']} is a recording; it cannot run other images")

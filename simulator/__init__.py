@@ -20,8 +20,10 @@ PLACES = {
     "Options": ("simulator.command.options", "Options"),
     "Result": ("simulator.experiments.job", "Result"),
     "checkpoints": ("simulator.checkpoints.compare", "checkpoints"),
+    "gives": ("simulator.command.marks", "gives"),
     "load_card": ("simulator.model.card", "load"),
     "load_profile": ("simulator.profile.load", "load"),
+    "takes": ("simulator.command.marks", "takes"),
 }
 FOLDERS = (
     "audit",

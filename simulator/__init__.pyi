@@ -7,6 +7,8 @@ import typing
 import simulator.command.given
 import simulator.command.options
 from simulator.checkpoints.compare import checkpoints as checkpoints
+from simulator.command.marks import gives as gives
+from simulator.command.marks import takes as takes
 from simulator.command.options import Options as Options
 from simulator.experiments.job import Result as Result
 from simulator.experiments.sensitivity.figures import SensitivitySummary

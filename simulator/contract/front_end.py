@@ -54,6 +54,10 @@ class FrontEnd(Implementation):
         """Return what messages call it."""
         return cls.__name__
 
+    def gives(self, _: None = None) -> str:
+        """Return what it says that it gives: ``outputs`` or ``answer``; empty: the input."""
+        return ""
+
     def several(self, samples: Sequence[SampleFile]) -> list[Array | Mapping[str, Array]]:
         """Return the inputs of samples that it takes at once, see :meth:`at_once`."""
         return [self.tensors(sample) for sample in samples]

@@ -26,14 +26,17 @@ from simulator.profile import axes
 from simulator.profile.artifact import own_file
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
-from simulator.profile.modality import axes_of
+from simulator.profile.modality import IMAGE, axes_of
 from simulator.profile.pixels import unasked, with_pixels_of
+from simulator.profile.reference import read_reference
 from simulator.results.manifest import RunManifest
 from simulator.results.shared import Profile
 from simulator.typed import plain
 
 TRAIN = "train"
 """The name, in records, of the stack that the others are compared with."""
+PLAIN = {"audio": "librosa_fp32", "text": "text_fp32"}
+"""What code extends that takes samples which are no images, by their kind."""
 ONLY = SIDES[1]
 """The name of the stack in a run of one profile."""
 COMBINED = "combined"
@@ -96,6 +99,7 @@ def stacks_of(
     problems: list[str] = []
     for side, reference in references.items():
         try:
+            changes[side] += _extends(reference, references, changes[side])
             profile = load(reference, changes[side], side, side in keep_runtime)
             choices = choose(profile)
             problems += axes.claims_problem(profile, choices)
@@ -105,6 +109,15 @@ def stacks_of(
     if problems:
         raise ProfileError(list(dict.fromkeys(problems)))
     return found
+
+
+def _extends(reference: str, references: Mapping[str, str], changes: Sequence[str]) -> list[str]:
+    """What a stack that is no profile extends where another one takes samples of another kind."""
+    if read_reference(reference) is None or any(one.startswith("extends=") for one in changes):
+        return []
+    others = [one for one in references.values() if read_reference(one) is None]
+    kinds = {load(one).spec.modality for one in others} - {IMAGE}
+    return [f"extends={PLAIN[kind]}" for kind in kinds if kind in PLAIN]
 
 
 def load_stacks(

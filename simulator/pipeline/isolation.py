@@ -134,8 +134,9 @@ class _Apart:
             try:
                 return getattr(made, self._method)(sample)
             except Died as error:
-                name = sample[0].name if isinstance(sample, list) else sample.name
-                raise Died(f"{error}; the file is {name}") from error
+                first = sample[0] if isinstance(sample, list) else sample
+                of_file = f"; the file is {first.name}" if first is not None else ""
+                raise Died(f"{error}{of_file}") from error
 
     def _in(self, worker: Worker) -> Any:
         choice = self._choice

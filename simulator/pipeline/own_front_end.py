@@ -174,6 +174,8 @@ def tried(
         GivesOtherwise: it is what the network gives, or an answer.
     """
     call, name, why = asking(choice, runtimes), called(choice), ""
+    if said := runtimes.apart(choice, "gives")(None):
+        raise _otherwise(name, said)
     feeds = card.modality.feeds(card.spec)
     for item in items[:TRIED]:
         try:
@@ -189,11 +191,14 @@ def tried(
             gives = _given_instead(found, card, source)
             if gives is None:
                 raise UserError(f"{name} {error}") from error
-            what = {"outputs": "the network's outputs", "answer": "an answer"}[gives]
-            where = f"write {name}:{gives}"
-            raise GivesOtherwise(f"{name} gives {what}: {where}", name, gives) from error
+            raise _otherwise(name, gives) from error
         return found
     raise UserError(why)
+
+
+def _otherwise(name: str, gives: str) -> GivesOtherwise:
+    what = {"outputs": "the network's outputs", "answer": "an answer"}.get(gives, repr(gives))
+    return GivesOtherwise(f"{name} gives {what}: write {name}:{gives}", name, gives)
 
 
 def _given_instead(found: Tensors, card: Card, source: ModelFile) -> str | None:

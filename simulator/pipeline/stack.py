@@ -247,9 +247,11 @@ class StackBuilder:
     def _refuse_other_samples(self, profile: Profile) -> None:
         modality = self.card.modality
         if profile.spec.modality != modality.name:
+            own = profile.spec.front_end is not None
+            remedy = "; say what it extends: --set STACK.extends=PROFILE" if own else ""
             raise ModelError(
                 f"{profile.name} takes {profile.spec.modality}s, and "
-                f"{self.card.path} is of a model that takes {modality.name}s"
+                f"{self.card.path} is of a model that takes {modality.name}s{remedy}"
             )
 
     def _before(self, profile: Profile, choices: Choices, spec: CardSpec) -> tuple[Recipe, ...]:

@@ -56,11 +56,9 @@ class Named:
 
     def remark(self, base: str) -> str:
         """Return what users should know of all that it does not bring."""
-        rest = "graph, precision, runtime and " * (self.section == "front_end")
-        return (
-            f"{rest}postprocess are those of {base}, since {self.name} brings its {self.section} "
-            "only; --set STACK.extends=PROFILE takes another's"
-        )
+        rest = "graph, precision, runtime and postprocessing are"
+        rest = rest if self.section == "front_end" else "postprocessing is"
+        return f"besides {self.name}, {rest} of {base}; --set STACK.extends=PROFILE takes another"
 
 
 def read_reference(text: str, base: Path = Path()) -> Named | None:

@@ -3,13 +3,17 @@
 import importlib.util
 import json
 import sys
+import venv
 from pathlib import Path
 
 import numpy as np
+import PIL
 import pytest
+import test_recording
 
-from simulator import compare
+from simulator import audit, cli, compare, explain, sweep
 from simulator.command.allowed import calling
+from simulator.command.options import Progress
 from simulator.data.folder import Item
 from simulator.errors import UserError
 from simulator.experiments.explain.experiment import ExplainOptions
@@ -100,6 +104,26 @@ def here(path):
     return preprocess(path)
 
 
+def color(path):
+    return preprocess(path).mean(axis=(0, 1))  # as the tiny network answers
+
+
+def best(path):
+    return color(path).argmax()
+
+
+def marked(image):
+    return of_picture(image)
+
+
+marked.takes = "pil"
+
+
+def where(path):
+    Path("python.txt").write_text(sys.prefix)
+    return preprocess(path)
+
+
 number = 5
 """
 
@@ -132,6 +156,7 @@ def run(code, card, data, cache):
         given = {"model": card, "data": data, "out": code.parent / "run", **options}
         return job(train, deploy, **given)
 
+    run_with.card, run_with.data = card, data
     return run_with
 
 
@@ -236,3 +261,112 @@ def test_a_function_is_where_its_user_is(run, code):
 
     told = (code / "made.txt").read_text().split()
     assert told == [str(code), str(code / "eval.py"), "True"]
+
+
+@pytest.mark.parametrize(("name", "gives"), [("color", "outputs"), ("best", "answer")])
+def test_a_function_that_goes_on_is_found_by_trying_it(name, gives, run):
+    """The tiny network answers the color of an image, which the function finds as well."""
+    found = run("pillow_fp32", f"eval.py:{name}")
+
+    assert found.summary.flips.count == 0
+    assert [one.axis for one in found.summary.axes] == ["runtime"]
+    asked = json.loads((found.folder / "manifest.json").read_text())["request"]["arguments"]
+    assert asked["deploy"].endswith(f"eval.py:{name}:{gives}")
+
+
+def test_what_an_attribute_says(code, card, data, cache):
+    one, other = (tensors(f"eval.py:{name}", card, data) for name in ("of_picture", "marked"))
+
+    for file, tensor in one.items():
+        assert tensor.tobytes() == other[file].tobytes()
+
+
+def test_another_python_needs_numpy_only(run, code, tmp_path):
+    """An environment with numpy, and with Pillow, which the function itself imports."""
+    home = tmp_path / "env"
+    venv.create(home)
+    (packages,) = home.glob("lib/python*/site-packages")
+    for module in (np, PIL):
+        place = Path(module.__file__).parent
+        for one in (place, place.with_name(f"{place.name.lower()}.libs")):
+            if one.is_dir():
+                (packages / one.name).symlink_to(one)
+    for one in Path(PIL.__file__).parent.parent.glob("[pP]illow.libs"):
+        if not (packages / one.name).exists():
+            (packages / one.name).symlink_to(one)
+
+    found = run("eval.py:where", python=str(home / "bin" / "python"))
+
+    assert found.summary.flips.count == 0
+    assert (code / "python.txt").read_text() == str(home)
+
+
+def test_a_changed_function_does_not_go_on(run, code, capsys):
+    """Six images; it is interrupted after two, and the file is changed."""
+
+    class Stop(Progress):
+        def advance(self, done, total):
+            if done == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run("eval.py:preprocess", progress=Stop())
+    folder, same = code.parent / "run", (code / "eval.py").read_text()
+    (code / "eval.py").write_text(same.replace("/ 64", "/ 65"))
+
+    assert cli.main(["resume", str(folder)]) == 2
+    assert "stacks" in capsys.readouterr().err
+    (code / "eval.py").write_text(same)
+    assert cli.main(["resume", str(folder)]) == 0
+
+
+def test_explain_takes_the_front_end_as_a_whole(run):
+    found = run("eval.py:preprocess", "ort_int8", job=explain)
+
+    assert found.summary.axes == ["front_end", "precision"]
+
+
+def test_a_sweep_leaves_out_what_only_describes_the_code(run, cache):
+    (result,) = sweep(
+        "sysnoise", train="eval.py:preprocess", models=[run.card], data=run.data, limit=2
+    )
+
+    assert set(result.summary.columns) == {"fp16", "int8"}
+    why = result.summary.left_out["decode/opencv"]
+    assert "decode only describes what python makes" in why
+
+
+def test_a_change_of_what_only_describes_it_is_refused(run):
+    with pytest.raises(UserError, match=r"train.resize.interpolation=box: changes nothing"):
+        run("eval.py:preprocess", overrides=["train.resize.interpolation=box"])
+
+
+def test_what_it_extends(run):
+    found = run("eval.py:preprocess", overrides=["train.extends=openvino_fp16"])
+
+    assert {one.axis for one in found.summary.axes} >= {"front_end", "runtime"}
+
+
+def test_an_audit_that_names_code_needs_leave(code, cache):
+    (code / "audit.yaml").write_text(
+        "schema: 1\nname: mine\nsummary: code\ntrain: pillow_fp32\n"
+        "deploy: {mine: eval.py:preprocess}\nlimit: 2\nrules: none\n"
+    )
+    with pytest.raises(UserError, match=r"eval.py:preprocess: front_end runs code of its own"):
+        audit("audit.yaml")
+
+
+def test_a_recording_is_named_by_its_manifest(run, code, card, data):
+    rows = {}
+    for name in test_recording.names(data):
+        rows[name] = np.full((1, 3, 32, 32), 0.5, np.float32)
+    np.savez(code / "dump.npz", **rows)
+    manifest = test_recording.write(code, card, "tensors")
+
+    found = run("pillow_fp32", str(manifest), job=explain)
+
+    assert found.summary.axes == ["front_end"]
+    with pytest.raises(UserError, match=r"makes the network's input as a whole: write front_end"):
+        run(
+            "pillow_fp32", overrides=[f"deploy.decode={{backend: recorded, recording: {manifest}}}"]
+        )

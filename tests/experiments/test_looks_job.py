@@ -249,7 +249,7 @@ def test_recorded_tensors_are_shown_and_their_axes_are_not(run, card, data, tmp_
     manifest = test_recording.write(tmp_path, card, "tensors")
     side = f"deploy.front_end={{backend: recorded, recording: {manifest}}}"
 
-    found = run(side, NEAREST)
+    found = run(side)
 
     for look in found.summary["pictures"]:
         deploy = shown(found, look["deploy"])

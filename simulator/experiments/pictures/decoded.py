@@ -11,10 +11,12 @@ from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.experiments.session import Session
 from simulator.modalities.image.orientation import UPRIGHT, stored
+from simulator.modalities.image.sections import image_spec
 from simulator.modalities.image.steps import Decode
 from simulator.pipeline import recorded
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
+from simulator.profile.implementations import Choice, implementation
 
 
 def painter() -> Painter | None:
@@ -57,12 +59,22 @@ def pictures(session: Session, stack: Stack, items: Iterable[Item]) -> Iterator[
 
 
 def decoding(stack: Stack) -> Chain | None:
-    """Return a stack's chain from the file to RGB; None where the stack was recorded."""
-    if Stage.DECODE not in stack.choices or recorded.recordings(stack.profile, stack.choices):
+    """Return a stack's chain from the file to RGB; None where the stack was recorded.
+
+    Where it is code, the files are decoded by the reference decoder.
+    """
+    if recorded.recordings(stack.profile, stack.choices):
         return None
-    return Chain((Decode(stack.choices[Stage.DECODE], planes=False),))
+    return Chain((Decode(_decoder(stack), planes=False),))
 
 
 def turns(stack: Stack) -> bool:
     """Whether a stack's decoder applies the EXIF orientation."""
-    return stack.choices[Stage.DECODE].options.get("exif") == "apply"
+    return _decoder(stack).options.get("exif") == "apply"
+
+
+def _decoder(stack: Stack) -> Choice:
+    if Stage.DECODE in stack.choices:
+        return stack.choices[Stage.DECODE]
+    exif = image_spec(stack.profile).decode.exif or "ignore"
+    return implementation(Stage.DECODE, registry.reference(Stage.DECODE), {"exif": exif})

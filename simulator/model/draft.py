@@ -31,6 +31,7 @@ class Field:
         todo: what a user has to answer; empty: nothing, or what another field's says.
         said: whether a source says it; else it is the usual value, or none.
         usable: whether a run may assume the value where nobody is asked.
+        is_off: whether it is only shown, as a comment.
     """
 
     key: str
@@ -39,6 +40,7 @@ class Field:
     todo: str = ""
     said: bool = True
     usable: bool = True
+    is_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Proposal:
             lines.append(Line(0, "labels", flow(labels)))
         for field in self.fields:
             if field.key == "labels":
-                lines.append(_written(0, "labels", field, marked, off=None if field.todo else 0))
+                lines.append(_written(0, "labels", field, marked, off=0 if field.is_off else None))
         return render(lines)
 
 

@@ -47,7 +47,8 @@ def fields_of(
         asks = "a file with a class a line, in the order of the scores"
         fields.append(Field("labels", "classes.txt", todo=asks, said=False, usable=False))
     elif not labelled:
-        fields.append(Field("labels", "classes.txt", "optional: a file with a class a line"))
+        about = "optional: a file with a class a line"
+        fields.append(Field("labels", "classes.txt", about, is_off=True))
     return fields
 
 

@@ -16,6 +16,7 @@ from simulator.diagnose.layers.errors import relative, worst_channel
 from simulator.diagnose.layers.graph import Graph, Point
 from simulator.diagnose.layers.network import Network
 from simulator.errors import UserError, shortened
+from simulator.model.passes.graph import edit
 from simulator.profile.profile import Profile
 
 BETTER = 0.5
@@ -93,8 +94,7 @@ class Case:
 
         Where the error of the whole is below the bound, that of the worst channel is looked at.
         """
-        whole = relative(self.given, self.wanted)
-        measure = relative if whole > self.bound else worst_channel
+        measure = relative if self.whole > self.bound else worst_channel
         return measure(values, self.wanted)
 
     def run(self, model: onnx.ModelProto, network: Network | None = None) -> Array:
@@ -115,6 +115,30 @@ class Case:
         made.CopyFrom(self.model)
         return made
 
+    @property
+    def whole(self) -> float:
+        """The error of the whole layer, also where that of a channel is looked at."""
+        return relative(self.given, self.wanted)
+
+    def unrounded(self, model: onnx.ModelProto, rounds: bool) -> float:
+        """Return the error of a variant that ends before the layer's output is rounded.
+
+        Args:
+            model: the variant; its output has the name of the layer's.
+            rounds: whether the output is rounded after that, here. Else it is clipped only: many
+                files have an activation as the range of the rounding behind it.
+        """
+        back = {made: name for name, made in edit.rounded(self.model).items()}
+        (end,) = (value.name for value in self.model.graph.output)
+        try:
+            found = self.run(edit.until(model, [back.get(end, end)])).astype(np.float64)
+        except (UserError, ValueError, RuntimeError):
+            return np.inf
+        known = self.rounding
+        if known:
+            found = known(found) if rounds else np.clip(found, known.low, known.high)
+        return self.far(found)
+
     def explained(self, left: float) -> bool:
         """Whether a change that leaves this error explains the layer's."""
         return left <= BETTER * self.error
@@ -128,11 +152,12 @@ class Case:
         code: str = "",
     ) -> Finding:
         """Return a finding about this layer."""
+        where = "" if self.whole > self.bound else ", in its worst channel"
         sure = Certainty.NEAREST
         if left is not None and left <= NEAR:
             sure = Certainty.EXACT if left == EXACT else Certainty.ROUNDING
         return Finding(
-            Part.NETWORK, name, tuple(f"{self.layer}: {line}" for line in evidence),
+            Part.NETWORK, name, tuple(f"{self.layer}{where}: {line}" for line in evidence),
             sure, left, change or {}, code,
         )  # fmt: skip
 

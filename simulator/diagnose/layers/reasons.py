@@ -9,7 +9,7 @@ import onnx
 
 from simulator.contract import Array
 from simulator.diagnose.finding import Finding
-from simulator.diagnose.layers.case import Case, percent, rounding_of
+from simulator.diagnose.layers.case import BETTER, Case, percent, rounding_of
 from simulator.diagnose.layers.kernels import kernel
 from simulator.diagnose.layers.rounding import INPUT, ranges, together
 from simulator.diagnose.layers.weights import weights
@@ -118,16 +118,26 @@ def activation(case: Case) -> Iterator[Finding]:
             missing = _far(function(given), wanted)
             added = _far(function(wanted), given)
         for left, whose, words, cure in (
-            (missing, "its own", f"the activation {name} is missing", f"apply {name} after"),
-            (added, "training's", f"an activation {name} is added", f"take {name} away after"),
+            (
+                missing,
+                "its own",
+                f"the activation {name} is missing",
+                f"apply {name} after these layers",
+            ),
+            (
+                added,
+                "training's",
+                f"an activation {name} is added",
+                f"take {name} away after these layers",
+            ),
         ):
-            if left <= 0.1 * case.error and np.isfinite(left):
+            if left <= 0.1 * case.whole and np.isfinite(left):
                 yield case.finding(
                     words,
                     f"with {name} on {whose} values the "
-                    f"error goes from {percent(case.error)} to {percent(left)}",
+                    f"error goes from {percent(case.whole)} to {percent(left)}",
                     left=left,
-                    code=f"{cure} {case.layer}",
+                    code=cure,
                 )
                 return
 
@@ -173,8 +183,8 @@ def half(case: Case) -> Iterator[Finding]:
         return
     small = (np.abs(case.wanted) < FP16_NORMAL) & (case.wanted != 0)
     halved = case.wanted.astype(np.float16).astype(np.float64)
-    if small.any() and abs(_far(halved, case.wanted.astype(np.float64)) - case.error) < (
-        0.2 * case.error
+    if small.any() and abs(_far(halved, case.wanted.astype(np.float64)) - case.whole) < (
+        0.2 * case.whole
     ):
         zeros = np.count_nonzero(small & (case.given == 0))
         change, code = case.keep("values below the smallest normal number of FP16")
@@ -194,7 +204,7 @@ def shift(case: Case) -> Iterator[Finding]:
     off = case.given.astype(np.float64) - case.wanted
     mean = float(off.mean())
     left = _far(case.given - mean, case.wanted.astype(np.float64))
-    if abs(mean) < 2 * off.std() or not case.explained(left):
+    if abs(mean) < 2 * off.std() or left > BETTER * case.whole:
         return
     steps = {point.tensor: point for point in case.deploy.graph.points.values()}
     for name in (case.own.tensor, *case.fed):
@@ -210,7 +220,7 @@ def shift(case: Case) -> Iterator[Finding]:
             return
     yield case.finding(
         "all values are shifted",
-        f"by {mean:.4g}; without that its error goes from {percent(case.error)} to {percent(left)}",
+        f"by {mean:.4g}; without that its error goes from {percent(case.whole)} to {percent(left)}",
         left=left,
     )
 

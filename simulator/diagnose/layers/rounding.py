@@ -37,7 +37,7 @@ def ranges(case: Case) -> Iterator[Finding]:
             continue
         whole = values.astype(np.float64)
         lost = relative(known(whole), whole)
-        if lost < 0.5 * case.error:
+        if lost < 0.5 * case.whole:
             continue
         clipped = relative(np.clip(whole, known.low, known.high), whole)
         outside = float(np.mean((whole < known.low) | (whole > known.high)))
@@ -58,7 +58,7 @@ def ranges(case: Case) -> Iterator[Finding]:
                 "the calibrated range clips activations",
                 f"{what} has {percent(outside)} of its values outside of the file's range "
                 f"{known.low:.4g} to {known.high:.4g}; they reach from {reach}; the clipping alone "
-                f"is an error of {percent(clipped)}, the layer's is {percent(case.error)}",
+                f"is an error of {percent(clipped)}, the layer's is {percent(case.whole)}",
                 change=change,
                 code="calibrate on samples that reach these values, and by their extremes; or "
                 + code,
@@ -69,7 +69,7 @@ def ranges(case: Case) -> Iterator[Finding]:
                 "the step of the activations is too large",
                 f"{what} reaches from {reach} and is rounded in steps of {known.step:.4g}: "
                 f"{used:.3g} of 255 steps are used; the rounding alone is an error of "
-                f"{percent(lost)}, the layer's is {percent(case.error)}",
+                f"{percent(lost)}, the layer's is {percent(case.whole)}",
                 change=change,
                 code=code,
             )
@@ -109,13 +109,11 @@ def together(case: Case) -> Iterator[Finding]:
     model = case.copy()
     for node in model.graph.node:
         node.input[:] = [back.get(name, name) for name in node.input]
-    (end,) = (value.name for value in case.model.graph.output)
-    what, wanted = "activations", [back.get(end, end)]
-    left = case.tried(edit.until(model, wanted))
+    what, left = "activations", case.unrounded(model, rounds=False)
     both = pair(case)
     if not case.explained(left) and both is not None:
         replaced(model, both[1].input[1], both[2].astype(np.float32))
-        what, left = "activations and weights", case.tried(edit.until(model, wanted))
+        what, left = "activations and weights", case.unrounded(model, rounds=False)
     if not back or not case.explained(left):
         return
     change, code = case.keep(f"its {what} do not bear 8 bits")

@@ -154,18 +154,19 @@ def cases(given: Comparison, profile: Profile, some: Sequence[Pair], bound: floa
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings of one name as one: its evidence is that of all, its keep list too."""
+    """Return findings of one name as one: with the evidence and the keep list of all.
+
+    What is left is that of the first.
+    """
     found: dict[str, Finding] = {}
     for one in findings:
         known = found.get(one.name)
         if known is None:
             found[one.name] = one
             continue
-        left = [value for value in (known.left, one.left) if value is not None]
         found[one.name] = replace(
             known,
             evidence=(*known.evidence, *one.evidence),
-            left=max(left, default=None),
             certainty=max(known.certainty, one.certainty, key=list(Certainty).index),
             change=with_nodes(known.change, one.change),
             code="; ".join(dict.fromkeys(filter(None, (known.code, one.code)))),

@@ -9,7 +9,7 @@ import onnx
 
 from simulator.contract import Array
 from simulator.diagnose.finding import Finding
-from simulator.diagnose.layers.case import BETTER, Case, percent, replaced
+from simulator.diagnose.layers.case import Case, percent, replaced
 from simulator.diagnose.layers.errors import FAINT, relative
 from simulator.diagnose.layers.graph import Graph, Point
 from simulator.model.passes.graph import edit
@@ -30,17 +30,13 @@ def weights(case: Case) -> Iterator[Finding]:
         return
     model, first = case.copy(), _worst(own, right, axis)
     replaced(model, other.input[1], right.astype(np.float32))
-    back = {made: name for name, made in edit.rounded(case.model).items()}
-    (end,) = (value.name for value in case.model.graph.output)
     # Behind a rounded output ONNX Runtime would round weights of its own accord.
-    before, left = (
-        case.tried(edit.until(one, [back.get(end, end)])) for one in (case.model, model)
-    )
-    if first == 0 or left > BETTER * before or before < BETTER * case.error:
+    left = case.unrounded(model, rounds=True)
+    if not case.explained(left) or first == 0:
         return
     told = (
         f"its weights are {percent(first)} off in the worst channel; with training's weights its "
-        f"error goes from {percent(before)} to {percent(left)}{', unrounded' if back else ''}"
+        f"error goes from {percent(case.error)} to {percent(left)}"
     )
     rounded = graph.makers.get(other.input[1])
     scale = graph.constants.get(rounded.input[1]) if rounded and len(rounded.input) > 1 else None

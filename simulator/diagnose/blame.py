@@ -15,6 +15,7 @@ from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, Sides, input_of, labe
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
+from simulator.pipeline.inference import Answer
 from simulator.pipeline.walk import Walk
 from simulator.results.diagnose import PartResult, State
 from simulator.statistics.bootstrap import Floats
@@ -129,7 +130,11 @@ class Blame:
         apart = tried[side]
         gap = apart.gap
         fed = "the same input" if len(tried) > 1 else f"the {_named(side)} stack's input"
-        if apart.state == "equal":
+        train, deploy = (self.parts.cuts[one].network for one in SIDES)
+        same = train == deploy
+        if same:
+            told = "Both stacks run the same file in the same runtime."
+        elif apart.state == "equal":
             told = f"Fed {fed}, both networks give the same outputs, to the bit."
         elif gap is None or gap.largest is None or gap.relative is None:
             told = f"Fed {fed}, the networks give outputs of other shapes, or no numbers."
@@ -138,7 +143,7 @@ class Blame:
                 "both networks agree to" if apart.state == "rounding" else "the networks differ by"
             )
             told = f"Fed {fed}, {how} {gap.largest:.2g}: {gap.relative:.2g} of the largest output."
-        return PartResult(part=part.value, state=apart.state, told=[told], gap=gap)
+        return PartResult(part=part.value, state=apart.state, told=[told], gap=gap, same=same)
 
     def _postprocess(self) -> PartResult:
         part = Part.POSTPROCESS
@@ -155,7 +160,11 @@ class Blame:
             "rounding": "The same outputs give the same answers through both, up to rounding.",
             "differs": "The same outputs give other answers through the other postprocessing.",
         }[state]
-        return PartResult(part=part.value, state=state, told=[told])
+        one, two = (self.parts.cuts[side].answer for side in SIDES)
+        same = one is not None and two is not None and _settings(one) == _settings(two)
+        if same:
+            told = "Both stacks have the same settings of it."
+        return PartResult(part=part.value, state=state, told=[told], same=same)
 
     def _unknown(self, part: Part, what: str) -> PartResult:
         cuts = self.parts.cuts
@@ -215,6 +224,10 @@ def _swapped(parts: Iterable[int]) -> Sides:
     chosen = {*parts}
     front, network, post = (DEPLOY if at in chosen else TRAIN for at in range(3))
     return front, network, post
+
+
+def _settings(one: Answer) -> object:
+    return one.task.name, one.settings.identity()
 
 
 def _named(side: str) -> str:

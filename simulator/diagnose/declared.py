@@ -106,7 +106,7 @@ class Declared:
         stack = self.session.stack(Variant("repaired", mixed, self.pair))
         return {
             TRAIN: own.outputs,
-            DEPLOY: Chain((*own.front.recipes, *cut(stack).network)),
+            DEPLOY: Chain((*own.front.recipes, *cut(self.session, stack).network)),
         }
 
     def _finding(self, part: Part, axis: str, kept: list[str], certainty: Certainty) -> Finding:

@@ -27,6 +27,9 @@ from simulator.tasks.classification.answer import Answer as ClassAnswer
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.settings import Settings, Suppression
 
+HALF = 0.5
+"""A name that leaves more than this share of the largest difference explains nothing."""
+
 
 @dataclass
 class Names:
@@ -77,8 +80,11 @@ class Names:
         fits = all(isinstance(one, np.ndarray) for side in sides for one in side)
         if not isinstance(card, ImageCard) or not fits:
             return []
-        train, deploy = sides
-        return name_inputs(train, deploy, card)  # type: ignore[arg-type]
+        train: list[Any] = sides[0]
+        deploy: list[Any] = sides[1]
+        apart = max(float(np.abs(a - b).max()) for a, b in zip(train, deploy, strict=True))
+        found = name_inputs(train, deploy, card)
+        return [one for one in found if (one.left or 0.0) < HALF * apart]
 
     def _layers(self) -> list[Finding]:
         session, stacks = self.declared.session, self.declared.parts.stacks

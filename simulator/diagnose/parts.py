@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from simulator.contract.recipe import Boundary, Chain, Recipe
+from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
 from simulator.pipeline.inference import Answer
 from simulator.pipeline.stack import Stack
@@ -37,11 +38,19 @@ class Cut:
     answer: Answer | None
 
 
-def cut(stack: Stack) -> Cut:
-    """Cut a stack into its parts."""
-    chain = stack.chain
+def cut(session: Session, stack: Stack) -> Cut:
+    """Cut a stack into its parts.
+
+    Args:
+        session: the model and the samples.
+        stack: where its outputs were recorded, its input is known where a front end is named too.
+    """
+    chain, last = stack.chain, stack.chain.last
     front = chain.until(Boundary.INPUT) if chain.has(Boundary.INPUT) else None
-    last = chain.last
+    if front is None and stack.profile.spec.front_end is not None:
+        named = session.builder.front_end(stack.profile, stack.choices)
+        outputs = Chain(chain.recipes[:-1]) if chain.has(Boundary.OUTPUTS) else None
+        return Cut(named, (), outputs, last if isinstance(last, Answer) else None)
     if not chain.has(Boundary.OUTPUTS) or not isinstance(last, Answer):
         return Cut(front, (), None, None)
     outputs = Chain(chain.recipes[:-1])
@@ -99,10 +108,10 @@ class Parts:
         return {name: chain for name, chain in found.items() if chain is not None}
 
 
-def parts_of(train: Stack, deploy: Stack) -> Parts:
+def parts_of(session: Session, train: Stack, deploy: Stack) -> Parts:
     """Return both stacks cut into their parts."""
     stacks = dict(zip(SIDES, (train, deploy), strict=True))
-    return Parts(stacks, {side: cut(stack) for side, stack in stacks.items()})
+    return Parts(stacks, {side: cut(session, stack) for side, stack in stacks.items()})
 
 
 def label(sides: Sides) -> str:

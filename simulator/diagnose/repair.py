@@ -51,7 +51,7 @@ def repaired(
         return found.model_copy(update={"why": why})
     try:
         stack = session.stack(Variant("repaired", changed(pair[DEPLOY], change), pair))
-        ways = {TRAIN: parts.cuts[TRAIN], DEPLOY: cut(stack)}
+        ways = {TRAIN: parts.cuts[TRAIN], DEPLOY: cut(session, stack)}
         whole = {TRAIN: parts.stacks[TRAIN].chain, DEPLOY: stack.chain}
         answers = values_of(session, whole, items)
         inner = {side: one.outputs or one.front for side, one in ways.items()}

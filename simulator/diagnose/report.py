@@ -37,6 +37,8 @@ def verdict(summary: DiagnoseSummary) -> Told:
     innocent = [one for one in parts if one.state in INNOCENT]
     unknown = [one.part for one in parts if one.state == "unknown"]
     lost = []
+    if not (guilty or summary.changed) and unknown:
+        lost.append("All answers are the same.")
     if guilty:
         lost.append(_guilty(summary, guilty))
     elif not unknown:
@@ -46,7 +48,10 @@ def verdict(summary: DiagnoseSummary) -> Told:
             else "equal up to rounding"
         )
         lost.append(f"The two stacks are {how}: no part is to blame.")
-    lost += [_innocent(one) for one in innocent] if guilty or unknown else []
+    if guilty or unknown:
+        lost += [_innocent(one) for one in innocent if not one.same]
+        same = [one.part for one in innocent if one.same]
+        lost += [f"The {_and(same)} {_is(same)} the same on both sides."] if same else []
     if unknown:
         lost.append(f"Not known of the {_and(unknown)}: the data end before.")
     lost.append(_answers(summary))
@@ -55,12 +60,22 @@ def verdict(summary: DiagnoseSummary) -> Told:
 
 def _guilty(summary: DiagnoseSummary, guilty: Sequence[PartResult]) -> str:
     names = [one.part for one in guilty]
-    which = f"The {_and(names)} {'is' if len(names) == 1 else 'are'} to blame"
-    known = "; ".join(one.name for one in summary.findings if one.part in names)
-    return f"{which}: {known}." if known else f"{which}."
+    which = f"The {_and(names)} {_is(names)} to blame"
+    own = [one for one in summary.findings if one.part in names]
+    sure = "; ".join(one.name for one in own if one.certainty != "nearest")
+    near = "; ".join(one.name for one in own)
+    if sure or not near:
+        return f"{which}: {sure}." if sure else f"{which}; no name was found for it."
+    return f"{which}; the nearest that was found: {near}."
+
+
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
 def _innocent(one: PartResult) -> str:
+    if one.gap is None and one.part != "postprocessing":
+        return f"The {one.part} is innocent."
     agree = ""
     if one.part == "network":
         apart = one.gap.largest if one.gap else None
@@ -159,6 +174,12 @@ def blame(summary: DiagnoseSummary) -> Table:
 def notes(summary: DiagnoseSummary) -> list[str]:
     """Return what the figures mean, and what was left out."""
     found = [*summary.notes]
+    known = {one.part for one in summary.parts if one.state != "unknown"}
+    if "network" not in known and not summary.explained:
+        found.append(
+            "record the network's input on the device as well (docs/recordings.md), and front end "
+            "and network are told apart"
+        )
     if any(one.share is not None for one in summary.parts) and summary.changed:
         found.append(
             "alone: answers that change where only this part is the deployment's; repaired: those "

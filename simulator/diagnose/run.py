@@ -53,7 +53,7 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
     with job.session(limited=False) as opened:
         session, absent = _recorded_only(opened, pair, asked.limit)
         stacks = session.stacks(variants(pair).values())
-        parts = parts_of(*stacks)
+        parts = parts_of(session, *stacks)
         mixtures = dict(parts.mixtures())
         plan = session.plan([*mixtures.values()], parts.asides())
         start = manifest(stacks, session, asked.changes) | {"request": job.request()}
@@ -151,11 +151,13 @@ def _cleared(found: Sequence[PartResult], findings: Sequence[Finding]) -> list[P
         return [*found]
     if any(one.certainty is Certainty.NEAREST for one in findings):
         return [*found]
-    cleared = "Not to blame: with what the answers' difference is called undone, all is equal."
-    guilty = {"state": "differs", "told": [findings[0].evidence[0]]}
+    cleared = "Not to blame: with the slip of the answers undone, all is equal."
+    guilty = {"state": "differs", "told": ["It differs as its name below says."]}
     innocent = {"state": "rounding", "told": [cleared]}
     return [
-        one.model_copy(update=guilty if one.part == Part.POSTPROCESS.value else innocent)
+        one.model_copy(update=guilty)
+        if one.part == Part.POSTPROCESS.value
+        else one.model_copy(update=innocent)
         if one.state == "unknown"
         else one
         for one in found

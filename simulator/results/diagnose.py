@@ -35,6 +35,9 @@ class PartResult(ResultModel):
         "gives; unknown: the data do not tell"
     )
     told: list[str] = Field(description="the evidence, a sentence each")
+    same: bool = Field(
+        default=False, description="whether both stacks have the very same one, of one file"
+    )
     gap: Gap | None = Field(default=None, description="of what the part gives for equal inputs")
     alone: int | None = Field(
         default=None, description="answers that change where only this part is the deployment's"

@@ -65,7 +65,7 @@ def test_a_front_end_alone_is_guilty_and_has_every_changed_answer(found):
     assert summary.repair.change == {"color.order": "model"}
     assert (summary.repair.state, summary.repair.changed, summary.explained) == ("equal", 0, True)
     assert summary.verdict.lost[0].startswith("The front end is to blame: channels are swapped;")
-    assert "The network is innocent: fed the same input both agree to the bit." in (
+    assert "The network and the postprocessing are the same on both sides." in (
         summary.verdict.lost
     )
 

@@ -74,7 +74,7 @@ class InterpreterRuntime(Runtime):
     def _ports(self) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         return (
             tuple(tensor.port for tensor in self._takes),
-            tuple(Port(t.name, np.dtype(np.float32), t.shape) for t in self._gives),
+            tuple(Port(t.name, t.outside, t.shape) for t in self._gives),
         )
 
     def _session(self) -> Any:

@@ -13,7 +13,7 @@ from simulator.contract import Array, Port, Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output: float32 outside, the file's type inside.
+    """An input or output: float32 outside, the file's type inside; uint8 without a scale is uint8.
 
     Images may be NCHW or NHWC, whichever the file uses. Integers are quantized as
     q = clip(round_half_even(x / scale) + zero), and dequantized as (q - zero) x scale,
@@ -32,13 +32,14 @@ class Tensor:
         """Read one tensor's entry of ``get_input_details`` or ``get_output_details``.
 
         Raises:
-            Unsupported: it is neither float32 nor an integer with a scale.
+            Unsupported: it is neither float32, nor an integer with a scale, nor uint8.
         """
         name, dtype = detail["name"], np.dtype(detail["dtype"])
         scale, zero = detail["quantization"]
-        if dtype != np.float32 and not (dtype in (np.int8, np.uint8, np.int16) and scale):
+        whole = dtype == np.uint8 or (dtype in (np.int8, np.int16) and scale)
+        if dtype != np.float32 and not whole:
             raise Unsupported(
-                f"{name!r} is {dtype} with scale {scale}; supported: float32, and int8, uint8 and "
+                f"{name!r} is {dtype} with scale {scale}; supported: float32, uint8, and int8 and "
                 "int16 with a scale"
             )
         shape = tuple(None if size < 0 else int(size) for size in detail["shape_signature"])
@@ -46,8 +47,13 @@ class Tensor:
 
     @property
     def port(self) -> Port:
-        """Return the port outside, which is float32."""
-        return Port(self.name, np.dtype(np.float32), self.shape, either_layout=True)
+        """Return the port outside."""
+        return Port(self.name, self.outside, self.shape, either_layout=True)
+
+    @property
+    def outside(self) -> np.dtype[Any]:
+        """The type outside."""
+        return np.dtype(np.float32 if self.scale else self.dtype)
 
     def batched(self) -> Tensor:
         """Return the tensor with a free batch: the interpreter resizes it."""
@@ -62,7 +68,7 @@ class Tensor:
         order = self.port.order(value.shape)
         assert order is not None  # the contract has checked it
         value = value.transpose(order)
-        if self.dtype != np.float32:
+        if self.scale and self.dtype != np.float32:
             limits = np.iinfo(self.dtype)
             whole = np.rint(value / self.scale) + np.float32(self.zero)
             value = np.clip(whole, limits.min, limits.max).astype(self.dtype)
@@ -70,7 +76,7 @@ class Tensor:
 
     def load(self, value: Array) -> Array:
         """Convert an array of the file's type to float32."""
-        if self.dtype == np.float32:
+        if self.dtype == np.float32 or not self.scale:
             return value
         return (value.astype(np.float32) - np.float32(self.zero)) * self.scale
 

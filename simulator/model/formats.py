@@ -49,6 +49,9 @@ class TorchExport(ModelFormat):
     about = "a torch.export program"
     suffix = ".pt2"
     runs_code = True
+    runtime: ClassVar[Mapping[str, object]] = {
+        "backend": "pytorch", "device": "cpu", "mode": "eager", "memory_format": "contiguous"
+    }  # fmt: skip
 
 
 class Tflite(ModelFormat):

@@ -6,10 +6,18 @@ Sources: tensorflow, ``lite/schema/schema.fbs``; tensorflow/tflite-support,
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from simulator.contract.description import Description, Value, operators, precision, schemes
+from simulator.contract.description import (
+    Beginning,
+    Description,
+    Value,
+    operators,
+    precision,
+    schemes,
+)
 from simulator.errors import ModelError
 from simulator.files import LARGE, read_file
 from simulator.model.flat import Broken, Table
@@ -90,6 +98,7 @@ def _described(model: Table) -> Description:
         form="integer tensors" if any(one.scales for one in tensors) else "",
         storage=stored,
         compute=computed,
+        preprocessing=_beginning(codes, tensors, graph).made(),
         postprocessing=tuple(name for name in kinds if name in _SUPPRESS),
         metadata={
             "version": str(model.integer(0, "<I")),
@@ -114,7 +123,10 @@ class _Tensor:
     def __init__(self, table: Table, buffers: Sequence[Table]) -> None:
         kind, buffer = table.integer(1, "<b"), table.integer(2, "<I")
         self.dtype = TYPES[kind] if 0 <= kind < len(TYPES) else f"type {kind}"
-        self.stored = 0 < buffer < len(buffers) and bool(buffers[buffer].raw(0))
+        raw = buffers[buffer].raw(0) if 0 < buffer < len(buffers) else b""
+        self.stored = bool(raw)
+        few = self.dtype == "float32" and len(raw) in (4, 12)
+        self.numbers = struct.unpack(f"<{len(raw) // 4}f", raw) if few else ()
         quantization = table.table(4)
         self.scales = quantization.numbers(2, "<f") if quantization else ()
         zeros = quantization.numbers(3, "<q") if quantization else ()
@@ -132,6 +144,31 @@ class _Tensor:
             per = "tensor" if len(self.scales) == 1 else "channel"
             symmetric = all(zero == middle for zero in self.zeros)
             yield "weights" if self.stored else "activations", self.dtype, per, symmetric
+
+
+def _beginning(codes: Sequence[str], tensors: Sequence[_Tensor], graph: Table) -> Beginning:
+    """Follow the only image from the input on; operators stand in the order in which they run."""
+    begun, inputs = Beginning(), [int(one) for one in graph.numbers(1, "<i")]
+    if len(inputs) != 1 or len(_at(tensors, inputs[0]).value.shape) != 4:
+        return begun
+    at = inputs[0]
+    for one in graph.tables(3):
+        code, taken = one.integer(0, "<I"), [int(place) for place in one.numbers(1, "<i")]
+        if at not in taken or code >= len(codes):
+            break
+        others = [_at(tensors, place).numbers for place in taken if place != at]
+        kind, first = codes[code].title(), taken[0] == at
+        if codes[code] == "TRANSPOSE":
+            begun.then("axes exchanged")
+        elif codes[code] == "CAST":
+            begun.then(f"{_at(tensors, at).dtype} to float32")
+        elif not (
+            kind in ("Add", "Sub", "Mul", "Div") and len(others) == 1 and others[0]
+            and (first or kind in ("Add", "Mul")) and begun.arithmetic(kind, others[0])
+        ):  # fmt: skip
+            break
+        (at,) = (int(place) for place in one.numbers(2, "<i"))
+    return begun
 
 
 def _at(tensors: Sequence[_Tensor], place: int) -> _Tensor:

@@ -13,8 +13,9 @@ from typing import Any
 
 from simulator import registry
 from simulator.closing import Closing
-from simulator.contract import MissingLibrary, Runtime
+from simulator.contract import MissingLibrary, Runtime, Unsupported
 from simulator.contract.injection import Injector
+from simulator.contract.model_format import MODEL_FORMATS
 from simulator.contract.recipe import Runtimes
 from simulator.errors import ModelError, one_line
 from simulator.model.artifact import Artifact, digest
@@ -77,7 +78,12 @@ class RuntimePool(Closing):
         Raises:
             Unsupported: nothing reaches this runtime or this artifact; the message says why.
         """
-        key = key_of(choice, artifact)
+        key, taken = key_of(choice, artifact), getattr(choice.offer.make, "takes", "")
+        if artifact.format in MODEL_FORMATS and artifact.format != taken:
+            raise Unsupported(
+                f"no faults can be put into {artifact.path.name}: {choice.backend.name} is reached "
+                f"in {MODEL_FORMATS[taken].about} only"
+            )
         with self._lock:
             if key not in self._injectors:
                 self._injectors[key] = registry.injector(

@@ -12,8 +12,9 @@ from itertools import islice
 
 import numpy as np
 
-from simulator.contract import Array
-from simulator.contract.model_format import ONNX
+from simulator import registry
+from simulator.contract import Array, Stage
+from simulator.contract.model_format import MODEL_FORMATS, ONNX
 from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Item
 from simulator.errors import SampleError, UserError
@@ -26,7 +27,7 @@ from simulator.pipeline.inference import Infer, Inferred
 from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.profile.implementations import Choice
+from simulator.profile.implementations import Choice, implementation
 from simulator.profile.profile import Profile
 
 SAMPLES = 4
@@ -69,7 +70,8 @@ class Same:
             choices: runtimes, of which one runs the card's own file in FP32.
         """
         try:
-            said = self._said(name, in_fp32(choices, "the card's own file"))
+            runtimes = [*choices, _usual()]
+            said = self._said(name, in_fp32(runtimes, "the card's own file"))
         except UserError:  # of what cannot run in FP32 here, no more is known
             said = None
         return said or [f"{name}: not checked that it is the network of {self.source.path.name}"]
@@ -115,6 +117,18 @@ class Same:
                 continue
             if isinstance(found, Inferred) and isinstance(found.outputs, Mapping):
                 yield found.outputs
+
+
+def _usual() -> Choice:
+    """The runtime of ONNX files, for stacks that open none.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    fields = {**MODEL_FORMATS[ONNX].runtime, "threads": 1, "storage": "fp32", "compute": "fp32"}
+    backend = registry.backend(str(fields.pop("backend")))
+    registry.require(backend)
+    return implementation(Stage.RUNTIME, backend, fields)
 
 
 def _apart(

@@ -12,6 +12,7 @@ import pytest
 import tiny
 import torch
 from ai_edge_litert import interpreter as library
+from one_stack import outputs
 from shared_data import shared
 
 from backends.litert import interpreter as litert_interpreter
@@ -40,8 +41,8 @@ class Mean(torch.nn.Module):
         return x.mean((2, 3))
 
 
-def export(folder, name, module, shape):
-    program = torch.export.export(module.eval(), (torch.zeros(shape),))
+def export(folder, name, module, shape, dtype=torch.float32):
+    program = torch.export.export(module.eval(), (torch.zeros(shape, dtype=dtype),))
     torch.export.save(program, str(folder / f"{name}.pt2"))
     (offer,) = registry.backend("litert_torch").of(Stage.EXPORT)
     offer.make({}).export(folder / f"{name}.pt2", folder / f"{name}.tflite")
@@ -288,6 +289,31 @@ def test_a_real_integer_file():
     assert set(runtime.effective({"input": np.zeros((1, 3, 224, 224), "f4")}).products) == {"int8"}
 
 
+class Normalized(torch.nn.Module):
+    """The same of bytes in NHWC, which it normalizes itself, as tiny's card says."""
+
+    def forward(self, x):
+        return ((x.to(torch.float32) - 127.0) / 64.0).mean((1, 2))
+
+
+def test_bytes_are_fed_to_a_file_that_normalizes_itself(tmp_path, cache, data):
+    file = export(tmp_path, "raw", Normalized(), (1, 32, 32, 3), torch.uint8)
+    asked = f"precision.artifact={file}"
+
+    tensor, stack, found = outputs(tiny.card(tmp_path / "card"), data, "pillow_fp32", asked)
+
+    own = library.Interpreter(str(file), num_threads=1)
+    own.allocate_tensors()
+    own.set_tensor(own.get_input_details()[0]["index"], tensor)
+    own.invoke()
+    wanted = own.get_tensor(own.get_output_details()[0]["index"])
+    assert tensor.dtype == np.uint8 and tensor.shape == (1, 32, 32, 3)
+    np.testing.assert_array_equal(next(iter(found.values())), wanted)
+    lines = [notice.text for notice in stack.notices]
+    assert "raw.tflite normalizes its input itself, so the stack feeds pixels and does not" in lines
+    assert any("in FP32 by 0.00%" in line for line in lines)
+
+
 def test_a_free_batch_takes_any():
     """MLPerf Tiny's ResNet leaves its batch free: five at once are five one by one."""
     file = shared("models") / "mlperf_tiny_pretrainedResnet_large_float.tflite"
@@ -394,12 +420,12 @@ def test_an_unsupported_tensor_is_named():
     detail = {
         "name": "pixels",
         "index": 0,
-        "dtype": np.uint8,
+        "dtype": np.int8,
         "shape_signature": np.array([1, 8, 8, 3]),
         "quantization": (0.0, 0),
     }
 
-    with pytest.raises(Unsupported, match="'pixels' is uint8 with scale 0"):
+    with pytest.raises(Unsupported, match="'pixels' is int8 with scale 0"):
         Tensor.of(detail)
 
 

@@ -154,7 +154,9 @@ def _percent(error: float | None) -> str:
     """Return an error in percent, with two digits, or nothing."""
     if error is None:
         return NOTHING
-    return "not finite" if math.isinf(error) else f"{100 * error:.2g}"
+    if math.isinf(error):
+        return "not finite"
+    return f"{100 * error:.0f}" if error >= 1 else f"{100 * error:.2g}"
 
 
 def _share(error: float | None) -> str:

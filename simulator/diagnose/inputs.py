@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import get_args
 
 import numpy as np
@@ -20,16 +20,24 @@ from simulator.modalities.image.card import ImageCard
 from simulator.modalities.image.sections import Arithmetic
 from simulator.modalities.image.steps import normalize
 
+Search = Callable[[Sequence[Array], Sequence[Array]], list[Finding]]
 _EXPLAINED = 0.5
 """A relation that leaves more of the spread explains nothing: the pixels are others."""
-_HALF = 0.6
-"""Levels that the rounding of a pixel to a whole level leaves, at most."""
+_HALF = 0.75
+"""Levels that the rounding to a whole level leaves, at most; of limited range a level is wider."""
 
 
 def name_inputs(
-    train: Sequence[Array], deploy: Sequence[Array], card: ImageCard, numbers: Numbers | None = None
+    train: Sequence[Array],
+    deploy: Sequence[Array],
+    card: ImageCard,
+    numbers: Numbers | None = None,
+    search: Search | None = None,
 ) -> list[Finding]:
-    """Name what the deployment's inputs have that the training's have not, by solving alone.
+    """Name what the deployment's inputs have that the training's have not.
+
+    The relation between the tensors is solved; only where it leaves a residual both stacks are
+    searched.
 
     Args:
         train: what the network got of each image, each of the card's shape (batch of one).
@@ -37,12 +45,28 @@ def name_inputs(
         card: of the model.
         numbers: mean and std of the training stack, in the order of the tensor's channels; those of
             the card by default.
+        search: names the difference of other pixels, from the tensors of both sides; see
+            :func:`simulator.diagnose.front_ends.named_by_search`. None: nothing is searched.
 
     Returns:
-        Nothing where all bits are equal, or where no relation of values explains the difference:
-        then the pixels differ. The differences are undone together; each has what all leave, in the
-        tensor's units.
+        Nothing where all bits are equal, or where nothing that is known explains the difference.
+        The differences are undone together; each has what all leave, in the tensor's units.
     """
+    found = related(train, deploy, card, numbers)
+    if search is None or (found and found[0].certainty is not Certainty.NEAREST):
+        return found
+    if all(bits_of(one) == bits_of(other) for one, other in zip(train, deploy, strict=True)):
+        return []
+    more = search(train, deploy)
+    if not more or (found and more[0].certainty is Certainty.NEAREST):
+        return found or more
+    return more
+
+
+def related(
+    train: Sequence[Array], deploy: Sequence[Array], card: ImageCard, numbers: Numbers | None = None
+) -> list[Finding]:
+    """Name what differs by solving alone; arguments as for :func:`name_inputs`."""
     if all(bits_of(one) == bits_of(other) for one, other in zip(train, deploy, strict=True)):
         return []
     right = numbers or of_card(card)
@@ -60,8 +84,8 @@ def name_inputs(
     if moved is not None:
         names.append(moved.named)
     names += _values(found, after, levels, right, card)
-    certainty, left = _left(found, after, levels, right)
-    rest = _rest(found.fit, right)
+    certainty, left = _left(found, after, levels)
+    rest = _rest(found.fit)
     return [
         Finding(
             Part.FRONT_END,
@@ -115,7 +139,7 @@ def _values(
     fit, channels = found.fit, card.input.order.upper()
     undone, made_of = alike(found, after, levels)
     told = (_told(fit),)
-    if not (fit.exact or fit.left_out or _bytes(fit, right)):
+    if not (fit.exact or fit.left_out or _bytes(fit)):
         out = [np.asarray(levels_of(one, right)) for one in undone]
         if (bent := curve.named(made_of, out)) is not None:
             shown = f"a level of the training always becomes the same one, within {bent[1]:.2g}"
@@ -209,26 +233,26 @@ def _told(fit: Affine) -> str:
     return f"the tensor is (x - mean) / std of pixels 0-255 with mean {mean} and std {std}"
 
 
-def _bytes(fit: Affine, right: Numbers) -> bool:
+def _bytes(fit: Affine) -> bool:
     """Whether no more is left than the rounding of pixels to whole levels."""
-    return fit.largest * float(right.std.max()) <= _HALF
+    return fit.levels <= _HALF
 
 
-def _rest(fit: Affine, right: Numbers) -> tuple[str, ...]:
+def _rest(fit: Affine) -> tuple[str, ...]:
     if fit.exact:
         return (f"that leaves {fit.largest:.2g}, which is rounding",)
-    if _bytes(fit, right):
+    if _bytes(fit):
         return (f"that leaves {fit.largest:.2g}: pixels are rounded to whole levels",)
     return (f"that leaves {fit.largest:.2g} at most, {fit.levels:.3g} levels of a pixel",)
 
 
 def _left(
-    found: Solution, after: Sequence[Array], levels: Sequence[Array], right: Numbers
+    found: Solution, after: Sequence[Array], levels: Sequence[Array]
 ) -> tuple[Certainty, float]:
     """How well all that was found explains the tensors together."""
     fit = found.fit
     if not fit.exact:
-        return Certainty.ROUNDING if _bytes(fit, right) else Certainty.NEAREST, fit.largest
+        return Certainty.ROUNDING if _bytes(fit) else Certainty.NEAREST, fit.largest
     if fit.order is not None and not fit.step and not fit.left_out:
         undone, made_of = alike(found, after, levels)
         numbers = normalization.found_in(fit)

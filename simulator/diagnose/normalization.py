@@ -107,9 +107,9 @@ def _slips(right: Numbers) -> Iterator[tuple[Named, Array, Array]]:
             m * s / power,
         )
     yield Named("normalized, then divided by 255", "do not divide a normalized tensor"), s * top, m
-    std = "do not multiply by std, but divide"
-    yield Named("multiplied by std in place of divided", std), top * top / s, m
-    yield Named("multiplied by std in place of divided", std), 1 / s, m
+    way = "do not multiply by std, but divide"
+    yield Named("multiplied by std in place of divided", way), top * top / s, m
+    yield Named("multiplied by std in place of divided", way), 1 / s, m
     yield Named("mean added in place of subtracted", "subtract the mean"), s, -m
     yield Named("variance in place of standard deviation", "take the root"), s * s / top, m
     yield Named("mean and std exchanged", "exchange them"), m, s
@@ -146,7 +146,7 @@ def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
     else:
         parts = [
             f"scale {gain[at]:.4g} and offset {offset[at]:.3g} levels in channel {channels[at]}"
-            for at in wrong
+            for at in map(int, wrong)
         ]
     code = f"normalize with mean {listed(right.mean)} and std {listed(right.std)} (of 0-255)"
     return [Named("; ".join(parts), code, figures=True)]
@@ -178,7 +178,9 @@ class _Compared:
         one = np.full(3, self.got.mean())
         wrong = np.flatnonzero(self.wrong)
         if len(wrong) > 1 and self._is(one):
-            if what == "mean":
+            if not np.ptp(right):
+                text = f"{what} {listed(one[:1])} in place of {listed(right[:1])}"
+            elif what == "mean":
                 text = f"one mean for three ({listed(one[:1])} for {listed(right)})"
             else:
                 fits = f"fits {_unit(one[:1])} for {_unit(right)}"

@@ -18,6 +18,8 @@ _FEWEST = 200
 """Pixels that must be left without the clipped ones."""
 _SAMPLE = 12_000
 """Pixels at most that :func:`share` looks at."""
+_ALONE = 1.5
+"""Times as much, squared, as a mixture of channels leaves one channel may leave to be named."""
 _BETTER = 0.9
 """Leaving out clipped values must leave less than this share of the residual."""
 
@@ -178,7 +180,7 @@ def _fitted(y: Array, x: Array, mixed: bool) -> Affine:
         one[picked] = cross[c, picked] / own[picked]
         left = dy[:, c] - dx[:, picked] * one[picked]
         fine = np.abs(left).max() <= ULPS * np.spacing(np.float32(size))
-        if fine or not mixed or (left * left).sum() <= 1.02 * rest[c]:
+        if fine or not mixed or (left * left).sum() <= _ALONE * rest[c]:
             matrix[c] = one
     offset = my - matrix @ mx
     left = np.abs(y - (x @ matrix.T + offset))

@@ -178,7 +178,11 @@ def _offered(session: Session, found: Recording, base: str) -> Space:
 
 
 def searched(
-    session: Session, target: Target, whole: Space, ends: float | None = None
+    session: Session,
+    target: Target,
+    whole: Space,
+    ends: float | None = None,
+    near: Point | None = None,
 ) -> tuple[Found, Trials, Sequence[Item]]:
     """Search a space for the stack that made a recording.
 
@@ -187,14 +191,18 @@ def searched(
         target: the recording, see :func:`ready`.
         whole: the space, likewise.
         ends: see :class:`~simulator.identify.trials.Trials`.
+        near: a point where the search begins, if it is one of the space.
 
     Raises:
         ProfileError: no stack of the space is possible.
     """
     composer = Composer(whole.base, whole.axes, session)
     execution = frozenset(blocks(whole.axes).get("execution", ()))
+    own = whole.axes.values()
+    known = near is not None and all(one in some for one, some in zip(near, own, strict=False))
     begun = (
-        (one, Trials(session, composer, target, execution, one, ends)) for one in starts(composer)
+        (one, Trials(session, composer, target, execution, one, ends))
+        for one in itertools.chain([near] if near and known else [], starts(composer))
     )
     start, trials = next((pair for pair in begun if pair[1].steps(pair[0])), (None, None))
     if start is None or trials is None:

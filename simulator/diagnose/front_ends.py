@@ -1,0 +1,162 @@
+"""Name what differs between two front ends by searching the stack of each, and comparing them."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from pathlib import Path
+
+import numpy as np
+
+from simulator.contract import Array, Stage
+from simulator.data.capture import Capture
+from simulator.data.folder import Item
+from simulator.data.recording import load_recording
+from simulator.diagnose import normalization
+from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.levels import Difference
+from simulator.diagnose.normalization import Numbers
+from simulator.diagnose.stack_words import differences
+from simulator.experiments.session import Session
+from simulator.identify.affine import Affine
+from simulator.identify.composer import Point
+from simulator.identify.experiment import BASE
+from simulator.identify.run import ready, recorded_only, searched
+from simulator.identify.search import Found
+from simulator.identify.space import Space, space
+from simulator.identify.trials import Trials
+from simulator.modalities.image.card import ImageCard, geometry_of
+from simulator.modalities.image.front_end import statistics
+from simulator.modalities.image.sections import image_spec
+from simulator.pipeline.stack import ResolvedProfile
+
+_EQUALS = 64
+"""Equal stacks of a side at most that are compared with the other side's."""
+_NUMBERS = {"order", "normalize"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The stack that was found for one side."""
+
+    found: Found
+    trials: Trials
+
+    def points(self) -> list[Point]:
+        return list(islice(self.found.equal, _EQUALS))
+
+
+def named_by_search(
+    session: Session,
+    items: Sequence[Item],
+    train: Sequence[Array],
+    deploy: Sequence[Array],
+    seconds: float,
+    whole: Space | None = None,
+) -> list[Finding]:
+    """Find the stack of each side among all that run here, and name the options that differ.
+
+    Args:
+        session: the model and the images.
+        items: the images.
+        train: what the network got of each, of the card's shape.
+        deploy: likewise.
+        seconds: for both searches together, beside the listing of the options.
+        whole: the options to try; all that run here by default.
+
+    Returns:
+        Nothing where no stack comes near the deployment's tensors.
+    """
+    spec = session.card.spec
+    assert isinstance(spec, ImageCard)
+    whole = whole or space(BASE, session.card, "tensors")
+    begun = time.monotonic()
+    ours = _side(session, items, train, whole, begun + seconds / 2)
+    theirs = _side(session, items, deploy, whole, begun + seconds, ours.found.best)
+    far = float(np.mean([np.abs(a - b).mean() for a, b in zip(train, deploy, strict=True)]))
+    if max(ours.found.score.mean, theirs.found.score.mean) > far / 2:
+        return []
+    one, two = min(
+        product(ours.points(), theirs.points()), key=lambda pair: _apart(pair[0], pair[1], whole)
+    )
+    exact = ours.found.exact and theirs.found.exact
+    left = max(side.found.score.largest for side in (ours, theirs))
+    certainty = Certainty.NEAREST
+    if exact:
+        certainty = Certainty.ROUNDING if left else Certainty.EXACT
+    shown = tuple(
+        f"the {name} stack found has {_equal(side.found)}"
+        for name, side in (("training", ours), ("deployment", theirs))
+    )
+    return [
+        Finding(
+            Part.FRONT_END, d.name, (*d.evidence, *shown), certainty, left, d.change, d.code
+        )
+        for d in _differences(ours.trials, one, theirs.trials, two, spec)
+    ]  # fmt: skip
+
+
+def _equal(found: Found) -> str:
+    score = found.score
+    if found.exact and not score.largest:
+        return "the bits of all images"
+    return f"a mean difference of {score.mean:.2g}, at most {score.largest:.2g}"
+
+
+def _side(
+    session: Session,
+    items: Sequence[Item],
+    tensors: Sequence[Array],
+    whole: Space,
+    ends: float,
+    near: Point | None = None,
+) -> _Side:
+    with tempfile.TemporaryDirectory(prefix="side-") as folder:
+        model = session.source.digest
+        with Capture("side", "tensors", "a side", model, folder=folder) as capture:
+            for item, tensor in zip(items, tensors, strict=True):
+                capture.add(item.name, np.asarray(tensor, np.float32))
+        recording = load_recording(Path(folder) / "recording.yaml")
+        own, _, _ = recorded_only(session.subset(tuple(items)), recording)
+        found, trials, _ = searched(own, *ready(own, recording, whole), ends, near)
+    return _Side(found, trials)
+
+
+def _apart(one: Point, two: Point, whole: Space) -> int:
+    """On how many axes two points differ, of those that decide about pixels."""
+    pairs = zip(whole.axes, one, two, strict=False)
+    return sum(a != b for axis, a, b in pairs if axis not in _NUMBERS)
+
+
+def _sections(chosen: ResolvedProfile) -> dict[str, object]:
+    """The sections of a profile, with what its backends take for what is not written."""
+    profile, choices = chosen
+    spec = image_spec(profile)
+    found = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for stage in (Stage.DECODE, Stage.RESIZE):
+        found[stage] = {**found[stage], **choices[stage].options}
+    return found
+
+
+def _differences(
+    ours: Trials, one: Point, theirs: Trials, two: Point, card: ImageCard
+) -> Iterator[Difference]:
+    train, deploy = ours.composer.chosen(one), theirs.composer.chosen(two)
+    assert train is not None and deploy is not None
+    a, b = (image_spec(side[0]) for side in (train, deploy))
+    places = geometry_of(train[0], card), geometry_of(deploy[0], card)
+    yield from differences(_sections(train), _sections(deploy), places)
+    orders = [card.input.order if s.color.order == "model" else s.color.order for s in (a, b)]
+    if orders[0] != orders[1]:
+        change: dict[str, object] = {"color.order": a.color.order}
+        yield Difference("channels are swapped", "give the network the other order", change)
+    right, got = (Numbers(*statistics(side[0], card.input)) for side in (train, deploy))
+    fit = Affine(
+        np.diag(1 / got.std), -got.mean / got.std, 0.0, 0.0, 0.0, 0.0, 1e-5
+    )  # fmt: skip
+    for name in normalization.named(fit, right, card.input.order.upper()):
+        numbers = {"normalize.mean": right.mean.tolist(), "normalize.std": right.std.tolist()}
+        yield Difference(name.name, name.code, numbers)

@@ -1,0 +1,125 @@
+"""What engineers call the difference between two front ends that are both known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from simulator.diagnose.levels import Difference
+from simulator.modalities.image.geometry import Geometry
+
+Sections = Mapping[str, Any]
+"""A profile's document."""
+_KINDS = {
+    "short_side_crop": "short side and center crop",
+    "squash_crop": "squash and center crop",
+    "squash": "squash",
+    "letterbox": "letterbox",
+}
+_GRIDS = {
+    "legacy": "shifted by half a pixel (source = index x scale)",
+    "legacy_align_corners": "shifted by half a pixel (align corners)",
+}
+
+
+def differences(
+    train: Sections, deploy: Sections, places: tuple[Geometry, Geometry]
+) -> Iterator[Difference]:
+    """Yield a difference for each section in which two profiles differ.
+
+    Args:
+        train: the training's document.
+        deploy: the deployment's.
+        places: the geometry of each, with the card's sizes.
+    """
+    for section, told in (("decode", _decoded), ("color", _colored), ("resize", _resized)):
+        ours, theirs = train.get(section) or {}, deploy.get(section) or {}
+        if ours != theirs:
+            for name in told(ours, theirs):
+                yield _made(name, section, ours, theirs)
+    if places[0].identity() != places[1].identity():
+        ours, theirs = train["geometry"], deploy["geometry"]
+        yield _made(_placed(*places), "geometry", ours, theirs)
+
+
+def _made(name: str, section: str, ours: Sections, theirs: Sections) -> Difference:
+    left = [key for key in {**theirs, **ours} if ours.get(key) != theirs.get(key)]
+    change = {f"{section}.{key}": ours.get(key) for key in left if key != "order"}
+    written = ", ".join(f"{key} {_word(ours.get(key))}" for key in left)
+    return Difference(name, f"{section} as in training: {written}", change)
+
+
+def _word(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _decoded(ours: Sections, theirs: Sections) -> Iterator[str]:
+    if ours.get("exif") != theirs.get("exif") and {ours.get("exif"), theirs.get("exif")} == {
+        "apply",
+        "ignore",
+    }:
+        yield "EXIF ignored" if theirs["exif"] == "ignore" else "EXIF applied, unlike in training"
+    fancy = ours.get("chroma_upsampling"), theirs.get("chroma_upsampling")
+    dct = ours.get("idct"), theirs.get("idct")
+    if fancy == ("fancy", "plain"):
+        yield "decoder: fancy upsampling off"
+    elif fancy == ("plain", "fancy"):
+        yield "decoder: fancy upsampling on"
+    elif dct[0] != dct[1] and None not in dct:
+        yield f"decoder: inverse DCT {dct[1]} in place of {dct[0]}"
+    elif ours.get("backend") != theirs.get("backend") and ours.get("exif") == theirs.get("exif"):
+        yield f"decoder: {theirs['backend']} in place of {ours['backend']}"
+
+
+def _colored(ours: Sections, theirs: Sections) -> Iterator[str]:
+    if ours.get("format") != theirs.get("format"):
+        yield f"colors are carried as {theirs['format']} in place of {ours['format']}"
+        return
+    for step in ("convert", "encode"):
+        one, two = ours.get(step) or {}, theirs.get(step) or {}
+        if one != two:
+            names = [
+                f"{_word(two.get(key))} in place of {_word(one.get(key))}"
+                for key in {**two, **one}
+                if one.get(key) != two.get(key)
+            ]
+            yield f"colors: {step} {', '.join(names)}"
+    if ours.get("source") != theirs.get("source"):
+        yield f"YUV: {theirs['source']} in place of {ours['source']}"
+    if ours.get("odd_size") != theirs.get("odd_size"):
+        yield f"odd rows and columns: {theirs['odd_size']} in place of {ours['odd_size']}"
+
+
+def _resized(ours: Sections, theirs: Sections) -> Iterator[str]:
+    names = []
+    if ours.get("domain") != theirs.get("domain"):
+        names.append(f"resized in {theirs['domain'].upper()} in place of {ours['domain'].upper()}")
+    grid = theirs.get("coordinates")
+    if ours.get("coordinates") != grid and grid in _GRIDS:
+        names.append(_GRIDS[grid])
+    if ours["interpolation"] != theirs["interpolation"]:
+        names.append(f"{theirs['interpolation']} in place of {ours['interpolation']}")
+    smooth = ours.get("antialias"), theirs.get("antialias")
+    if smooth == (True, False):
+        names.append("no antialiasing")
+    elif smooth == (False, True):
+        names.append("antialiasing, which training has not")
+    if not names:
+        names.append(f"resized by {theirs['backend']} in place of {ours['backend']}")
+    yield ", ".join(names)
+
+
+def _placed(ours: Geometry, theirs: Geometry) -> str:
+    """What is wrong with the geometry."""
+    if ours.kind != theirs.kind:
+        return f"{_KINDS[theirs.kind]} in place of {_KINDS[ours.kind]}"
+    if ours.kind == "letterbox" and (ours.position, ours.value) != (theirs.position, theirs.value):
+        where = {"center": "on both sides", "top_left": "on the right and below"}
+        mine, other = (f"{where[one.position]} with {one.value}" for one in (ours, theirs))
+        return f"padding {other} in place of {mine}"
+    if ours.short_side != theirs.short_side:
+        return f"short side {theirs.short_side} in place of {ours.short_side}"
+    if ours.crop_before_resize != theirs.crop_before_resize:
+        cut = [str(one.crop_before_resize) for one in (ours, theirs)]
+        return f"crop before the resize: {cut[1]} in place of {cut[0]}"
+    return f"crop rounding {theirs.rounding} in place of {ours.rounding}"

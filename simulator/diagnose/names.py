@@ -18,6 +18,7 @@ from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.inputs import name_inputs
 from simulator.diagnose.layers.part import part as layer_by_layer
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
+from simulator.diagnose.searched import name_by_search
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line
 from simulator.modalities.image.card import ImageCard
@@ -56,7 +57,7 @@ class Names:
         state = {one.part: one.state for one in found}
         names: list[Finding] = []
         if state["front end"] == "differs":
-            names += self._both(Part.FRONT_END, self._inputs())
+            names += self._front_end()
         if state["network"] == "differs":
             names += self._both(Part.NETWORK, self._layers())
         if state["postprocessing"] == "differs":
@@ -74,17 +75,28 @@ class Names:
         said = [one for one in solved if one.certainty in sure or part is Part.NETWORK]
         return [*(replace(one, change={}) for one in said), *declared]
 
-    def _inputs(self) -> list[Finding]:
-        card = self.declared.session.card.spec
+    def _front_end(self) -> list[Finding]:
+        """Solved from the values, as the profiles declare it, or by a search for both stacks."""
+        session = self.declared.session
+        card = session.card.spec
         sides = [[one[input_of(side)] for one in self.samples] for side in (TRAIN, DEPLOY)]
         fits = all(isinstance(one, np.ndarray) for side in sides for one in side)
         if not isinstance(card, ImageCard) or not fits:
-            return []
+            return self.declared.findings(Part.FRONT_END)
         train: list[Any] = sides[0]
         deploy: list[Any] = sides[1]
         apart = max(float(np.abs(a - b).max()) for a, b in zip(train, deploy, strict=True))
         found = name_inputs(train, deploy, card)
-        return [one for one in found if (one.left or 0.0) < HALF * apart]
+        solved = [one for one in found if (one.left or 0.0) < HALF * apart]
+        names = self._both(Part.FRONT_END, solved)
+        if any(one.certainty is not Certainty.NEAREST for one in names):
+            return names
+        try:
+            items = self.declared.items[: len(train)]
+            return name_by_search(session, items, train, deploy) or names
+        except UserError as error:
+            self.notes.append(f"no stack was searched for: {one_line(error)}")
+            return names
 
     def _layers(self) -> list[Finding]:
         session, stacks = self.declared.session, self.declared.parts.stacks

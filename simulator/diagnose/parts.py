@@ -55,6 +55,10 @@ def cut(session: Session, stack: Stack) -> Cut:
         return Cut(front, (), None, None)
     outputs = Chain(chain.recipes[:-1])
     network = outputs.recipes[len(front.recipes) :] if front else ()
+    if front and stack.fed:  # a model file that takes another input: what turns one into the other
+        card, of = session.card, session.card.modality
+        front = Chain((*front.recipes, *of.refed(stack.fed, card.spec)))
+        network = (*of.refed(card.spec, stack.fed), *network)
     return Cut(front, network, outputs, last)
 
 

@@ -181,6 +181,15 @@ class Modality(ABC):
         """
         return profile, card, []
 
+    def refed(self, card: Any, other: Any) -> tuple[Recipe, ...]:
+        """Return the steps from one network's input to that of one which takes it otherwise.
+
+        Args:
+            card: the content of the card that the first input was made of.
+            other: that of the second.
+        """
+        return ()
+
     def left_to_card(self, profile: Profile) -> Profile:
         """Return a stack that feeds the card's network as the card says."""
         return profile

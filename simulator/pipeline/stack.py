@@ -75,6 +75,8 @@ class Stack:
         artifact: the model file that its runtime opens.
         effective: the settings that are in force, as the runtime reports them.
         notices: what users should know about it.
+        fed: the content of the card that its input is made of, where its own model file takes
+            another than the card's network.
     """
 
     side: str
@@ -84,6 +86,7 @@ class Stack:
     artifact: Artifact
     effective: Effective
     notices: tuple[Notice, ...]
+    fed: CardSpec | None = None
 
     @property
     def labelled_notices(self) -> Iterator[Notice]:
@@ -215,7 +218,10 @@ class StackBuilder:
             network = (self._adapted(profile, choices, fittings),)
             notices.append(Notice(Kind.ADAPTED, _adapting(choices[Stage.ADAPT])))
         chain = Chain((*before, *network, answer))
-        return Stack(side, profile, choices, chain, artifact, effective, tuple(notices))
+        return Stack(
+            side, profile, choices, chain, artifact, effective, tuple(notices),
+            None if spec is self.card.spec else spec,
+        )  # fmt: skip
 
     def _compared(
         self, name: str, chosen: ResolvedProfile, pair: Pair, infer: Infer, fed: Profile,

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from openvino.preprocess import ColorFormat, PrePostProcessor, ResizeAlgorithm
 from PIL import Image
 
+import simulator
 from simulator.profile.load import load
 
 MEAN, STD = [127.0, 126.0, 125.0], [64.0, 63.0, 62.0]
@@ -225,3 +226,15 @@ def test_another_network_of_the_same_shapes_is_told(made, photos, cache):
 
     (told,) = [one.text for one in stack.notices if "outputs differ" in one.text]
     assert told.endswith(": another network, or fed with other numbers than in training")
+
+
+def test_a_diagnosis_feeds_both_networks_alike(made, photos, cache, tmp_path):
+    """One is fed numbers, the other pixels: what turns one into the other is between them."""
+    result = simulator.diagnose(
+        "pillow_fp32", "opencv_fp32", deploy_artifact=onnx_of_bytes(made), model=made, data=photos,
+        out=tmp_path / "run",
+    )  # fmt: skip
+
+    states = {part.part: part.state for part in result.summary.parts}
+    assert states["front end"] == "differs"
+    assert states["network"] in ("equal", "rounding")

@@ -19,7 +19,7 @@ from simulator.modalities.image.geometry import Cut, Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
 from simulator.modalities.image.sections import ImageSpec, image_spec
 from simulator.modalities.image.shown import of_input
-from simulator.modalities.image.steps import target
+from simulator.modalities.image.steps import Refeed, target
 from simulator.modalities.image.taken import fed_otherwise, left_to_card, taken
 from simulator.modalities.modality import Feed, Modality
 from simulator.places import Where
@@ -101,6 +101,15 @@ class ImageModality(Modality):
     ) -> tuple[Profile, Any, list[str]]:
         """Leave to a model file what its graph does: mean and std, channel order, layout."""
         return taken(profile, card, name, said, own)
+
+    def refed(self, card: Any, other: Any) -> tuple[Recipe, ...]:
+        """Return the way back to pixels, and from there to the other input."""
+        one, two = card.input, other.input
+        form = [
+            (kind.order, kind.layout, kind.dtype, kind.top, tuple(kind.mean), tuple(kind.std))
+            for kind in (one, two)
+        ]
+        return () if form[0] == form[1] else (Refeed(*form),)
 
     def left_to_card(self, profile: Profile) -> Profile:
         """Leave mean, std and the order of the channels to the card."""

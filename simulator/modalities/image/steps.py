@@ -259,6 +259,44 @@ class Pixels(Recipe):
         return np.ascontiguousarray(axes)[None]
 
 
+Form = tuple[str, str, str, int, tuple[float, ...], tuple[float, ...]]
+"""Of an input: the order of its channels, layout, type, top, mean and std, as on a model card."""
+
+
+@dataclass(frozen=True, eq=False)
+class Refeed(Recipe):
+    """Makes the input of one network of another's: back to pixels, and from there on.
+
+    Attributes:
+        given: how the input was made.
+        wanted: how it is to be made; uint8 is rounded.
+    """
+
+    given: Form
+    wanted: Form
+    stage = "normalize"
+    operation = "refeed"
+    gives: ClassVar[Boundary | None] = None
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return a function in float64; no library is involved."""
+        return lambda tensor, _: self._made(tensor)
+
+    def _made(self, tensor: Array) -> Array:
+        order, layout, _, top, mean, std = self.given
+        rows = np.asarray(tensor[0], np.float64)
+        rows = rows.transpose(1, 2, 0) if layout == "NCHW" else rows
+        pixels = (rows * std + mean) * (255 / top)
+        order_then, layout, dtype, top, mean, std = self.wanted
+        pixels = pixels if order == order_then else pixels[..., ::-1]
+        if dtype == "uint8":
+            made = np.clip(np.rint(pixels), 0, 255)
+        else:
+            made = (pixels * (top / 255) - mean) / std
+        made = made.transpose(2, 0, 1) if layout == "NCHW" else made
+        return np.ascontiguousarray(made, dtype)[None]
+
+
 def normalize(
     pixels: Array,
     mean: Sequence[float],

@@ -47,6 +47,11 @@ def taken(
     if extra or whole:
         profile = _left_to_file(profile, card.input, name, extra or _identity())
         values, told = _fed(card.input, name, extra or _identity(), whole)
+        order = image_spec(profile).color.order
+        if "order" in values and order != "model":  # the profile says what is fed
+            told = [line for line in told if not line.endswith(f"feeds {values['order']}")]
+            told.append(f"{name} reverses the channels itself, and the profile feeds {order}")
+            del values["order"]
         update |= values
         lines += told
     if not update:

@@ -17,6 +17,7 @@ from simulator.model.card import load as load_card
 from simulator.profile.load import load as load_profile
 from simulator.results.audits import AuditSummary
 from simulator.results.audits import ReplaySummary
+from simulator.results.diagnose import DiagnoseSummary
 from simulator.results.faults import FaultsSummary
 from simulator.results.identify import IdentifySummary
 from simulator.results.pair import PairSummary
@@ -89,6 +90,8 @@ class _CorruptOptions(_OneModel, _OwnFolder, total=False):
     suite: str | None
     trial: int
     workers: int | None
+
+class _DiagnoseOptions(_Pair, _OneModel, _Under, total=False): ...
 
 class _ExplainOptions(_Pair, _OneModel, _Under, total=False): ...
 
@@ -194,6 +197,12 @@ def corrupt(
     out: str | pathlib.Path,
     **options: typing.Unpack[_CorruptOptions],
 ) -> list[Written]: ...
+
+def diagnose(
+    train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
+    deploy: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
+    **options: typing.Unpack[_DiagnoseOptions],
+) -> Result[DiagnoseSummary]: ...
 
 def explain(
     train: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],

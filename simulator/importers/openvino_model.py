@@ -16,8 +16,8 @@ import numpy as np
 
 from simulator.importers.draft import Draft, Normalization, Order
 from simulator.importers.importer import ConfigFile, Importer
+from simulator.importers.openvino_ir import Graph, Layer, graph_of
 from simulator.importers.values import PIXELS, number, show
-from simulator.model.openvino_ir import Graph, Layer, graph_of
 
 _COLORS = {"NV12toRGB": ("nv12", "rgb"), "NV12toBGR": ("nv12", "bgr"),
            "I420toRGB": ("i420", "rgb"), "I420toBGR": ("i420", "bgr")}  # fmt: skip

@@ -22,11 +22,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from simulator.errors import ProfileError
+from simulator.importers import flat
 from simulator.importers.draft import Draft, Order
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.network import CardFields, NetworkFile, Shape, of_draft
 from simulator.importers.values import PIXELS, plain, show
-from simulator.model import flat
 from simulator.profile.load import load
 
 MOST = 2**30

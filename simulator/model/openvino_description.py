@@ -20,7 +20,7 @@ from simulator.contract.description import (
 )
 from simulator.errors import ModelError, ProfileError
 from simulator.files import LARGE, read_file
-from simulator.model.openvino_ir import Graph, Layer, graph_of
+from simulator.importers.openvino_ir import Graph, Layer, graph_of
 
 PRODUCTS = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul",
             "GroupConvolutionBackpropData", "DeformableConvolution")  # fmt: skip

@@ -20,7 +20,7 @@ from simulator.contract.description import (
 )
 from simulator.errors import ModelError
 from simulator.files import LARGE, read_file
-from simulator.model.flat import Broken, Table
+from simulator.importers.flat import Broken, Table
 
 MARK = b"TFL3"
 PRODUCTS = {"CONV_2D": (0, 1), "DEPTHWISE_CONV_2D": (0, 1), "FULLY_CONNECTED": (0, 1),

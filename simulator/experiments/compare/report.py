@@ -61,7 +61,14 @@ def verdict(summary: PairSummary) -> Told:
         lost.append("There are no labels: accuracy is not known.")
     if not flips.count:
         return Told(lost)
-    return Told(lost, _most_alone(summary), lambda asked: asked.line("explain", PAIR))
+    return Told(lost, _most_alone(summary), lambda asked: asked.line(_next(summary), PAIR))
+
+
+def _next(summary: PairSummary) -> str:
+    """The job that says more: axis by axis, or, of code and recordings, what a solver reads."""
+    own = any(one.axis == "front_end" for one in summary.axes)
+    fixed = bool(summary.alone) and all(one.why for one in summary.alone)
+    return "diagnose" if own or fixed else "explain"
 
 
 def _rate(summary: PairSummary) -> str:

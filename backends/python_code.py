@@ -103,6 +103,9 @@ def _loaded(options: Options, name: str) -> Callable[[Any], Any]:
         root, module = root.parent, f"{root.name}.{module}"
     os.chdir(os.environ.get("PIPELINE_SIMULATOR_FOLDER", os.curdir))
     sys.path.insert(0, str(root))
+    if (root / "backends").is_dir() or (root / "backends.py").is_file():  # theirs, and not ours
+        for known in [name for name in sys.modules if name.partition(".")[0] == "backends"]:
+            del sys.modules[known]
     sys.argv[:] = [str(file)]
     for variable in ("PYTHONSAFEPATH", "PYTHONPATH"):  # ours, and not for what it starts
         os.environ.pop(variable, None)

@@ -259,7 +259,8 @@ def hire_own(backend: Backend, offer: Offer, options: Options) -> Worker:
     kind: type[FrontEnd] = offer.make
     python = kind.python(options) or sys.executable
     place = Home(backend.name, python, BACKENDS.points[backend.name].value)
-    worker = Worker(place, kind.called(options), seconds=kind.seconds(options))
+    called = kind.called(options) + (f" in {python}" if python != sys.executable else "")
+    worker = Worker(place, called, seconds=kind.seconds(options))
     _workers.append(worker)
     return worker
 

@@ -13,7 +13,7 @@ from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Effective, Stage
 from simulator.contract.model import shape_words
 from simulator.contract.passes import Fitting
-from simulator.contract.recipe import Chain, Recipe
+from simulator.contract.recipe import Boundary, Chain, Recipe
 from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
 from simulator.errors import DataError, ModelError, UserError
@@ -540,6 +540,14 @@ def refuse_recorded(side: str, chosen: ResolvedProfile, under: AppliedCondition)
         raise UserError(
             f"--under {under.condition.text}: {side} was recorded on a device, so the "
             "condition cannot act on it; leave out --under, or use a stack that runs here"
+        )
+    acts_on, choices = under.condition.acts_on, chosen[1]
+    whole = choices[Stage.RUNTIME].offer.make.takes == "sample"
+    hidden = whole and acts_on is not Boundary.SOURCE
+    if hidden or (Stage.FRONT_END in choices and acts_on is Boundary.FRAME):
+        raise UserError(
+            f"--under {under.condition.text}: it acts on the {acts_on}, which is inside the code "
+            f"of {side}; use a condition that acts on the source"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -77,6 +78,8 @@ def read_reference(text: str, base: Path = Path()) -> Named | None:
     if text.startswith(EXEC):
         return _program(text, base)
     path = base / os.path.expanduser(text)
+    if path.suffix == ".py" and os.path.isfile(path):
+        raise ProfileError([f"{text}: name the function, too: {text}:NAME{_functions(path)}"])
     if path.suffix in (".yaml", ".yml") and os.path.isfile(path):
         return _recording(path)
     return None
@@ -114,6 +117,16 @@ def _named(text: str, name: str, about: str, values: Values, gives: str | None) 
     if gives in (None, "tensor"):
         return Named(text, name, about, "front_end", values)
     return Named(text, name, about, "runtime", {**values, "gives": gives})
+
+
+def _functions(file: Path) -> str:
+    """The functions of a file, which is not run, for messages."""
+    try:
+        found = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    names = [one.name for one in found if isinstance(one, ast.FunctionDef) and one.name[0] != "_"]
+    return f" (it has {shortened(', '.join(names), 200)})" if names else ""
 
 
 def _module(name: str, base: Path) -> str | None:

@@ -251,9 +251,10 @@ class Worker:
                     env=environment(self.home, folder),
                 )
             except OSError as error:
+                remedy = f"; try: simulate backends install {self.home.name}"
+                remedy = "" if self._seconds else remedy  # the user named that interpreter
                 raise UserError(
-                    f"{self.home.python} cannot be started: {error.strerror}; "
-                    f"try: simulate backends install {self.home.name}"
+                    f"{self.home.python} cannot be started: {error.strerror}{remedy}"
                 ) from error
             finally:
                 end.close()

@@ -119,6 +119,11 @@ def marked(image):
 marked.takes = "pil"
 
 
+def sizes(path):
+    Path("size.txt").write_text(str(os.path.getsize(path)))
+    return preprocess(path)
+
+
 def where(path):
     Path("python.txt").write_text(sys.prefix)
     return preprocess(path)
@@ -233,13 +238,14 @@ def test_the_runtime_alone(run):
         ("bytes_of", r"gave uint8 32x32x3 of \d+ to \d+; the network takes float32 1x3x32x32"),
         ("nothing", "eval.py:nothing returned None; is its `return` missing"),
         ("infinite", "gave float32 32x32x3 with values that are not finite"),
+        ("", r"eval.py: name the function, too: eval.py:NAME \(it has preprocess, of_bytes,"),
         ("number", "eval.py:number is a int; name a function"),
         ("absent", r"eval.py:absent: there is no 'absent' \(callable: .*preprocess"),
     ],
 )
 def test_what_is_wrong_with_a_function_is_one_line(name, why, run):
     with pytest.raises(UserError, match=why) as caught:
-        run(f"eval.py:{name}")
+        run(f"eval.py:{name}" if name else "eval.py")
 
     assert "\n" not in str(caught.value)
 
@@ -370,3 +376,33 @@ def test_a_recording_is_named_by_its_manifest(run, code, card, data):
         run(
             "pillow_fp32", overrides=[f"deploy.decode={{backend: recorded, recording: {manifest}}}"]
         )
+
+
+def test_the_users_own_module_has_the_name_of_ours(run, code):
+    (code / "backends.py").write_text("SCALE = 64\n")
+    (code / "scaled.py").write_text(
+        "from backends import SCALE\nfrom eval import preprocess as made\n"
+        "def preprocess(path):\n    return made(path) * 64 / SCALE\n"
+    )
+
+    assert run("scaled.py:preprocess").summary.flips.count == 0
+
+
+def test_an_interpreter_that_is_not_there(run):
+    with pytest.raises(UserError, match=r"^/nowhere/python cannot be started: No such file") as got:
+        run("eval.py:preprocess", python="/nowhere/python")
+
+    assert "install" not in str(got.value)
+
+
+def test_code_gets_the_disturbed_image(code, run, data):
+    """What it writes down of each image is not what lies there, but its JPEG of quality 10."""
+    run("eval.py:sizes", under="jpeg:10", limit=1)
+
+    seen = int((code / "size.txt").read_text())
+    assert seen not in {place.stat().st_size for place in data.rglob("*.jpg")}
+
+
+def test_a_condition_that_acts_inside_code_is_refused(run):
+    with pytest.raises(UserError, match=r"flip:22: it acts on the weights, which is inside"):
+        run("eval.py:color:outputs", under="flip:22")

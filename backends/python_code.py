@@ -117,8 +117,8 @@ def _loaded(options: Options, name: str) -> Callable[[Any], Any]:
         raise ModelError(f"{name}: its file cannot be imported: {_told(error)}") from error
     for part in options["function"].split("."):
         if not hasattr(found, part):
-            known = [n for n, one in vars(found).items() if callable(one) and n[0] != "_"]
-            raise ModelError(f"{name}: there is no {part!r} (callable: {', '.join(known)})")
+            names = [n for n, one in vars(found).items() if callable(one) and n[0] != "_"]
+            raise ModelError(f"{name}: there is no {part!r} (callable: {', '.join(names)})")
         found = getattr(found, part)
     if not callable(found) or inspect.isclass(found):
         what = "a class" if inspect.isclass(found) else f"a {type(found).__name__}"

@@ -32,6 +32,14 @@ SECONDS = 60.0
 """After which the search for one side ends with the nearest stack so far."""
 _PAIRS = 200
 """Stacks at most of each side, as near as the best, that are compared."""
+_CALLED = (
+    ("no antialiasing", "antialias", "false", "true"),
+    ("antialiasing that training has not", "antialias", "true", "false"),
+    ("EXIF is ignored", "exif", "ignore", "apply"),
+    ("EXIF is applied", "exif", "apply", "ignore"),
+    ("limited range is taken for full", "range", "full", "limited"),
+    ("full range is taken for limited", "range", "limited", "full"),
+)
 _NONE = "as pillow_fp32 has it"
 
 
@@ -65,7 +73,7 @@ def name_by_search(
     return [
         Finding(
             Part.FRONT_END,
-            f"{names[at]} is {two[at] or _NONE} in place of {one[at] or _NONE}",
+            _called(names[at], two[at] or _NONE, one[at] or _NONE),
             told,
             certainty,
             left,
@@ -74,6 +82,17 @@ def name_by_search(
         )
         for at in axes
     ]
+
+
+def _called(axis: str, deploy: str, train: str) -> str:
+    """What engineers call it that one option is in the place of another."""
+    whole = f"{axis} is {deploy} in place of {train}"
+    if axis == "order":
+        return f"channels are swapped ({deploy} in place of {train})"
+    for name, field, value, other in _CALLED:
+        if f"{field}={value}" in deploy and f"{field}={other}" in train:
+            return f"{name}: {whole}"
+    return whole
 
 
 def _searched(

@@ -167,3 +167,28 @@ def test_other_pixels_are_named_by_the_stacks_that_make_them(own):
 
     assert [one.name.split()[0] for one in summary.findings] == ["resize"]
     assert "nearest" in summary.findings[0].name
+
+
+def test_recorded_inputs_beside_recorded_outputs_tell_the_network_from_the_front_end(own, tmp_path):
+    """The board's inputs have swapped channels; its outputs are of them, and a tenth too large."""
+    model = tmp_path / "model" / "model.onnx"
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    given = {name: np.ascontiguousarray(x[:, ::-1]) for name, x in tensors(tmp_path).items()}
+    outputs = {name: 1.1 * session.run(None, {"x": x})[0] for name, x in given.items()}
+    for kind, arrays in (("tensors", given), ("outputs", outputs)):
+        (tmp_path / kind).mkdir()
+        recording(tmp_path / kind, kind, arrays, model)
+    document = {
+        "schema": 1, "name": "board", "summary": "both were recorded", "extends": "pillow_fp32",
+        "front_end": {"backend": "recorded", "recording": "tensors/recording.yaml"},
+        "runtime": {
+            "backend": "recorded", "recording": "outputs/recording.yaml",
+            "graph_optimization_level": None,
+        },
+    }  # fmt: skip
+    (tmp_path / "board.yaml").write_text(yaml.safe_dump(document))
+
+    front, network, post = own("own.py:pre", "board.yaml").parts
+
+    assert [one.state for one in (front, network, post)] == ["differs", "differs", "equal"]
+    assert network.gap.relative == pytest.approx(0.1, rel=1e-3)

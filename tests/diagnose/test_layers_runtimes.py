@@ -90,7 +90,7 @@ def test_litert_shows_its_layers_and_they_are_matched_in_nhwc(opened):
     assert (found.figures.unmatched, found.figures.extra) == (2, 0)
     assert found.figures.first == "first"
     assert one.reasons == ["no known reason"]
-    assert "layers were not run by themselves: litert: its file is not cut" in found.figures.notes
+    assert "layers were not run by themselves: the file of litert is not cut" in found.figures.notes
 
 
 def test_openvino_shows_what_a_file_of_its_own_computes(opened):

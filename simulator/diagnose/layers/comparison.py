@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
+from simulator.contract import Array
 from simulator.diagnose.layers.errors import Sums, relative
 from simulator.diagnose.layers.graph import (
     Point,
@@ -16,14 +17,12 @@ from simulator.diagnose.layers.graph import (
 )
 from simulator.diagnose.layers.network import Feeds, Network
 from simulator.diagnose.layers.opaque import Opaque, paired
-from simulator.errors import ModelError, one_line
+from simulator.errors import ModelError, UserError
 from simulator.model.passes.graph import edit
 from simulator.results.layers import LayerFigures
 
 AT_ONCE = 2**25
 """Elements of a sample that are read at once; of more, the networks run several times."""
-WATCHED = 400
-"""Tensors at most that are made outputs to see whether that changes the answers."""
 Pair = tuple[Point, Point]
 
 
@@ -60,6 +59,8 @@ class Comparison:
                 train, deploy, every = one, other, alike
                 self.notes.append("layers have other names in both files: matched by their values")
         self.train, self.deploy, self.samples = train, deploy, samples
+        self._ends = {v.name for side in (train, deploy) for v in side.graph.model.graph.output}
+        self._first: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
         inside = fused(deploy.graph)
         self.pairs = [(a, b) for a, b in every if b.tensor not in inside]
         self.same = [(a, b) for a, b in self.pairs if a.shape == b.shape]
@@ -116,7 +117,7 @@ class Comparison:
         self, some: Sequence[Pair], sums: Mapping[str, tuple[Sums, Sums]]
     ) -> set[str]:  # fmt: skip
         """Add up the errors of some layers; return those that ran by themselves."""
-        points = [b for _, b in some]
+        points, ends = [b for _, b in some], self._ends
         reads = dict.fromkeys(a.read for a, _ in some)
         with ExitStack() as opened:
             theirs = opened.enter_context(self.deploy.reading([b.read for b in points]))
@@ -127,24 +128,34 @@ class Comparison:
                 reads |= dict.fromkeys(self.reads[name] for name in taken)
                 try:
                     by_itself = opened.enter_context(self.deploy.opened(single))
-                except Exception as error:  # a runtime may raise anything
-                    self._without(one_line(error))
+                except UserError as error:
+                    self._without(str(error))
             else:
-                self._without("its file is not cut")
+                self._without(f"the file of {self.deploy.name} is not cut")
             run = opened.enter_context(self.train.reading(list(reads)))
-            for mine, own in self.samples:
+            for at, (mine, own) in enumerate(self.samples):
                 right, got = run(mine), theirs(own)
+                if at == 0:
+                    self._first[0].update(
+                        {a.read: right[a.read] for a, _ in some if a.read in ends}
+                    )
+                    self._first[1].update({b.read: got[b.read] for b in points if b.read in ends})
                 for a, b in some:
                     sums[b.tensor][0].add(right[a.read], got[b.read])
                 if by_itself is None:
                     continue
-                cut = by_itself({**own, **{name: right[self.reads[name]] for name in taken}})
+                try:
+                    cut = by_itself({**own, **{name: right[self.reads[name]] for name in taken}})
+                except UserError as error:
+                    self._without(str(error))
+                    by_itself = None
+                    continue
                 for a, b in some:
                     sums[b.tensor][1].add(right[a.read], cut[output_of(b, True)])
         return set() if by_itself is None else {b.tensor for b in points}
 
     def _without(self, why: str) -> None:
-        note = f"layers were not run by themselves: {self.deploy.name}: {why}"
+        note = f"layers were not run by themselves: {why}"
         self.notes += [] if note in self.notes else [note]
 
     def _watched(self) -> None:
@@ -153,14 +164,12 @@ class Comparison:
         for at, (side, network) in enumerate((("train", self.train), ("deploy", self.deploy))):
             if not isinstance(network, Network):
                 continue
-            sample, reads = self.samples[0][at], [pair[at].read for pair in self.same]
-            ends = [v.name for v in network.graph.model.graph.output if v.name in reads]
-            if not ends:
-                continue
-            (whole,) = network.run(with_points(network.graph, ends), [sample])
-            with network.reading([*ends, *reads][:WATCHED]) as run:
-                watched = run(sample)
-            changed[side] = max(relative(watched[name], whole[name]) for name in ends)
+            watched = self._first[at]
+            if watched:
+                (whole,) = network.run(
+                    with_points(network.graph, list(watched)), [self.samples[0][at]]
+                )
+                changed[side] = max(relative(v, whole[name]) for name, v in watched.items())
         told = " and ".join(f"{share:.2g} ({side})" for side, share in changed.items())
         if told:
             self.notes.append(

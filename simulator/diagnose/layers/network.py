@@ -12,7 +12,7 @@ import onnx
 from simulator.contract import Array, Stage
 from simulator.contract.recipe import Recipe
 from simulator.diagnose.layers.graph import Graph, Point, with_points
-from simulator.errors import ModelError
+from simulator.errors import ModelError, foreign
 from simulator.model.card import Card
 from simulator.model.onnxfile import dims, load
 from simulator.model.passes.graph import edit
@@ -82,11 +82,16 @@ class Network:
             returns the outputs by the model's names.
         """
         kinds, names = self.graph.kinds, [value.name for value in edit.inputs_of(model)]
-        with running(self.choice, model, self.exporter) as run:
+        with ExitStack() as opened:
+            with foreign(ModelError, f"{self.name} cannot open a part of the network"):
+                run = opened.enter_context(running(self.choice, model, self.exporter))
 
             def cast(sample: Feeds) -> Feeds:
-                with np.errstate(over="ignore"):
-                    fed = {name: sample[name] for name in names}
+                fed = {name: sample[name] for name in names}
+                with (
+                    np.errstate(over="ignore"),
+                    foreign(ModelError, f"{self.name} cannot run a part of the network"),
+                ):
                     return run({n: np.ascontiguousarray(v, kinds.get(n)) for n, v in fed.items()})
 
             yield cast

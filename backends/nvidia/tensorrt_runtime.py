@@ -57,9 +57,9 @@ class TensorRtRuntime(Runtime):
         (folder / "gpu.json").write_text(about)
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        file = artifact
+        here, file = self.compile_identity(), artifact  # asks the driver before TensorRT is opened
         if artifact.is_dir():  # of an engine that was made elsewhere TensorRT says it itself
-            refuse_another(artifact, self.compile_identity())
+            refuse_another(artifact, here)
             file = artifact / "model.engine"
         self._stream = Stream()
         self._engine = open_engine(file.read_bytes())

@@ -123,15 +123,17 @@ if has_gpu():
 
 else:
 
-    @pytest.mark.parametrize("ask", ["device", "compile", "open"])
+    @pytest.mark.parametrize("ask", ["device", "compile", "open", "engine"])
     def test_without_a_gpu_it_is_refused_before_anything_is_imported(tmp_path, ask):
         """``trt.Runtime`` without a driver does not raise, and the call after it segfaults."""
         (tmp_path / "gpu.json").write_text(json.dumps(HERE))
         model = sums.save(tmp_path / "m.onnx")
+        (tmp_path / "net.engine").write_bytes(b"ftrt")
         calls = {
             "device": BACKEND.device,
             "compile": lambda: FP32.make.compile(model, tmp_path, PLAIN),
             "open": lambda: FP32.make(tmp_path, PLAIN),
+            "engine": lambda: FP32.make(tmp_path / "net.engine", PLAIN),
         }
 
         with pytest.raises(MissingLibrary, match=r"a CUDA GPU is needed, but .*driver"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 import numpy as np
@@ -20,7 +20,6 @@ from simulator.modalities.image.card import ImageCard
 from simulator.modalities.image.sections import Arithmetic
 from simulator.modalities.image.steps import normalize
 
-Search = Callable[[Sequence[Array], Sequence[Array]], list[Finding]]
 _EXPLAINED = 0.5
 """A relation that leaves more of the spread explains nothing: the pixels are others."""
 _HALF = 0.75
@@ -32,12 +31,10 @@ def name_inputs(
     deploy: Sequence[Array],
     card: ImageCard,
     numbers: Numbers | None = None,
-    search: Search | None = None,
 ) -> list[Finding]:
-    """Name what the deployment's inputs have that the training's have not.
+    """Name what the deployment's inputs have that the training's have not, by solving alone.
 
-    The relation between the tensors is solved; only where it leaves a residual both stacks are
-    searched.
+    Of other pixels :func:`simulator.diagnose.front_ends.named_by_search` says more.
 
     Args:
         train: what the network got of each image, each of the card's shape (batch of one).
@@ -45,28 +42,11 @@ def name_inputs(
         card: of the model.
         numbers: mean and std of the training stack, in the order of the tensor's channels; those of
             the card by default.
-        search: names the difference of other pixels, from the tensors of both sides; see
-            :func:`simulator.diagnose.front_ends.named_by_search`. None: nothing is searched.
 
     Returns:
-        Nothing where all bits are equal, or where nothing that is known explains the difference.
+        Nothing where all bits are equal, or where no relation of values explains the difference.
         The differences are undone together; each has what all leave, in the tensor's units.
     """
-    found = related(train, deploy, card, numbers)
-    if search is None or (found and found[0].certainty is not Certainty.NEAREST):
-        return found
-    if all(bits_of(one) == bits_of(other) for one, other in zip(train, deploy, strict=True)):
-        return []
-    more = search(train, deploy)
-    if not more or (found and more[0].certainty is Certainty.NEAREST):
-        return found or more
-    return more
-
-
-def related(
-    train: Sequence[Array], deploy: Sequence[Array], card: ImageCard, numbers: Numbers | None = None
-) -> list[Finding]:
-    """Name what differs by solving alone; arguments as for :func:`name_inputs`."""
     if all(bits_of(one) == bits_of(other) for one, other in zip(train, deploy, strict=True)):
         return []
     right = numbers or of_card(card)

@@ -15,10 +15,10 @@ from simulator.diagnose.blame import Sample
 from simulator.diagnose.boxes import Seen, name_boxes
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.front_ends import named_by_search
 from simulator.diagnose.inputs import name_inputs
 from simulator.diagnose.layers.part import part as layer_by_layer
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
-from simulator.diagnose.searched import name_by_search
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line
 from simulator.modalities.image.card import ImageCard
@@ -28,6 +28,8 @@ from simulator.tasks.classification.answer import Answer as ClassAnswer
 from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.settings import Settings, Suppression
 
+SECONDS = 60
+"""For the search of both front ends, where no relation of the inputs explains them."""
 HALF = 0.5
 """A name that leaves more than this share of the largest difference explains nothing."""
 
@@ -93,10 +95,12 @@ class Names:
             return names
         try:
             items = self.declared.items[: len(train)]
-            return name_by_search(session, items, train, deploy) or names
+            found = named_by_search(session, items, train, deploy, SECONDS)
         except UserError as error:
             self.notes.append(f"no stack was searched for: {one_line(error)}")
             return names
+        sure = found and found[0].certainty is not Certainty.NEAREST
+        return found if sure or not names else names
 
     def _layers(self) -> list[Finding]:
         session, stacks = self.declared.session, self.declared.parts.stacks

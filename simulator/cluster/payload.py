@@ -131,7 +131,8 @@ class _Writer(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Artifact) and value.format not in ("recording", "code"):
             return Artifact, (self._file(value.path), value.key, value.format)
-        if isinstance(value, Choice) and value.files:
+        runs_code = isinstance(value, Choice) and getattr(value.offer.make, "runs_code", False)
+        if isinstance(value, Choice) and value.files and not runs_code:
             number = value.backend.of(value.stage).index(value.offer)
             files = {name: self._file(Path(value.options[name])) for name in value.files}
             options = {**value.options, **files}

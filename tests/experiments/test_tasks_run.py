@@ -320,3 +320,60 @@ def test_outputs_of_a_detector_are_replayed(boxes, tmp_path):
 
     assert found.summary["flips"]["count"] == 0 and found.summary["deploy"]["metric"]["mAP"] == 1
     assert found.summary["deploy"]["effective"]["device"] == "Board 7"
+
+
+DETECTOR = """
+import json
+
+import numpy as np
+import onnxruntime
+from PIL import Image
+
+session = onnxruntime.InferenceSession({model!r}, providers=["CPUExecutionProvider"])
+
+
+def tensor(path):
+    return ((np.asarray(Image.open(path).convert("RGB"), np.float32) - 127) / 64)[None]
+
+
+def outputs(path):
+    found = session.run(None, {{"x": tensor(path).transpose(0, 3, 1, 2)}})
+    return dict(zip(("scores", "deltas"), found))
+
+
+def answers(path):
+    with open({answers!r}) as file:
+        return np.array(json.load(file)[path.rpartition("/")[2]]).reshape(-1, 6)
+"""
+
+
+def test_code_stands_for_a_detector_up_to_its_input_its_outputs_or_its_boxes(boxes, tmp_path):
+    """It computes what the other stack does, and hands on the boxes that this one has found."""
+    model, answers = tmp_path / "model" / "model.onnx", tmp_path / "answers.json"
+    code = tmp_path / "code.py"
+    code.write_text(DETECTOR.format(model=str(model), answers=str(answers)))
+
+    one = compare("pillow_fp32", f"{code}:tensor", **boxes, out=tmp_path / "tensor")
+    rows = [row for row in one.records().to_pylist() if row["side"] == "deploy"]
+    answers.write_text(
+        json.dumps({
+            row["sample"].rpartition("/")[2]: [
+                [*box, score, kind]
+                for box, score, kind in zip(
+                    np.reshape(row["boxes"], (-1, 4)).tolist(), row["scores"], row["classes"],
+                    strict=True,
+                )
+            ]
+            for row in rows
+        })
+    )  # fmt: skip
+    others = [
+        compare("pillow_fp32", f"{code}:{name}", **boxes, out=tmp_path / name)
+        for name in ("outputs", "answers")
+    ]
+
+    for found in (one, *others):
+        assert found.summary["flips"]["count"] == 0
+        assert found.summary["deploy"]["metric"]["mAP"] == 1
+    assert any("where its pixels lie" in notice.text for notice in one.summary.warnings)
+    assert [len(one.summary.axes), *(len(other.summary.axes) for other in others)] == [1, 1, 1]

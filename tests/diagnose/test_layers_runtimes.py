@@ -190,3 +190,20 @@ def test_a_table_and_a_chart_show_the_layers(opened):
     assert shown.found[0].startswith(f"The networks part at {found.figures.first}: the first layer")
     assert shown.panels[0].figure.data[0]["text"][0] == "first (Conv)"
     assert table(found.figures).lines()[0][:2] == ["first", "Conv"]
+
+
+@pytest.mark.prove
+def test_the_example_in_int8_on_litert_is_followed_layer_by_layer():
+    """ai-edge-quantizer keeps weights behind the file's table of contents, and maps are NHWC."""
+    chosen = stacks_of({"train": "pillow_fp32", "deploy": "litert_int8"}, [])
+    with Session.open(None, None, 4, 0, 2, None, None) as session:
+        stacks = session.stacks(variants(chosen).values())
+        (feed,) = session.card.feeds
+
+        found = part(*stacks, [RNG.uniform(-1, 1, feed.shape).astype(np.float32)], session)
+
+    rows = found.figures.rows
+    assert len(rows) >= 55  # of 62 that ONNX Runtime's own INT8 file has
+    assert rows[0].shape == [1, 32, 112, 112]
+    assert 0.001 < rows[0].accumulated.rms < 0.05
+    assert found.figures.bound == 0.05

@@ -1,4 +1,4 @@
-"""Which code a call may run: what its user names in it, and documents' where that is allowed."""
+"""What a call says of code: which may run, by which interpreter, and for which model."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class Call:
         named: the stacks and overrides that its user wrote.
         allowed: whether profiles and other documents may name code as well.
         python: the interpreter that runs Python code; None: ours.
+        model: the model card or file, or the first of several; None: the built-in one.
     """
 
     named: frozenset[str] = frozenset()
     allowed: bool = False
     python: str | None = None
+    model: str | None = None
 
 
 _call: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039  it is frozen
@@ -52,7 +54,9 @@ def calling(asked: Group) -> Iterator[None]:
             named += value if declared.several else [value] if value is not None else []
     named += getattr(asked, "changes", ())
     allowed, python = getattr(asked, "allow_code", False), getattr(asked, "python", None)
-    before = _call.set(Call(frozenset(map(str, named)), allowed, python))
+    model = next(iter(getattr(asked, "models", ())), getattr(asked, "model", None))
+    call = Call(frozenset(map(str, named)), allowed, python, model and str(model))
+    before = _call.set(call)
     try:
         yield
     finally:

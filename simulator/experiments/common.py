@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
 from typing import get_args
 
 from simulator import checkout, machine
+from simulator.command import allowed
 from simulator.command.options import Pixels
 from simulator.contract import Stage
 from simulator.data.address import absolute
@@ -24,6 +26,7 @@ from simulator.pipeline.in_force import as_dict
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.artifact import own_file
+from simulator.profile.document import inside, read
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import IMAGE, axes_of
@@ -112,12 +115,21 @@ def stacks_of(
 
 
 def _extends(reference: str, references: Mapping[str, str], changes: Sequence[str]) -> list[str]:
-    """What a stack that is no profile extends where another one takes samples of another kind."""
+    """What a stack that is no profile extends where samples are no images."""
     if read_reference(reference) is None or any(one.startswith("extends=") for one in changes):
         return []
     others = [one for one in references.values() if read_reference(one) is None]
-    kinds = {load(one).spec.modality for one in others} - {IMAGE}
+    kinds = {load(one).spec.modality for one in others} or {_taken(allowed.current().model)}
     return [f"extends={PLAIN[kind]}" for kind in kinds if kind in PLAIN]
+
+
+def _taken(model: str | None) -> object:
+    """The kind of samples of a model, as its card says; images where there is no card."""
+    if model is None or Path(model).suffix not in (".yaml", ".yml"):
+        return IMAGE
+    with suppress(ProfileError):  # the card is read again, and refused with what is wrong in it
+        return inside(read(Path(model)).values, ("input", "kind")) or IMAGE
+    return IMAGE
 
 
 def load_stacks(

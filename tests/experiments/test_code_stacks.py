@@ -16,6 +16,7 @@ from simulator.command.allowed import calling
 from simulator.command.options import Progress
 from simulator.data.folder import Item
 from simulator.errors import UserError
+from simulator.experiments.common import pair_of
 from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.model.card import Card
 from simulator.pipeline.local import LocalExecutor
@@ -351,6 +352,22 @@ def test_what_it_extends(run):
     found = run("eval.py:preprocess", overrides=["train.extends=openvino_fp16"])
 
     assert {one.axis for one in found.summary.axes} >= {"front_end", "runtime"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "extended"), [("audio", "librosa_fp32"), ("text", "text_fp32"), ("image", None)]
+)
+def test_what_it_extends_follows_from_the_model(code, kind, extended):
+    (code / "card.yaml").write_text(f"input: {{kind: {kind}}}\n")
+    asked = ExplainOptions(
+        train="eval.py:preprocess", deploy="eval.py:here", model=str(code / "card.yaml")
+    )
+    with calling(asked):
+        pair = pair_of(asked.train, asked.deploy, [])
+
+    wanted = load(extended or "pillow_fp32").spec
+    assert [profile.spec.runtime for profile, _ in pair.values()] == [wanted.runtime] * 2
+    assert {profile.spec.modality for profile, _ in pair.values()} == {kind}
 
 
 def test_an_audit_that_names_code_needs_leave(code, cache):

@@ -16,7 +16,7 @@ from simulator.data.folder import Item
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, cut
-from simulator.diagnose.trial import apart, values_of
+from simulator.diagnose.trial import apart, records_of, values_of
 from simulator.errors import UserError
 from simulator.experiments.session import Session, Variant
 from simulator.pipeline.inference import answering
@@ -24,6 +24,7 @@ from simulator.pipeline.stack import Pair
 from simulator.profile import axes
 from simulator.profile.document import changes
 from simulator.results.diagnose import State
+from simulator.tasks.score import Record
 
 NAMED = 2
 """Fields at most that the name of a finding has."""
@@ -83,14 +84,18 @@ class Declared:
         except UserError:
             return "unknown"
         if part is Part.POSTPROCESS:
-            task = self.session.card.task
-            same = all(
-                task.record(one, item.truth) == task.record(two, item.truth)
-                for one, two, item in zip(*found.values(), self.items, strict=True)
-            )
+            pairs = zip(*found.values(), self.items, strict=True)
+            records = [records_of(self.session, item, pair) for *pair, item in pairs]
+            same = all(self._answer(one) == self._answer(two) for one, two in records)
             return "equal" if same else "differs"
         rounding = INPUT_ROUNDING if part is Part.FRONT_END else OUTPUT_ROUNDING
         return apart(found[TRAIN], found[DEPLOY], rounding).state
+
+    def _answer(self, record: Record) -> dict[str, object]:
+        """A record without the counts of what changed."""
+        task = self.session.card.task
+        counts = {*task.kinds, "changed", "units"}
+        return {name: value for name, value in record.items() if name not in counts}
 
     def _chains(self, part: Part, mixed: Any) -> dict[str, Chain]:
         """The training stack, and the same with one part of another stack."""

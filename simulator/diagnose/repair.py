@@ -11,7 +11,7 @@ from simulator.data.folder import Item
 from simulator.diagnose.finding import Finding, Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, cut
-from simulator.diagnose.trial import apart, changed, values_of
+from simulator.diagnose.trial import apart, changed, records_of, values_of
 from simulator.errors import UserError, one_line
 from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Pair
@@ -60,11 +60,8 @@ def repaired(
         values = values_of(session, chains, items) if len(chains) == len(ways) else {}
     except UserError as error:
         return found.model_copy(update={"why": one_line(error)})
-    task = session.card.task
-    count = sum(
-        task.records([one, two], item.truth)[1]["changed"]
-        for one, two, item in zip(answers[TRAIN], answers[DEPLOY], items, strict=True)
-    )
+    pairs = zip(answers[TRAIN], answers[DEPLOY], items, strict=True)
+    count = sum(records_of(session, item, pair)[1]["changed"] for *pair, item in pairs)
     update: dict[str, object] = {"of": "answers", "changed": count}
     if values:
         rounding = OUTPUT_ROUNDING if outputs else INPUT_ROUNDING

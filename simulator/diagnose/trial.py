@@ -17,6 +17,7 @@ from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile.implementations import choose
 from simulator.profile.modality import schema_of
 from simulator.profile.profile import Profile
+from simulator.tasks.score import Record
 
 
 def values_of(
@@ -37,6 +38,12 @@ def values_of(
             value = getattr(value, "outputs", value)
             found[name].append(getattr(value, "prediction", value))
     return found
+
+
+def records_of(session: Session, item: Item, predictions: Sequence[Any]) -> list[Record]:
+    """Return the records of predictions for one sample, compared with the first."""
+    context = session.executor.context(item)
+    return [*session.card.task.records(predictions, context.truth, context.source)]
 
 
 def apart(train: Sequence[Any], deploy: Sequence[Any], rounding: float) -> Apart:

@@ -137,3 +137,11 @@ def test_eight_samples_are_taken_unless_more_are_asked_for(cache, tmp_path):
 def test_batches_are_refused_in_one_line(found):
     with pytest.raises(UserError, match="a diagnosis needs one sample at a time"):
         found("deploy.runtime.batch=2")
+
+
+def test_masks_have_parts_as_well(found):
+    summary = found("deploy.postprocess.logits_upsample.mode=nearest", task="segmentation")
+
+    assert states(summary) == ["equal", "equal", "differs"]
+    assert summary.repair.change == {"postprocess.logits_upsample.mode": "model"}
+    assert (summary.unit, summary.explained, summary.repair.changed) == ("pixel", True, 0)

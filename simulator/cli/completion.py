@@ -14,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 KINDS = {
     "file": ("FILE", "PATH", "CARD", "AUDIT", "BUNDLE", "[STACK=]FILE", "file", "path", "bundle"),
     "folder": ("DIR", "RUN"),
-    "profile": ("PROFILE", "NEAREST"),
+    "profile": ("PROFILE", "STACK", "NEAREST"),
     "suite": ("SUITE",),
 }
 """What an option or argument takes, by the name that its help gives it."""

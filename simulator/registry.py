@@ -260,7 +260,7 @@ def hire_own(backend: Backend, offer: Offer, options: Options) -> Worker:
     python = kind.python(options) or sys.executable
     place = Home(backend.name, python, BACKENDS.points[backend.name].value)
     called = kind.called(options) + (f" in {python}" if python != sys.executable else "")
-    worker = Worker(place, called, seconds=kind.seconds(options))
+    worker = Worker(place, called, patience=None, seconds=kind.seconds(options))
     _workers.append(worker)
     return worker
 

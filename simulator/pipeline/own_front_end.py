@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ from simulator.pipeline.sample_file import file_of
 from simulator.pipeline.walk import context_of
 from simulator.profile.implementations import Choice
 from simulator.tasks.task import Task
-from simulator.worker.client import Died
 
 TRIED = 3
 """Samples that code may refuse before it is taken to refuse all."""
+LONG = 30.0
+"""Seconds after which no other is tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,14 +178,14 @@ def tried(
     call, name, why = asking(choice, runtimes), called(choice), ""
     if said := runtimes.apart(choice, "gives")(None):
         raise _otherwise(name, said)
-    feeds = card.modality.feeds(card.spec)
+    feeds, start = card.modality.feeds(card.spec), time.monotonic()
     for item in items[:TRIED]:
         try:
             found = call(context_of(card.modality, item))
-        except Died as error:  # the next one would take as long
-            raise UserError(str(error)) from error
         except SampleError as error:
             why = why or str(error)
+            if time.monotonic() - start > LONG:
+                break
             continue
         try:
             fitted(found, feeds)

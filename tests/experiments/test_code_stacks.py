@@ -120,6 +120,14 @@ def marked(image):
 marked.takes = "pil"
 
 
+def picky(path):
+    if "blue" in path:
+        os._exit(7)
+    if path.endswith("red1.jpg"):
+        raise ValueError("no red")
+    return preprocess(path)
+
+
 def sizes(path):
     Path("size.txt").write_text(str(os.path.getsize(path)))
     return preprocess(path)
@@ -423,3 +431,13 @@ def test_code_gets_the_disturbed_image(code, run, data):
 def test_a_condition_that_acts_inside_code_is_refused(run):
     with pytest.raises(UserError, match=r"flip:22: it acts on the weights, which is inside"):
         run("eval.py:color:outputs", under="flip:22")
+
+
+def test_what_breaks_on_some_images_costs_these(run, data):
+    """Of two images of each color, the function dies on the blue ones and raises on one red."""
+    found = run("pillow_fp32", "eval.py:picky", limit=None)
+
+    assert found.summary.samples == 3
+    whys = [one.why for one in found.summary.failures]
+    assert sum("eval.py:picky ended with exit code 7" in why for why in whys) == 2
+    assert sum("eval.py:picky raised ValueError: no red (eval.py:" in why for why in whys) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simulator.contract import Stage
 from simulator.contract.model_format import ONNX
+from simulator.errors import ModelError
 from simulator.modalities.card import CardSpec
 from simulator.model.card import Card
 from simulator.profile import artifact
@@ -23,9 +24,16 @@ def feeding(profile: Profile, choices: Choices, card: Card) -> tuple[Profile, Ca
     own = artifact.own_file(profile)
     if own is None:
         return profile, card.spec, []
-    before = None
+    before, said = None, own.description
     if card.format.name == ONNX:
-        before = artifact.read(card.model).description.preprocessing
-    taken = card.modality.taken(profile, card.spec, own.path.name, own.description, before)
+        of_card = artifact.read(card.model).description
+        before = of_card.preprocessing
+        if said.postprocessing and not of_card.postprocessing:
+            raise ModelError(
+                f"{own.path.name} suppresses boxes in its graph ({', '.join(said.postprocessing)}) "
+                f"and {card.model.name} does not, so they would be suppressed twice; export it "
+                "without, or record its answers (docs/recordings.md)"
+            )
+    taken = card.modality.taken(profile, card.spec, own.path.name, said, before)
     # what feeds the network itself is asked for the file's type and layout, and left alone
     return (profile, taken[1], []) if Stage.FRONT_END in choices else taken

@@ -238,3 +238,17 @@ def test_a_diagnosis_feeds_both_networks_alike(made, photos, cache, tmp_path):
     states = {part.part: part.state for part in result.summary.parts}
     assert states["front end"] == "differs"
     assert states["network"] in ("equal", "rounding")
+
+
+def test_boxes_are_not_suppressed_twice(made, photos, cache):
+    model = onnx.load(made.parent / "model.onnx")
+    boxes = numpy_helper.from_array(np.zeros((1, 4, 4), np.float32), "boxes")
+    scores = numpy_helper.from_array(np.zeros((1, 1, 4), np.float32), "scores")
+    model.graph.initializer.extend([boxes, scores])
+    model.graph.node.append(helper.make_node("NonMaxSuppression", ["boxes", "scores"], ["kept"]))
+    path = made.parent / "nms.onnx"
+    onnx.save(model, path)
+
+    (line,) = refusals.refused(outputs, made, photos, "pillow_fp32", f"precision.artifact={path}")
+
+    assert line.startswith("nms.onnx suppresses boxes in its graph (NonMaxSuppression)")

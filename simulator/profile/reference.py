@@ -57,8 +57,8 @@ class Named:
 
     def remark(self, base: str) -> str:
         """Return what users should know of all that it does not bring."""
-        rest = "graph, precision, runtime and postprocessing are"
-        rest = rest if self.section == "front_end" else "postprocessing is"
+        rest = "graph, precision, runtime and postprocessing are those"
+        rest = rest if self.section == "front_end" else "postprocessing is that"
         return f"besides {self.name}, {rest} of {base}; --set STACK.extends=PROFILE takes another"
 
 

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from simulator.analysis.attribute import shapley
+from simulator.contract.recipe import Boundary
 from simulator.diagnose.finding import Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING, Apart, answers_apart
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, Sides, input_of, label, outputs_of
@@ -17,11 +18,13 @@ from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
 from simulator.pipeline.inference import Answer
 from simulator.pipeline.walk import Walk
+from simulator.profile.modality import at
 from simulator.results.diagnose import PartResult, State
 from simulator.statistics.bootstrap import Floats
 from simulator.tasks.score import Record, numbers
 
 PARTS = tuple(Part)
+_ASSUMED = "Of the device only the input was recorded: what it does with it is not known."
 Sample = dict[str, object]
 """Inputs and outputs of one sample, by the names of their ways."""
 
@@ -100,8 +103,19 @@ class Blame:
 
     def results(self) -> list[PartResult]:
         """Return what is known of each part."""
+        inputs_only = any(
+            at(stack.profile.spec, ("front_end", "recording")) is not None
+            and stack.chain.has(Boundary.INPUT)
+            for stack in self.parts.stacks.values()
+        )
         found = [self._front_end(), self._network(), self._postprocess()]
-        return [self._shared(at, one) for at, one in enumerate(found)]
+        found = [
+            one.model_copy(update={"assumed": True, "told": [*one.told, _ASSUMED]})
+            if one.same and inputs_only
+            else one
+            for one in found
+        ]
+        return [self._shared(number, one) for number, one in enumerate(found)]
 
     def _front_end(self) -> PartResult:
         inputs = self.values.inputs

@@ -51,7 +51,13 @@ def verdict(summary: DiagnoseSummary) -> Told:
     if guilty or unknown:
         lost += [_innocent(one) for one in innocent if not one.same]
         same = [one.part for one in innocent if one.same]
-        lost += [f"The {_and(same)} {_is(same)} the same on both sides."] if same else []
+        if any(one.assumed for one in innocent):
+            lost.append(
+                f"The {_and(same)} {_is(same)} the same on both sides here: of the device only "
+                "the input was recorded."
+            )
+        elif same:
+            lost.append(f"The {_and(same)} {_is(same)} the same on both sides.")
     if unknown:
         lost.append(f"Not known of the {_and(unknown)}: the data end before.")
     lost.append(_answers(summary))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulator.command.experiment import Experiment
-from simulator.data.folder import subset
+from simulator.data.folder import Item, subset
 from simulator.data.recording import Recording
 from simulator.diagnose.blame import Blame, Values
 from simulator.diagnose.declared import Declared
@@ -59,10 +59,10 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
         start = manifest(stacks, session, asked.changes) | {"request": job.request()}
         with job.writer(folder, start, session) as run:
             done = run_and_keep(session, plan, run, timed=False)
-            values = _values(session, parts, plan, done.ran)
+            values, seen = _values(session, parts, plan, done.ran)
             blame = Blame(session, parts, values, done, frozenset(mixtures))
             found = blame.results()
-            looked = done.ran[:KEPT]
+            looked = seen[:KEPT]
             session.show.say("what the differences are called")
             names = Names(Declared(session, pair, parts, looked), values.samples)
             findings = names.findings(found)
@@ -121,16 +121,20 @@ def _recordings(pair: Pair) -> list[Recording]:
     return [one for stack in pair.values() for one in recorded.recordings(*stack).values()]
 
 
-def _values(session: Session, parts: Parts, plan: Plan, ran: Any) -> Values:
-    """Look at inputs and outputs of every sample that went through."""
+def _values(
+    session: Session, parts: Parts, plan: Plan, ran: Sequence[Item]
+) -> tuple[Values, list[Item]]:
+    """Look at inputs and outputs of every sample that went through, and can still be read."""
     session.show.say("comparing inputs and outputs")
     found, walked = Values(session, parts, KEPT), session.executor.walks(plan)
+    seen = []
     for item in ran:
         try:
             found.see(walked(item))
+            seen.append(item)
         except SampleError:  # the file is gone or changed since
             continue
-    return found
+    return found, seen
 
 
 def _explained(

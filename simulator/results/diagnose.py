@@ -38,6 +38,9 @@ class PartResult(ResultModel):
     same: bool = Field(
         default=False, description="whether both stacks have the very same one, of one file"
     )
+    assumed: bool = Field(
+        default=False, description="so; and of a device whose input alone was recorded"
+    )
     gap: Gap | None = Field(default=None, description="of what the part gives for equal inputs")
     alone: int | None = Field(
         default=None, description="answers that change where only this part is the deployment's"

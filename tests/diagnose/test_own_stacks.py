@@ -112,6 +112,8 @@ def test_recorded_tensors_that_were_not_divided_are_named(own, tmp_path):
     assert summary.parts[0].state == "differs"
     assert summary.findings[0].part == "front end"
     assert summary.findings[0].certainty != "nearest"
+    assert [one.assumed for one in summary.parts] == [False, True, True]
+    assert any("of the device only the input was recorded" in one for one in summary.verdict.lost)
 
 
 def test_recorded_outputs_with_a_background_class_clear_network_and_front_end(own, tmp_path):

@@ -33,7 +33,7 @@ class Diagnose(Experiment[DiagnoseOptions]):
 
     Each side's input goes through one and the same network, one input through both networks, and
     the same outputs through both postprocessings. One image is enough, and no label is needed.
-    Exit code 0: the stacks agree, or all that differs is explained; 1: something is not.
+    Exit code 0: nothing differs, or all that differs is explained; 1: something is not.
     """
 
     name = "diagnose"

@@ -38,7 +38,7 @@ def verdict(summary: DiagnoseSummary) -> Told:
     unknown = [one.part for one in parts if one.state == "unknown"]
     lost = []
     if not (guilty or summary.changed) and unknown:
-        lost.append("All answers are the same.")
+        lost.append(_answers(summary))
     if guilty:
         lost.append(_guilty(summary, guilty))
     elif not unknown:
@@ -60,7 +60,8 @@ def verdict(summary: DiagnoseSummary) -> Told:
             lost.append(f"The {_and(same)} {_is(same)} the same on both sides.")
     if unknown:
         lost.append(f"Not known of the {_and(unknown)}: the data end before.")
-    lost.append(_answers(summary))
+    if _answers(summary) not in lost:
+        lost.append(_answers(summary))
     return Told(lost)
 
 

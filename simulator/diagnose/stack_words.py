@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from simulator.diagnose.levels import Difference
 from simulator.modalities.image.geometry import Geometry
 
-Sections = Mapping[str, Any]
+Sections = Mapping[str, object]
 """A profile's document."""
 _KINDS = {
     "short_side_crop": "short side and center crop",
@@ -33,13 +32,18 @@ def differences(
         places: the geometry of each, with the card's sizes.
     """
     for section, told in (("decode", _decoded), ("color", _colored), ("resize", _resized)):
-        ours, theirs = train.get(section) or {}, deploy.get(section) or {}
+        ours, theirs = _inner(train, section), _inner(deploy, section)
         if ours != theirs:
             for name in told(ours, theirs):
                 yield _made(name, section, ours, theirs)
     if places[0].identity() != places[1].identity():
-        ours, theirs = train["geometry"], deploy["geometry"]
+        ours, theirs = _inner(train, "geometry"), _inner(deploy, "geometry")
         yield _made(_placed(*places), "geometry", ours, theirs)
+
+
+def _inner(whole: Sections, section: str) -> Sections:
+    found = whole.get(section)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _made(name: str, section: str, ours: Sections, theirs: Sections) -> Difference:
@@ -76,7 +80,7 @@ def _colored(ours: Sections, theirs: Sections) -> Iterator[str]:
         yield f"colors are carried as {theirs['format']} in place of {ours['format']}"
         return
     for step in ("convert", "encode"):
-        one, two = ours.get(step) or {}, theirs.get(step) or {}
+        one, two = _inner(ours, step), _inner(theirs, step)
         if one != two:
             names = [
                 f"{_word(two.get(key))} in place of {_word(one.get(key))}"
@@ -93,8 +97,9 @@ def _colored(ours: Sections, theirs: Sections) -> Iterator[str]:
 def _resized(ours: Sections, theirs: Sections) -> Iterator[str]:
     names = []
     if ours.get("domain") != theirs.get("domain"):
-        names.append(f"resized in {theirs['domain'].upper()} in place of {ours['domain'].upper()}")
-    grid = theirs.get("coordinates")
+        domains = (str(one["domain"]).upper() for one in (theirs, ours))
+        names.append(f"resized in {' in place of '.join(domains)}")
+    grid = str(theirs.get("coordinates"))
     if ours.get("coordinates") != grid and grid in _GRIDS:
         names.append(_GRIDS[grid])
     if ours["interpolation"] != theirs["interpolation"]:

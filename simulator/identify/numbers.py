@@ -37,6 +37,8 @@ _TOP = 255.0
 _POINTS = 50_000
 _CERTAIN = 6.0
 """Standard errors within which a number is another one."""
+_MOVED = 0.25, 32.0
+"""By how much a wrong range or matrix moves std, as a share, and mean, in levels."""
 _AROUND = 4
 """Units in the last place by which least squares may miss a float32 number; they miss by one."""
 _EXPLAINED = 0.5
@@ -103,6 +105,9 @@ class Solver:
     def solve(self, point: Point) -> Normalization | None:
         """Solve, and add what is found to the options of the composer.
 
+        Numbers that are not exact, and not far from those of an option, are taken for these: a
+        wrong range or matrix moves them.
+
         Args:
             point: whose pixels are taken.
 
@@ -124,7 +129,8 @@ class Solver:
         fit = affine([a for a, _ in pairs], [b for _, b in pairs], _POINTS, mixed=False)
         found = self._found(fit, [a for a, _ in pairs], [b for _, b in pairs])
         if found is not None:
-            self._offer(found, *((1e-5, 1e-3) if found.arithmetic else errors(fit)))
+            exact = found.arithmetic is not None or fit.exact
+            self._offer(found, *((1e-5, 1e-3) if exact else _MOVED))
         return found
 
     def _offer(self, found: Normalization, share: float, levels: float) -> None:
@@ -132,7 +138,7 @@ class Solver:
         options = self._composer.axes[self._normalize]
         for name, option in options.items():
             mean, std = self._numbers(option)
-            near = np.allclose(mean, found.mean, rtol=1e-5, atol=levels)
+            near = np.allclose(mean, found.mean, rtol=0, atol=levels)
             if near and np.allclose(std, found.std, rtol=share, atol=0):
                 if option.get(KEY) is None and found.arithmetic:
                     options[f"{name}, {found.arithmetic}"] = {**option, KEY: found.arithmetic}

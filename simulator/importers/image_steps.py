@@ -241,7 +241,7 @@ class ImageSteps:
             order: of the arithmetic.
             none: where to say that no step resizes.
         """
-        draft, last, made = self.draft, self._resize, self.normalization
+        draft, last = self.draft, self._resize
         if last is None:
             none.problem("type", "no step resizes; a profile resizes every image to one size")
             return
@@ -252,9 +252,14 @@ class ImageSteps:
             needed = "padding to one size" if last.scaling == "fit" else "crop"
             why = f"the size of the network's input varies by image; a profile needs a {needed}"
             last.keys.refuse(last.key, f"{why} after it")
-        draft.color(self.turned[0], self.order, together(*self.turned))
+        self.finish_pixels(order)
+
+    def finish_pixels(self, order: Order) -> None:
+        """Write the order of the channels and the arithmetic alone, of a list without a resize."""
+        made = self.normalization
+        self.draft.color(self.turned[0], self.order, together(*self.turned))
         said = together(*made.origins or ["no step normalizes; the model may do it"])
-        draft.normalize(made.mean, made.std, order, lambda _: said)
+        self.draft.normalize(made.mean, made.std, order, lambda _: said)
 
 
 def _of_start(start: Rounding) -> str:

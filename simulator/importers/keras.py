@@ -1,4 +1,6 @@
-"""KerasHub: ``preprocessor.json``, ``image_converter.json``, or a converter's own config.
+"""KerasHub: ``preprocessor.json``, ``image_converter.json`` or a converter's own config.
+
+A network's own layers are followed by :mod:`simulator.importers.keras_layers`.
 
 Sources: keras-team/keras-hub, ``src/layers/preprocessing/image_converter.py`` (resize, then
 x * scale + offset; crop_to_aspect_ratio is true by default; converters that do more have keys of
@@ -12,33 +14,37 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from simulator.importers import values
+from simulator.importers import keras_layers, values
 from simulator.importers.draft import Draft, Order, together
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
-from simulator.importers.values import keys_by_reason
 
-_KERNELS = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
-            "lanczos3": "lanczos3"}  # fmt: skip
 _ORDER: Order = ("multiply_add", "ImageConverter.call: x * scale, then + offset")
-_ASIDE = keys_by_reason({
-    "how Keras stores a layer": "name trainable built dtype",
-    "how boxes are written; the data card's": "bounding_box_format",
-    "the axes of the tensor are the model card's: input.layout": "data_format",
-})  # fmt: skip
+_ASIDE = {
+    **keras_layers.STORED,
+    "bounding_box_format": "how boxes are written; the data card's",
+}
 
 
 class Keras(Importer):
-    """An image converter of KerasHub."""
+    """An image converter of KerasHub, or the layers at the head of a network."""
 
     name = tool = "keras"
-    about = "KerasHub's preprocessor.json or image_converter.json"
+    about = "KerasHub's preprocessor.json or image_converter.json, or a network's .keras or JSON"
     base = "keras_dataset_fp32"
     beside = ("preprocessor.json", "image_converter.json")
     keys = ("class_name", "registered_name", "crop_to_aspect_ratio")
 
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it has keys of Keras, or is its archive."""
+        return keras_layers.is_archive(file) or super().recognises(file)
+
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
-        """Follow the converter's resize and arithmetic."""
+        """Follow the converter's resize and arithmetic, or the network's first layers."""
+        network = keras_layers.config_of(file)
+        if network is not None:
+            keras_layers.read(file.path, network, draft)
+            return
         keys = _converter(file, draft)
         if keys is None:
             return
@@ -73,7 +79,7 @@ def _resize(keys: Keys) -> None:
     draft = keys.draft
     size = keys.origin("image_size")
     draft.network(keys.need("image_size", _sides, (0, 0), "it is the network's size"), size)
-    kernel = keys.choice("interpolation", _KERNELS, "bilinear")
+    kernel = keys.choice("interpolation", keras_layers.KERNELS, "bilinear")
     antialias = keys.take("antialias", values.boolean, False)
     if antialias and kernel == "nearest":
         keys.refuse("antialias", "TensorFlow's nearest has none")

@@ -97,7 +97,8 @@ class Tflite(Importer):
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether a file begins as a ``.tflite`` or a zip file."""
-        return file.head[4:8] == _MARK or file.head[:4] == b"PK\x03\x04"
+        is_zip = file.head[:4] == b"PK\x03\x04" and file.path.suffix != ".keras"
+        return file.head[4:8] == _MARK or is_zip
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name the networks."""

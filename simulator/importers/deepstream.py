@@ -46,7 +46,13 @@ class DeepStream(Importer):
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the conversion, the network and its boxes."""
         groups = nvinfer_file.groups(file, draft)
-        if "property" in groups:
+        if not {"target-unique-ids", "processing-width"}.isdisjoint(groups.get("property", {})):
+            why = (
+                "a configuration of Gst-nvdspreprocess, which makes the tensor by a library of its "
+            )
+            why += "own; give the tensors that it makes as a recording, or its code as a stack"
+            draft.problems = [f"{file.path}:1: {why}"]
+        elif "property" in groups:
             _read(file.path, groups, draft)
         else:
             draft.problems.append(_another(file.path, groups))

@@ -42,12 +42,16 @@ class Called:
     Attributes:
         value: its arguments: ``type`` is the last part of what is called, ``args`` the list of
             those without a name.
+        called: what is called, as it is written.
         name: of the variable or function in which it stands, if there is one.
+        function: in which it stands; empty in the module itself.
         line: of the text, from 1.
     """
 
     value: Scope
+    called: str
     name: str
+    function: str
     line: int
 
 
@@ -78,7 +82,7 @@ class Reader:
         self._base = base
         self._places: dict[tuple[int, str | int], str] = {}
         self._kept: list[Any] = []
-        self._name = ""
+        self._name = self._function = ""
         if len(text) > MAX_CHARACTERS:
             raise ProfileError([f"{path}: more than {MAX_CHARACTERS:,} characters of Python"])
         try:
@@ -140,12 +144,13 @@ class Reader:
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)) as func)):
                 self._method(name, func.attr, one.value, scope)  # type: ignore[arg-type]
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                outer, self._name = self._name, one.name
+                outer, around = self._name, self._function
+                self._name = self._function = one.name
                 inner = dict(scope)
                 if not isinstance(one, ast.ClassDef):
                     inner |= {name: Code(name) for name in _parameters(one.args)}
                 self._statements(one.body, inner)
-                self._name = outer
+                self._name, self._function = outer, around
             case ast.With(items=items, body=body):
                 reads = any("read_base" in ast.unparse(item.context_expr) for item in items)
                 self._statements(body, scope)
@@ -305,7 +310,7 @@ class Reader:
             made.update({"args": args} if args else {})
             for key in ("", "type", "args"):
                 self._places[(id(made), key)] = f"{self.path}:{node.lineno}"
-            self.calls.append(Called(made, self._name, node.lineno))
+            self.calls.append(Called(made, called, self._name, self._function, node.lineno))
         return made
 
     def _arguments(self, node: ast.Call, scope: Scope) -> tuple[Scope | None, dict[str, int]]:

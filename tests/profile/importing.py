@@ -269,7 +269,24 @@ ALBUMENTATIONS = {
     },
 }  # fmt: skip
 
+DALI = """\
+import nvidia.dali as dali
+import nvidia.dali.types as types
+from nvidia.dali import fn
+
+@dali.pipeline_def(batch_size=1, num_threads=1, device_id=0)
+def pipe():
+    images = dali.fn.external_source(device="cpu", name="DALI_INPUT_0")
+    images = dali.fn.decoders.image(images, device="mixed", output_type=types.RGB)
+    images = dali.fn.resize(images, resize_shorter=40, interp_type=types.INTERP_CUBIC)
+    return dali.fn.crop_mirror_normalize(
+        images, dtype=types.FLOAT, output_layout="CHW", crop=(32, 32),
+        mean=[0.485 * 255, 0.456 * 255, 0.406 * 255],
+        std=[0.229 * 255, 0.224 * 255, 0.225 * 255])
+"""
+
 NAMES = {
+    "dali": (DALI, "pipeline.py"),
     "torchvision": (SCRIPT, "eval.py"),
     "albumentations": (ALBUMENTATIONS, "transform.json"),
     "openmmlab": (MMPRETRAIN, "resnet50_8xb32_in1k.py"),

@@ -184,7 +184,8 @@ def _decode(steps: ImageSteps, keys: Keys) -> None:
     order = keys.choice("output_type", {"types.RGB": "rgb", 0: "rgb", "types.BGR": "bgr", 1: "bgr",
                                         "RGB": "rgb", "BGR": "bgr"}, "rgb")  # fmt: skip
     if order == "bgr":
-        steps.reverse(keys.origin("output_type"))
+        steps.reverse("the decoder gives BGR")
+    steps.turned.append(keys.origin("output_type", "RGB is the default"))
     draft = steps.draft
     turns = keys.take("adjust_orientation", values.boolean, True)
     fast = keys.take("use_fast_idct", values.boolean, False)
@@ -195,7 +196,6 @@ def _decode(steps: ImageSteps, keys: Keys) -> None:
     idct = keys.origin("use_fast_idct", "false is the default")
     draft.write("decode", "idct", "ifast" if fast else "islow", idct)
     keys.only("jpeg_fancy_upsampling", True, "of nvJPEG on a GPU; here the CPU decodes")
-    keys.tell("output_type")
     on_gpu = keys.values.get("device") in ("mixed", "gpu")
     why = "device=mixed: nvJPEG on a GPU decodes; here DALI's decoder on the CPU does"
     draft.claim("decode", "assumed" if on_gpu else "native", why if on_gpu else "fn.decoders.image")
@@ -203,6 +203,12 @@ def _decode(steps: ImageSteps, keys: Keys) -> None:
 
 def _side(value: Any) -> int:
     return values.pixels(int(value) if isinstance(value, float) and value == int(value) else value)
+
+
+def _sides(value: Any) -> list[int]:
+    if not isinstance(value, list):
+        raise ValueError("a list of sides expected")
+    return [_side(one) for one in value]
 
 
 def _resize(steps: ImageSteps, keys: Keys) -> None:
@@ -217,7 +223,7 @@ def _resize(steps: ImageSteps, keys: Keys) -> None:
     mode = keys.choice("mode", {one: one for one in ("default", "stretch", "not_larger",
                                                      "not_smaller")}, "default")  # fmt: skip
     sizes = {key: keys.take(key, _side, 0) for key in ("resize_x", "resize_y", "resize_shorter")}
-    both = keys.take("size", lambda value: [_side(one) for one in value], [])
+    both = keys.take("size", _sides, [0])
     if "resize_shorter" in keys:
         side = sizes["resize_shorter"]
         steps.resize(keys, "resize_shorter", "short_side", (side, side), used, "half_up")
@@ -237,7 +243,7 @@ def _resize(steps: ImageSteps, keys: Keys) -> None:
 
 
 def _crop_of(steps: ImageSteps, keys: Keys) -> None:
-    size = keys.take("crop", lambda value: [_side(one) for one in value], [])
+    size = keys.take("crop", _sides, [0])
     sides = [keys.take(key, _side, 0) for key in ("crop_h", "crop_w")]
     keys.tell("crop_w")
     for key in ("crop_pos_x", "crop_pos_y"):

@@ -111,7 +111,7 @@ class TextProto:
         if token in ("{", "<"):
             return self._message(_ENDS[token], place, depth)
         if token == "[" and kind == "mark":
-            made = []
+            made: list[Any] = []
             while self._peek() != "]":
                 self.lines[(*place, len(made))] = line
                 made.append(self._value((*place, len(made)), depth + 1))

@@ -278,9 +278,9 @@ from nvidia.dali import fn
 def pipe():
     images = dali.fn.external_source(device="cpu", name="DALI_INPUT_0")
     images = dali.fn.decoders.image(images, device="mixed", output_type=types.RGB)
-    images = dali.fn.resize(images, resize_shorter=40, interp_type=types.INTERP_CUBIC)
+    images = dali.fn.resize(images, resize_shorter=256, interp_type=types.INTERP_CUBIC)
     return dali.fn.crop_mirror_normalize(
-        images, dtype=types.FLOAT, output_layout="CHW", crop=(32, 32),
+        images, dtype=types.FLOAT, output_layout="CHW", crop=(224, 224),
         mean=[0.485 * 255, 0.456 * 255, 0.406 * 255],
         std=[0.229 * 255, 0.224 * 255, 0.225 * 255])
 """

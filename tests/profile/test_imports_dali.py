@@ -1,12 +1,14 @@
 """Pipelines of DALI: Python, what ``Pipeline.serialize()`` writes, and Triton's repositories."""
 
 import pytest
-from importing import DALI, geometry, normalization
+from importing import DALI as WHOLE
+from importing import geometry, normalization
 
 from simulator.errors import ProfileError
 from simulator.importers import convert
 from simulator.profile.load import load
 
+DALI = WHOLE.replace("256,", "40,").replace("(224, 224)", "(32, 32)")
 CONFIG = 'name: "preprocessing"\nbackend: "dali"\nmax_batch_size: 8\n'
 ENSEMBLE = """\
 name: "both"

@@ -120,15 +120,15 @@ def _extends(reference: str, references: Mapping[str, str], changes: Sequence[st
         return []
     others = [one for one in references.values() if read_reference(one) is None]
     kinds = {load(one).spec.modality for one in others} or {_taken(allowed.current().model)}
-    return [f"extends={PLAIN[kind]}" for kind in kinds if kind in PLAIN]
+    return [f"extends={plain}" for kind, plain in PLAIN.items() if kind in kinds]
 
 
-def _taken(model: str | None) -> object:
+def _taken(model: str | None) -> str:
     """The kind of samples of a model, as its card says; images where there is no card."""
     if model is None or Path(model).suffix not in (".yaml", ".yml"):
         return IMAGE
     with suppress(ProfileError):  # the card is read again, and refused with what is wrong in it
-        return inside(read(Path(model)).values, ("input", "kind")) or IMAGE
+        return str(inside(read(Path(model)).values, ("input", "kind")) or IMAGE)
     return IMAGE
 
 

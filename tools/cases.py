@@ -1,0 +1,174 @@
+"""The case book: run the cases of docs/cases, and write docs/cases.md.
+
+python tools/cases.py [CASE ...]            run these, or all, write what they print, and the page
+python tools/cases.py --figures [CASE ...]  the same for the comparisons whose figures are shown
+python tools/cases.py --check               run nothing; exit 1 if the page is not that of the files
+
+A case is a folder with ``case.yaml``, the two stacks as code and as profiles, and
+``printed.yaml``, which this tool writes. Commands run in a copy of the folder. ``$DATA`` is
+../shared/data, ``$CARDS`` tests/cards. tests/test_cases.py holds what is printed, and the report's
+own cause in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import string
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+ROOT = Path(__file__).parent.parent
+BOOK, PAGE = ROOT / "docs" / "cases", ROOT / "docs" / "cases.md"
+NAMES = {"DATA": str(ROOT.parent / "shared" / "data"), "CARDS": str(ROOT / "tests" / "cards")}
+PRINTED = "printed.yaml"
+HEAD = """# The case book
+
+Reports from public trackers: a model answered otherwise after deployment, and somebody found the
+cause by hand. Each case has both stacks as small code of our own and as profiles, the command, and
+what it prints first. `$DATA` is a folder of images and small networks, `$CARDS` that of
+[`tests/cards`](../tests/cards). `python tools/cases.py` makes this page; `make prove` runs each
+command and holds its answer against the cause that the report names.
+
+"""
+
+
+class Figures(BaseModel):
+    """A figure of a report, and the command that measures ours.
+
+    Attributes:
+        theirs: what the report says.
+        command: whose first lines stand beside it.
+        why: why ours are others.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    theirs: str
+    command: str
+    why: str
+
+
+class Case(BaseModel):
+    """``case.yaml``.
+
+    Attributes:
+        title: what happened, in a few words.
+        report: where it was told.
+        stacks: the training's and the deployment's, as in the report.
+        cause: the report's conclusion.
+        commands: that answer it, by code and by profile.
+        names: what each answer must say; alternatives between bars.
+        same: whether our conclusion is the report's; what differs.
+        figures: of the report, and ours.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    title: str
+    report: str
+    stacks: str
+    cause: str
+    commands: list[str] = Field(min_length=1)
+    names: list[str] = Field(min_length=1)
+    same: str
+    figures: list[Figures] = []
+
+
+def cases() -> list[Path]:
+    """Return the folders of all cases, in their order."""
+    return sorted(path.parent for path in BOOK.glob("*/case.yaml"))
+
+
+def read(folder: Path) -> Case:
+    """Return a case."""
+    return Case.model_validate(yaml.safe_load((folder / "case.yaml").read_text("utf-8")))
+
+
+def printed(folder: Path) -> dict[str, str]:
+    """Return what each command of a case printed first, by the command."""
+    path = folder / PRINTED
+    return yaml.safe_load(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def arguments(command: str) -> list[str]:
+    """Return the words of a command behind ``simulate``, with the names in it replaced."""
+    first, *rest = shlex.split(string.Template(command).substitute(NAMES))
+    assert first == "simulate", command
+    return rest
+
+
+def answer(text: str) -> str:
+    """Return the first paragraph that a command printed, on one line."""
+    return " ".join(text.strip().partition("\n\n")[0].partition("\nnext: ")[0].split())
+
+
+def run(folder: Path, command: str) -> str:
+    """Run a command in a copy of a case's folder; return its answer."""
+    with tempfile.TemporaryDirectory() as place:
+        shutil.copytree(folder, place, dirs_exist_ok=True)
+        path = Path(sys.executable).with_name("simulate")
+        words = [str(path), *arguments(command)]
+        wide = os.environ | {"COLUMNS": "120"}
+        done = subprocess.run(
+            words, cwd=place, env=wide, capture_output=True, text=True, check=False
+        )
+    if done.returncode not in (0, 1):
+        sys.exit(f"{folder.name}: {command}\nexit {done.returncode}\n{done.stdout}{done.stderr}")
+    return answer(done.stdout)
+
+
+def page() -> str:
+    """Return the text of the page, from the files."""
+    texts = [f"## {at}. {text}" for at, text in enumerate(map(_section, cases()), 1)]
+    return HEAD + "\n".join(texts)
+
+
+def _section(folder: Path) -> str:
+    case, said = read(folder), printed(folder)
+    return "\n".join(_lines(folder, case, said)) + "\n"
+
+
+def _lines(folder: Path, case: Case, said: dict[str, str]) -> Iterator[str]:
+    made = (PRINTED, "case.yaml")
+    files = sorted(path.name for path in folder.iterdir() if path.name not in made)
+    yield f"{case.title}\n\n{case.stacks} ({case.report}).\n"
+    yield f"Files: {', '.join(f'[`{one}`](cases/{folder.name}/{one})' for one in files)}\n"
+    for command in case.commands:
+        yield f"```\n$ {command}\n{said.get(command, '')}\n```\n"
+    yield f"The report's conclusion: {case.cause} The same here? {case.same}\n"
+    for one in case.figures:
+        yield f"The report's figures: {one.theirs}. Here ({one.why}):\n"
+        yield f"```\n$ {one.command}\n{said.get(one.command, '')}\n```\n"
+
+
+def main(words: list[str]) -> int:
+    """Run the tool and return its exit code."""
+    if words == ["--check"]:
+        if PAGE.read_text("utf-8") == page():
+            return 0
+        print(f"{PAGE} is not that of docs/cases; run: python tools/cases.py", file=sys.stderr)
+        return 1
+    figures = words[:1] == ["--figures"]
+    chosen = words[1:] if figures else words
+    for folder in cases():
+        if chosen and folder.name not in chosen and folder.name.partition("-")[0] not in chosen:
+            continue
+        case, said = read(folder), printed(folder)
+        asked = [one.command for one in case.figures] if figures else case.commands
+        said |= {command: run(folder, command) for command in asked}
+        known = {*case.commands, *(one.command for one in case.figures)}
+        said = {command: text for command, text in said.items() if command in known}
+        (folder / PRINTED).write_text(yaml.safe_dump(said, width=120, sort_keys=True), "utf-8")
+        print(f"{folder.name}: {'; '.join(said[one] for one in asked)}")
+    PAGE.write_text(page(), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

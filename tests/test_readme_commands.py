@@ -10,6 +10,7 @@ import re
 import shlex
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 import tiny
 import yaml
 from onnx import helper
+from onnxruntime.quantization import quantize_dynamic
 from PIL import Image
 from warm import command, ended
 
@@ -31,6 +33,11 @@ SHOWN = [
     for line in re.findall(r"^simulate (?:.*\\\n)*.*$", block, re.MULTILINE)
 ]
 CLASSES = 1000
+APP = """import sys
+import numpy as np
+from eval import preprocess
+np.save(sys.argv[4], preprocess(sys.argv[2])[..., ::-1].transpose(2, 0, 1)[None])
+"""
 AUDIT = {
     "schema": 1, "name": "photographs", "summary": "May it be shipped?", "train": "pillow_fp32",
     "deploy": {"nv12": "nv12_fp32"}, "limit": 8,
@@ -75,7 +82,20 @@ def world(tmp_path_factory):
     recorded(folder / "board", [file for file, _ in images[:2]])
     (folder / "audit.yaml").write_text(yaml.safe_dump(AUDIT))
     (folder / "profiles").symlink_to(ROOT / "profiles")
+    own_files(folder)
     return folder
+
+
+def own_files(folder):
+    """A transform, a program and two files of one network, as somebody has them."""
+    text = (ROOT / "docs" / "example" / "eval.py").read_text()
+    (folder / "eval.py").write_text(text.replace("224, 224", "32, 32"))
+    (folder / "app").write_text(f"#!{sys.executable}\n{APP}")
+    (folder / "app").chmod(0o755)
+    shutil.copy(folder / "model.onnx", folder / "net.onnx")
+    card = (folder / "card.yaml").read_text().replace("model.onnx", "net.onnx")
+    (folder / "net.yaml").write_text(card)
+    quantize_dynamic(folder / "net.onnx", folder / "net_int8.onnx")
 
 
 def small(file):

@@ -208,6 +208,8 @@ def shortest(value: float, error: float) -> float:
     """Return the number with the fewest digits that is as near to a value as its error."""
     if not np.isfinite(value):
         return float(value)
+    if abs(value) <= error:
+        return 0.0
     for digits in range(17):
         rounded = float(f"{value:.{digits}e}")
         if abs(rounded - value) <= error:

@@ -1,0 +1,7 @@
+import numpy as np
+from PIL import Image
+
+
+def preprocess(path):
+    image = Image.open(path).convert("RGB").resize((224, 224), Image.Resampling.BICUBIC)
+    return (np.asarray(image, np.float32) - 127) / 128

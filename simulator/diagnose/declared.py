@@ -1,24 +1,27 @@
 """Differences that two profiles declare: which of their axes make a part differ.
 
 Of all axes of a part on which the profiles differ, the smallest set is kept whose repair makes the
-part equal: those are left out, last first, without which it is equal all the same.
+part equal: those are left out, last first, without which it is equal all the same, or up to
+rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from simulator.contract import Stage
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
+from simulator.diagnose import stack_words
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, cut
 from simulator.diagnose.trial import apart, records_of, values_of
 from simulator.errors import UserError
 from simulator.experiments.session import Session, Variant
+from simulator.modalities.image.card import ImageCard
 from simulator.pipeline.inference import answering
 from simulator.pipeline.stack import Pair
 from simulator.profile import axes
@@ -26,6 +29,7 @@ from simulator.profile.document import changes
 from simulator.results.diagnose import State
 from simulator.tasks.score import Record
 
+SAME = ("equal", "rounding")
 NAMED = 2
 """Fields at most that the name of a finding has."""
 
@@ -56,14 +60,14 @@ class Declared:
         if Stage.FRONT_END in kept:  # code or a recording, in which a profile changes nothing
             return []
         state = self._state(part, kept) if kept else "unknown"
-        if state not in ("equal", "rounding"):
+        if state not in SAME:
             return []
         for axis in reversed(kept[:]):
             others = [one for one in kept if one != axis]
-            if others and self._state(part, others) in ("equal", state):
-                kept = others
+            if others and (without := self._state(part, others)) in SAME:
+                kept, state = others, without
         certainty = Certainty.EXACT if state == "equal" else Certainty.ROUNDING
-        return [self._finding(part, axis, kept, certainty) for axis in kept]
+        return [one for axis in kept for one in self._findings(part, axis, kept, certainty)]
 
     @property
     def _sides(self) -> tuple[Any, Any]:
@@ -114,24 +118,32 @@ class Declared:
             DEPLOY: Chain((*own.front.recipes, *cut(self.session, stack).network)),
         }
 
-    def _finding(self, part: Part, axis: str, kept: list[str], certainty: Certainty) -> Finding:
-        train, deploy = self._sides
+    def _findings(
+        self, part: Part, axis: str, kept: list[str], certainty: Certainty
+    ) -> Iterator[Finding]:
+        """An axis by the names of what differs in it; by its fields where none has a name."""
         fields = [
             f"{key} {_word(ours)} → {_word(theirs)}"
-            for own, key, ours, theirs in axes.differences(train, deploy)
+            for own, key, ours, theirs in axes.differences(*self._sides)
             if own == axis
         ]
-        more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
-        others = [one for one in kept if one != axis]
-        so = " and ".join([axis, *others])
+        so = " and ".join([axis, *(one for one in kept if one != axis)])
         how = "equal to the bit" if certainty is Certainty.EXACT else "equal up to rounding"
-        return Finding(
-            part,
-            f"{axis} differs ({', '.join(fields[:NAMED])}{more})",
-            (f"With the training stack's {so} the {part.value} is {how}.",),
-            certainty,
-            change=self._change(axis),
-        )
+        told = f"With the training stack's {so} the {part.value} is {how}."
+        names, evidence = self._names(axis), (f"{axis}: {', '.join(fields)}", told)
+        if not names:
+            more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
+            names, evidence = [f"{axis} differs ({', '.join(fields[:NAMED])}{more})"], (told,)
+        for name in names:
+            yield Finding(part, name, evidence, certainty, change=self._change(axis))
+
+    def _names(self, axis: str) -> list[str]:
+        """What engineers call an axis of the front end of images; nothing of another."""
+        card = self.session.card.spec
+        if not isinstance(card, ImageCard) or self._part(axis) is not Part.FRONT_END:
+            return []
+        found = stack_words.between(*self._sides, card)
+        return [one.name for one in found if axis in map(axes.axis_of, one.change)]
 
     def _change(self, axis: str) -> Mapping[str, object]:
         """The fields of the deployment's profile that the axis takes from the training's."""

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
 
 import numpy as np
 
-from simulator.contract import Array, Stage
+from simulator.contract import Array
 from simulator.data.capture import Capture
 from simulator.data.folder import Item
 from simulator.data.recording import load_recording
-from simulator.diagnose import normalization
 from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.levels import Difference
-from simulator.diagnose.normalization import Numbers
-from simulator.diagnose.stack_words import differences
+from simulator.diagnose.stack_words import between
 from simulator.experiments.session import Session
-from simulator.identify.affine import Affine
 from simulator.identify.composer import Point
 from simulator.identify.experiment import BASE
 from simulator.identify.run import ready, recorded_only, searched
 from simulator.identify.search import Found
 from simulator.identify.space import Space, space
 from simulator.identify.trials import Trials
-from simulator.modalities.image.card import ImageCard, geometry_of
-from simulator.modalities.image.front_end import statistics
-from simulator.modalities.image.sections import image_spec
+from simulator.modalities.image.card import ImageCard
 from simulator.pipeline.stack import ResolvedProfile
 
 _EQUALS = 64
@@ -47,6 +41,11 @@ class _Side:
 
     def points(self) -> list[Point]:
         return list(islice(self.found.equal, _EQUALS))
+
+    def chosen(self, point: Point) -> ResolvedProfile:
+        found = self.trials.composer.chosen(point)
+        assert found is not None
+        return found
 
 
 def named_by_search(
@@ -95,7 +94,7 @@ def named_by_search(
         Finding(
             Part.FRONT_END, d.name, (*d.evidence, *shown), certainty, left, d.change, d.code
         )
-        for d in _differences(ours.trials, one, theirs.trials, two, spec)
+        for d in between(*(side.chosen(at) for side, at in ((ours, one), (theirs, two))), spec)
     ]  # fmt: skip
 
 
@@ -129,34 +128,3 @@ def _apart(one: Point, two: Point, whole: Space) -> int:
     """On how many axes two points differ, of those that decide about pixels."""
     pairs = zip(whole.axes, one, two, strict=False)
     return sum(a != b for axis, a, b in pairs if axis not in _NUMBERS)
-
-
-def _sections(chosen: ResolvedProfile) -> dict[str, object]:
-    """The sections of a profile, with what its backends take for what is not written."""
-    profile, choices = chosen
-    spec = image_spec(profile)
-    found = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-    for stage in (Stage.DECODE, Stage.RESIZE):
-        found[stage] = {**found[stage], **choices[stage].options}
-    return found
-
-
-def _differences(
-    ours: Trials, one: Point, theirs: Trials, two: Point, card: ImageCard
-) -> Iterator[Difference]:
-    train, deploy = ours.composer.chosen(one), theirs.composer.chosen(two)
-    assert train is not None and deploy is not None
-    a, b = (image_spec(side[0]) for side in (train, deploy))
-    places = geometry_of(train[0], card), geometry_of(deploy[0], card)
-    yield from differences(_sections(train), _sections(deploy), places)
-    orders = [card.input.order if s.color.order == "model" else s.color.order for s in (a, b)]
-    if orders[0] != orders[1]:
-        change: dict[str, object] = {"color.order": a.color.order}
-        yield Difference("channels are swapped", "give the network the other order", change)
-    right, got = (Numbers(*statistics(side[0], card.input)) for side in (train, deploy))
-    fit = Affine(
-        np.diag(1 / got.std), -got.mean / got.std, 0.0, 0.0, 0.0, 0.0, 1e-5
-    )  # fmt: skip
-    for name in normalization.named(fit, right, card.input.order.upper()):
-        numbers = {"normalize.mean": right.mean.tolist(), "normalize.std": right.std.tolist()}
-        yield Difference(name.name, name.code, numbers)

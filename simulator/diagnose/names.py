@@ -22,6 +22,7 @@ from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line
 from simulator.modalities.image.card import ImageCard
+from simulator.profile.axes import axis_of
 from simulator.results.diagnose import PartResult
 from simulator.results.layers import LayersFigures
 from simulator.tasks.classification.answer import Answer as ClassAnswer
@@ -69,13 +70,14 @@ class Names:
         return names
 
     def _both(self, part: Part, solved: Sequence[Finding]) -> list[Finding]:
-        """What profiles declare has what to change; what was solved says it in other words."""
+        """What profiles declare has what to change; what was solved may have a better name."""
         declared = self.declared.findings(part)
         if not declared:
             return [*solved]
         sure = (Certainty.EXACT, Certainty.ROUNDING)
         said = [one for one in solved if one.certainty in sure or part is Part.NETWORK]
-        return [*(replace(one, change={}) for one in said), *declared]
+        found = [_with_change(one, declared) for one in said]
+        return [*found, *(one for one in declared if not any(_axes(one) & _axes(s) for s in said))]
 
     def _front_end(self) -> list[Finding]:
         """Solved from the values, as the profiles declare it, or by a search for both stacks."""
@@ -152,6 +154,19 @@ class Names:
             again = partial(_suppressed, last, outputs, placement)
             seen.append(Seen(one, two, placement, again if outputs else None))
         return name_boxes(seen, last.settings)
+
+
+def _axes(one: Finding) -> set[str]:
+    return {*map(axis_of, one.change)}
+
+
+def _with_change(solved: Finding, declared: Sequence[Finding]) -> Finding:
+    """A solved difference with what the profiles declare of the same axis."""
+    own = next((one for one in declared if _axes(one) & _axes(solved)), None)
+    if own is None:
+        return replace(solved, change={})
+    evidence = (*solved.evidence, *own.evidence)
+    return replace(own, name=solved.name, evidence=evidence)
 
 
 def _suppressed(last: Any, outputs: Any, placement: Any, nms: Suppression) -> Detections:

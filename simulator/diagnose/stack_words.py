@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+
+from simulator.contract import Stage
+from simulator.diagnose import normalization
 from simulator.diagnose.levels import Difference
+from simulator.diagnose.normalization import Numbers
+from simulator.identify.affine import Affine
+from simulator.modalities.image.card import ImageCard, geometry_of
+from simulator.modalities.image.front_end import statistics
 from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.image.sections import image_spec
+from simulator.pipeline.stack import ResolvedProfile
 
 Sections = Mapping[str, object]
 """A profile's document."""
@@ -21,24 +31,45 @@ _GRIDS = {
 }
 
 
-def differences(
-    train: Sections, deploy: Sections, places: tuple[Geometry, Geometry]
+def between(
+    train: ResolvedProfile, deploy: ResolvedProfile, card: ImageCard
 ) -> Iterator[Difference]:
-    """Yield a difference for each section in which two profiles differ.
+    """Yield a difference for each thing that two front ends do otherwise.
 
     Args:
-        train: the training's document.
+        train: the training's.
         deploy: the deployment's.
-        places: the geometry of each, with the card's sizes.
+        card: of the model: sizes, order of channels, mean and std.
     """
+    specs = [image_spec(one[0]) for one in (train, deploy)]
+    mine, other = (_sections(one) for one in (train, deploy))
     for section, told in (("decode", _decoded), ("color", _colored), ("resize", _resized)):
-        ours, theirs = _inner(train, section), _inner(deploy, section)
+        ours, theirs = _inner(mine, section), _inner(other, section)
         if ours != theirs:
             for name in told(ours, theirs):
                 yield _made(name, section, ours, theirs)
+    places = geometry_of(train[0], card), geometry_of(deploy[0], card)
     if places[0].identity() != places[1].identity():
-        ours, theirs = _inner(train, "geometry"), _inner(deploy, "geometry")
+        ours, theirs = _inner(mine, "geometry"), _inner(other, "geometry")
         yield _made(_placed(*places), "geometry", ours, theirs)
+    orders = [card.input.order if s.color.order == "model" else s.color.order for s in specs]
+    if orders[0] != orders[1]:
+        change: dict[str, object] = {"color.order": specs[0].color.order}
+        yield Difference("channels are swapped", "give the network the other order", change)
+    right, got = (Numbers(*statistics(one[0], card.input)) for one in (train, deploy))
+    fit = Affine(np.diag(1 / got.std), -got.mean / got.std, 0.0, 0.0, 0.0, 0.0, 1e-5)
+    for name in normalization.named(fit, right, card.input.order.upper()):
+        numbers = {"normalize.mean": right.mean.tolist(), "normalize.std": right.std.tolist()}
+        yield Difference(name.name, name.code, numbers)
+
+
+def _sections(chosen: ResolvedProfile) -> Sections:
+    """The sections of a profile, with what its backends take for what is not written."""
+    profile, choices = chosen
+    found = image_spec(profile).model_dump(mode="json", by_alias=True, exclude_none=True)
+    for stage in (Stage.DECODE, Stage.RESIZE):
+        found[stage] = {**found[stage], **choices[stage].options}
+    return found
 
 
 def _inner(whole: Sections, section: str) -> Sections:
@@ -82,12 +113,7 @@ def _colored(ours: Sections, theirs: Sections) -> Iterator[str]:
     for step in ("convert", "encode"):
         one, two = _inner(ours, step), _inner(theirs, step)
         if one != two:
-            names = [
-                f"{_word(two.get(key))} in place of {_word(one.get(key))}"
-                for key in {**two, **one}
-                if one.get(key) != two.get(key)
-            ]
-            yield f"colors: {step} {', '.join(names)}"
+            yield f"colors: {step} {_apart(one, two)}"
     if ours.get("source") != theirs.get("source"):
         yield f"YUV: {theirs['source']} in place of {ours['source']}"
     if ours.get("odd_size") != theirs.get("odd_size"):
@@ -102,6 +128,8 @@ def _resized(ours: Sections, theirs: Sections) -> Iterator[str]:
     grid = str(theirs.get("coordinates"))
     if ours.get("coordinates") != grid and grid in _GRIDS:
         names.append(_GRIDS[grid])
+    elif (usual := str(ours.get("coordinates"))) != grid and usual in _GRIDS:
+        names.append(f"not {_GRIDS[usual]}, as in training")
     if ours["interpolation"] != theirs["interpolation"]:
         names.append(f"{theirs['interpolation']} in place of {ours['interpolation']}")
     smooth = ours.get("antialias"), theirs.get("antialias")
@@ -109,9 +137,18 @@ def _resized(ours: Sections, theirs: Sections) -> Iterator[str]:
         names.append("no antialiasing")
     elif smooth == (False, True):
         names.append("antialiasing, which training has not")
-    if not names:
+    if not names and ours["backend"] != theirs["backend"]:
         names.append(f"resized by {theirs['backend']} in place of {ours['backend']}")
-    yield ", ".join(names)
+    yield ", ".join(names) if names else f"resize: {_apart(ours, theirs)}"
+
+
+def _apart(ours: Sections, theirs: Sections) -> str:
+    """The fields in which two sections differ."""
+    return ", ".join(
+        f"{key} {_word(theirs.get(key))} in place of {_word(ours.get(key))}"
+        for key in {**theirs, **ours}
+        if ours.get(key) != theirs.get(key)
+    )
 
 
 def _placed(ours: Geometry, theirs: Geometry) -> str:

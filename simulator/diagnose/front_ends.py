@@ -16,6 +16,7 @@ from simulator.data.capture import Capture
 from simulator.data.folder import Item
 from simulator.data.recording import load_recording
 from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.levels import WHOLE, of_card
 from simulator.diagnose.stack_words import between
 from simulator.experiments.session import Session
 from simulator.identify.composer import Point
@@ -81,11 +82,11 @@ def named_by_search(
     one, two = min(
         product(ours.points(), theirs.points()), key=lambda pair: _apart(pair[0], pair[1], whole)
     )
-    exact = ours.found.exact and theirs.found.exact
     left = max(side.found.score.largest for side in (ours, theirs))
-    certainty = Certainty.NEAREST
-    if exact:
-        certainty = Certainty.ROUNDING if left else Certainty.EXACT
+    rounding = left * float(of_card(spec).std.max()) < WHOLE
+    certainty = Certainty.ROUNDING if rounding else Certainty.NEAREST
+    if not left:
+        certainty = Certainty.EXACT
     shown = tuple(
         f"the {name} stack found has {_equal(side.found)}"
         for name, side in (("training", ours), ("deployment", theirs))

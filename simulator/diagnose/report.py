@@ -18,7 +18,7 @@ from simulator.report.sections.section import Code, Section, part
 from simulator.report.table import Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import count
-from simulator.results.diagnose import DiagnoseSummary, PartResult
+from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResult
 from simulator.typed import Unit
 
 INNOCENT = ("equal", "rounding")
@@ -129,11 +129,19 @@ def named(summary: DiagnoseSummary) -> list[str]:
     """Return what the differences are called, with their evidence."""
     found = []
     for one in summary.findings:
-        left = "" if not one.left else f", {one.left:.3g} is left"
-        found.append(f"{one.part}: {one.name} ({one.certainty}{left})")
+        found.append(f"{one.part}: {one.name} ({_how(one)})")
         found += [f"    {line}" for line in one.evidence]
         found += [f"    in code: {one.code}"] if one.code else []
     return found
+
+
+def _how(one: FindingResult) -> str:
+    """How well a finding explains what was seen."""
+    if not one.left:
+        return one.certainty
+    if one.certainty == "rounding":
+        return f"up to rounding of {one.left:.2g}"
+    return f"{one.certainty}, {one.left:.3g} is left"
 
 
 def to_change(summary: DiagnoseSummary) -> list[str]:

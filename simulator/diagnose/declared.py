@@ -130,11 +130,10 @@ class Declared:
         so = " and ".join([axis, *(one for one in kept if one != axis)])
         how = "equal to the bit" if certainty is Certainty.EXACT else "equal up to rounding"
         told = f"With the training stack's {so} the {part.value} is {how}."
-        names, evidence = self._names(axis), (f"{axis}: {', '.join(fields)}", told)
-        if not names:
-            more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
-            names, evidence = [f"{axis} differs ({', '.join(fields[:NAMED])}{more})"], (told,)
-        for name in names:
+        evidence = f"{axis}: {', '.join(fields)}", told
+        more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
+        plain = f"{axis} differs ({', '.join(fields[:NAMED])}{more})"
+        for name in self._names(axis) or [plain]:
             yield Finding(part, name, evidence, certainty, change=self._change(axis))
 
     def _names(self, axis: str) -> list[str]:

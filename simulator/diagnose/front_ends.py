@@ -95,7 +95,7 @@ def named_by_search(
         Finding(
             Part.FRONT_END, d.name, (*d.evidence, *shown), certainty, left, d.change, d.code
         )
-        for d in between(*(side.chosen(at) for side, at in ((ours, one), (theirs, two))), spec)
+        for d in between(ours.chosen(one), theirs.chosen(two), spec)
     ]  # fmt: skip
 
 

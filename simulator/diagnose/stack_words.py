@@ -58,9 +58,9 @@ def between(
         yield Difference("channels are swapped", "give the network the other order", change)
     right, got = (Numbers(*statistics(one[0], card.input)) for one in (train, deploy))
     fit = Affine(np.diag(1 / got.std), -got.mean / got.std, 0.0, 0.0, 0.0, 0.0, 1e-5)
-    for name in normalization.named(fit, right, card.input.order.upper()):
+    for slip in normalization.named(fit, right, card.input.order.upper()):
         numbers = {"normalize.mean": right.mean.tolist(), "normalize.std": right.std.tolist()}
-        yield Difference(name.name, name.code, numbers)
+        yield Difference(slip.name, slip.code, numbers)
 
 
 def _sections(chosen: ResolvedProfile) -> Sections:

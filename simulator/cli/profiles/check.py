@@ -86,6 +86,7 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     from rich.markup import escape
 
     from simulator import registry
+    from simulator.contract import Stage
     from simulator.contract.stage import stages as all_stages
     from simulator.profile.modality import filled, sections
 
@@ -96,6 +97,8 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     shown = common.table("section", "by what, its evidence, and what it gave")
     modality = profile.spec.modality
     for section in sections(modality):
+        if section == Stage.FRONT_END and profile.spec.front_end is None:
+            continue
         own = [spec.name for spec in filled(modality) if spec.section[0] == section]
         stages = [stage for stage in own if stage in choices]
         by = []

@@ -96,7 +96,8 @@ HEADS = "(offered: anchors, boxes, detections, grid)"
         ("head.deltas.weights", [1, 1, 1], "", "4 numbers expected, got 3"),
         ("head.deltas.weights", [1, 1, 1, 1, 1], "", "4 numbers expected, got 5"),
         ("head", 5, "", "keys expected (outputs, kind, …), got 5"),
-        ("head.outputs", [5], "head.outputs.0", "keys expected (names, columns, shared, ignored), got 5"),
+        ("head.outputs", [5], "head.outputs.0",
+         "keys expected (names, columns, shared, ignored), got 5"),
         ("nms", None, "", "keys expected (kind, iou_threshold, class_aware, offset, sigma, "
          "score_threshold, top_k_before, top_k_after, class_top_k_after, min_width, min_height, "
          "max_width, max_height, classes), got nothing"),

@@ -73,11 +73,17 @@ def _port(node: Any, supported: Collection[str]) -> Port:
     return Port(node.name, np.dtype(_DTYPES[node.type]), shape)
 
 
+_NOISE = r"^\[ONNXRuntimeError\] : \d+ : \w+ : |Load model from .*? failed: ?"
+"""Before the reason: its class, and the file, which our own message names."""
+_NODE = r'This is an invalid model\. In Node, \("([^"]*)", (\w+).*? , Error '
+"""A node with all that it takes and gives; its name and operator are kept."""
+
+
 @contextmanager
 def plainly() -> Iterator[None]:
     """Remove source lines and C++ signatures from ONNX Runtime's messages."""
     try:
         yield
     except Exception as error:
-        said = str(error).partition(" : FAIL : ")[2] or str(error)
+        said = re.sub(_NODE, r"node \1, \2: ", re.sub(_NOISE, "", str(error)))
         raise Unsupported(re.sub(r"/onnxruntime_src/\S+ .*?\) (?=[A-Z])", "", said)) from error

@@ -35,8 +35,14 @@ class Port:
     either_layout: bool = False
 
     def accepts(self, array: Array) -> bool:
-        """Whether *array* has this dtype and shape."""
-        return array.dtype == self.dtype and self.order(array.shape) is not None
+        """Whether *array* has this shape, and this dtype or one that is rounded to it."""
+        return self.rounded(array).dtype == self.dtype and self.order(array.shape) is not None
+
+    def rounded(self, array: Array) -> Array:
+        """Return what a network of FP16 gets of float32; anything else is left alone."""
+        half = self.dtype == np.float16 and array.dtype == np.float32
+        with np.errstate(over="ignore"):
+            return array.astype(np.float16) if half else array
 
     def order(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Return the order of axes that turns *shape* into this port's; None if there is none."""
@@ -189,10 +195,11 @@ class Runtime(ABC):
         """Run the model once.
 
         Args:
-            feeds: one array per input by name, of exactly the port's dtype and shape.
+            feeds: one array per input by name, of exactly the port's dtype and shape; float32 is
+                rounded for an input of float16.
 
         Returns:
-            Copies of the outputs by name; a later call never changes them.
+            Copies of the outputs by name, float16 as float32; a later call never changes them.
 
         Raises:
             ValueError: the runtime is closed, or an input is missing, unknown, or does not fit
@@ -209,8 +216,12 @@ class Runtime(ABC):
                 raise ValueError(
                     f"input {port.name!r} is {port.dtype} {port.shape}, got {got.dtype} {got.shape}"
                 )
+        given = {port.name: port.rounded(feeds[port.name]) for port in self.inputs}
         with self._turn:
-            return {name: np.array(out, copy=True) for name, out in self._run(feeds).items()}
+            return {
+                name: np.array(out, np.float32 if out.dtype == np.float16 else None, copy=True)
+                for name, out in self._run(given).items()
+            }
 
     @final
     def close(self) -> None:

@@ -161,6 +161,67 @@ def format_of(path: Path) -> ModelFormat | None:
     )
 
 
+RECORD = "record its outputs where it runs (simulate recordings, docs/recordings.md)"
+"""What to do with a file that no runtime here opens."""
+_DEVICES = {
+    ".hef": "Hailo", ".bmodel": "Sophgo", ".cvimodel": "Sophgo", ".dlc": "Qualcomm",
+    ".om": "Ascend", ".nb": "VeriSilicon or Paddle Lite", ".kmodel": "Kendryte",
+    ".axmodel": "Axera", ".xmodel": "AMD Vitis AI", ".tmfile": "Tengine", ".blob": "Movidius",
+    ".ms": "MindSpore Lite", ".mlmodelc": "Core ML, compiled",
+}  # fmt: skip
+"""Files for devices of which no runtime is here, by their suffix."""
+_SOURCES = {
+    **dict.fromkeys(
+        (".pt", ".pth", ".ckpt", ".torchscript"), "PyTorch: export it with torch.onnx.export"
+    ),
+    **dict.fromkeys((".h5", ".keras", ".pb"), "TensorFlow: convert it to .tflite or .onnx"),
+    **dict.fromkeys((".pdmodel", ".pdiparams"), "Paddle: convert it with paddle2onnx"),
+    ".ort": "ONNX Runtime alone: give the .onnx that it was made of",
+    ".caffemodel": "Caffe: convert it to .onnx",
+    ".safetensors": "training: export the network to .onnx",
+}  # fmt: skip
+"""Files that must be converted first, by their suffix: whose they are, and how."""
+
+
+def refusal(path: Path) -> str:
+    """Return why a file is no model that can be opened here, and what to do; empty: it may be."""
+    beside, suffix = path.with_suffix(".bin"), path.suffix.lower()
+    for file in (path, beside):
+        if said := _mistaken(file):
+            return said if file == path else f"{file.name} is {said}"
+    if suffix in _DEVICES:
+        return f"a file for {_DEVICES[suffix]}, which no runtime here opens; {RECORD}"
+    if suffix in _SOURCES:
+        return f"a file of {_SOURCES[suffix]}"
+    return _misplaced(path, beside)
+
+
+def _misplaced(path: Path, beside: Path) -> str:
+    """What a file of a known name is, where it is not what its name says."""
+    suffix = path.suffix.lower()
+    if os.path.isfile(path) and not os.path.getsize(path):
+        return "an empty file"
+    format = next((one for one in MODEL_FORMATS if one.suffix == suffix), None)
+    if format is None or format.recognises(path) or not os.path.exists(path):
+        return ""
+    if os.path.isdir(path) != format.is_folder:
+        return f"a {'file' if format.is_folder else 'folder'}, and not {format.about}"
+    return f"{format.about} has its weights beside it, and {beside.name} is missing"
+
+
+def _mistaken(file: Path) -> str:
+    """What a file is by its first bytes, where that is no model of any kind."""
+    try:
+        with open_file(file, LARGE) as opened:
+            start = opened.read(200).lstrip().lower()
+    except OSError:  # reported by its reader
+        return ""
+    if start.startswith(b"version https://git-lfs"):
+        return "a pointer of Git LFS, and not the file itself; get that with git lfs pull"
+    html = start.startswith((b"<!doctype html", b"<html"))
+    return "a web page, and not the file itself; download it again" if html else ""
+
+
 def suffix_of(format: str) -> str:
     """Return how the names of a format's files end, with the dot."""
     return MODEL_FORMATS[format].suffix if format in MODEL_FORMATS else f".{format}"

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from simulator.contract.model_format import ONNX, ModelFormat, card_formats, format_of
+from simulator.contract.model_format import ONNX, ModelFormat, card_formats, format_of, refusal
 from simulator.data.labels import Labels, load_labels
 from simulator.errors import ModelError, ProfileError, unknown
 from simulator.modalities.card import CardSpec, card_schema
@@ -55,6 +55,8 @@ class Card:
 
     def __init__(self, path: Path, draft: bool = False, data: str | Path | None = None) -> None:
         self.told = ""
+        if said := refusal(path):
+            raise ModelError(f"{path}: {said}")
         if (given := format_of(path)) is not None:
             path, self.told = card_of(path, given, data)
         self.path = path

@@ -94,7 +94,9 @@ def structure(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     """
     try:
         model = onnx.load_model_from_string(read_file(path, PROTOBUF))
-    except (DecodeError, ValueError, OSError) as error:
+    except DecodeError as error:
+        raise ModelError(f"{path}: not an ONNX model, or only a part of one") from error
+    except (ValueError, OSError) as error:
         raise ModelError(f"{path}: not an ONNX model: {first_line(error)}") from error
     if not model.graph.node:
         raise ModelError(f"{path}: not an ONNX model, or an empty one: it has no nodes")
@@ -203,7 +205,7 @@ def _check_inputs(card: Card, inputs: Mapping[str, Port]) -> None:
         raise ModelError(f"{card.model}: {wanted} expected, got {_several(inputs)}")
     for name, port in inputs.items():
         feed = fed[name]
-        if port.dtype != feed.dtype:
+        if port.dtype != feed.dtype and (port.dtype, feed.dtype) != (np.float16, np.float32):
             raise ModelError(
                 f"{card.model}: input {name!r} is {port.dtype.name}; {feed.dtype.name} expected"
             )

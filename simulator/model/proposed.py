@@ -9,7 +9,7 @@ from pathlib import Path
 
 from simulator import cache
 from simulator.contract.description import Description
-from simulator.contract.model_format import ModelFormat, format_of
+from simulator.contract.model_format import ModelFormat, format_of, refusal
 from simulator.errors import ModelError, ProfileError
 from simulator.importers import tflite, yolox
 from simulator.importers.importer import IMPORTERS
@@ -45,7 +45,12 @@ def card_of(model: Path, format: ModelFormat, data: str | Path | None = None) ->
     beside = model.with_suffix(".yaml")
     if _is_card_of(beside, model, format):
         return beside, f"the model card is {beside.name}, beside {model.name}"
-    if not (format.suffices and format.key):
+    if not format.key:
+        raise ModelError(
+            f"{model}: {format.about} is made of a network: give that as --model, and this as "
+            f"--deploy-artifact"
+        )
+    if not format.suffices:
         raise ModelError(
             f"{model}: {format.about} does not say how samples become its input; "
             f"write a model card for it (docs/model-cards.md) and give the card instead"
@@ -117,14 +122,16 @@ def propose(model: Path) -> Proposal:
     Raises:
         ModelError: it cannot be read, or has no input that a color image could be.
     """
-    network, format, ends = _network(model)
+    format = _format(model)
+    described = format.describe(model)
+    network, ends = _network(model, format, described)
     if network.image is None:
         raise ModelError(
             f"{model}: takes {words(network.inputs) or 'nothing'}; a card can be proposed for one "
             "image, (1, 3, height, width) or (1, height, width, 3); for others see "
             "docs/model-cards.md"
         )
-    found = [_embedded(format.describe(model))]
+    found = [_embedded(described)]
     for importer in IMPORTERS:
         try:
             found += [one] if (one := importer.of_network(network)) is not None else []
@@ -154,26 +161,38 @@ def _maps(network: NetworkFile, fields: Iterable[Field]) -> int:
 
 
 def _embedded(described: Description) -> CardFields:
-    """What a graph that normalizes by itself leaves to be done: nothing, on its scale of pixels."""
+    """What a graph that takes bytes, or normalizes by itself, leaves to be done: nothing."""
     made, own = CardFields("the first steps of the graph, which normalize"), described.preprocessing
-    if own is None or own.refused:
-        return made
-    is_bytes = max(*own.mean, *own.std) >= _BYTES
-    if is_bytes or (any(own.mean) and max(*own.mean, *own.std) < 1):
-        top, nothing = 255 if is_bytes else 1, "the graph: " + ", ".join(own.steps)
-        made.say(nothing, input__top=top, input__mean=[0.0] * 3, input__std=[1.0] * 3)
+    nothing: dict[str, object] = {"input__mean": [0.0] * 3, "input__std": [1.0] * 3}
+    if any(one.dtype == "uint8" and not one.scale for one in described.inputs):
+        made.source = "the type of the input, which is that of pixels"
+        made.say("the file takes uint8", input__dtype="uint8", input__top=255, **nothing)
+    elif own is not None and not own.refused:
+        is_bytes = max(*own.mean, *own.std) >= _BYTES
+        if is_bytes or (any(own.mean) and max(*own.mean, *own.std) < 1):
+            steps = "the graph: " + ", ".join(own.steps)
+            made.say(steps, input__top=255 if is_bytes else 1, **nothing)
     return made
 
 
-def _network(model: Path) -> tuple[NetworkFile, ModelFormat, tuple[str, str]]:
-    """Return a model file as it describes itself, with its first and its last operator."""
+def _format(model: Path) -> ModelFormat:
+    """Return the format of a model file of which a card can be proposed."""
+    if said := refusal(model):
+        raise ModelError(f"{model}: {said}")
     format = format_of(model)
     if format is None or not (format.suffices and format.key):
         about = format.about if format else "no model file that is known"
         raise ModelError(f"{model}: {about}; a card can be proposed for an ONNX or a .tflite file")
+    return format
+
+
+def _network(
+    model: Path, format: ModelFormat, described: Description
+) -> tuple[NetworkFile, tuple[str, str]]:
+    """Return a model file as it describes itself, with its first and its last operator."""
     if format.name == "tflite":
         try:
-            return tflite.network_file(model), format, ("", "")
+            return tflite.network_file(model), ("", "")
         except ProfileError as error:
             raise ModelError("\n".join(error.problems)) from error
     contents = format.read(model)
@@ -184,5 +203,4 @@ def _network(model: Path) -> tuple[NetworkFile, ModelFormat, tuple[str, str]]:
     first, last = next(iter(inputs), ""), next(iter(contents.outputs), "")
     begins = next((node.op_type for node in nodes if first in node.input), "")
     ends = next((node.op_type for node in nodes if last in node.output), "")
-    metadata = format.describe(model).metadata
-    return NetworkFile(model, inputs, contents.outputs, metadata), format, (begins, ends)
+    return NetworkFile(model, inputs, contents.outputs, described.metadata), (begins, ends)

@@ -25,6 +25,10 @@ class TensorRtEngine(ModelFormat):
         "backend": "tensorrt", "device": "cuda", "threads": 1, "tf32": False
     }  # fmt: skip
 
+    def recognises(self, path: Path) -> bool:
+        """Whether it has one of the names that NVIDIA's tools give it."""
+        return path.suffix.lower() in (".engine", ".plan", ".trt") and not os.path.isdir(path)
+
 
 class RknnFile(ModelFormat):
     """What RKNN-Toolkit2 exports for a Rockchip NPU; its simulator cannot open it."""

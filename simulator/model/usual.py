@@ -91,6 +91,8 @@ def _pixels(said: Mapping[str, Field], begins: str) -> Iterator[Field]:
         told = f"the graph begins with {begins}, so it may normalize by itself"
     left = [key for key in PIXELS if key not in said]
     asks = f"how pixels became numbers in training (order, top, mean, std); {told}"
+    if left == ["input.order"]:
+        asks = "the order of the channels in training, rgb or bgr"
     for key in PIXELS:
         todo = asks if left[:1] == [key] else ""
         yield said.get(key) or Field(key, usual[key], todo=todo, said=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.contract import Array, Effective, Port
+from simulator.contract.model import shape_words
 from simulator.errors import MissingLibrary, ModelError, one_line
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact
@@ -26,11 +27,13 @@ class Looked:
         inputs: the runtime's name of each of the card's inputs; "" for one without a name.
         outputs: the shape of each output; None in it is a dimension that varies.
         effective: what is in force.
+        lines: what is done to the tensor on its way in, in words.
     """
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, tuple[int | None, ...]]
     effective: Effective
+    lines: tuple[str, ...] = ()
 
 
 def look(
@@ -52,7 +55,9 @@ def look(
     with runtimes.of(choice, artifact)() as runtime:
         inputs = _inputs(artifact, runtime.inputs, feeds)
         outputs = {port.name: port.shape for port in runtime.outputs}
-        probes = {inputs[feed.name or ""]: probe(feed) for feed in feeds}
+        ports = {port.name: port for port in runtime.inputs}
+        named = {inputs[feed.name or ""]: feed for feed in feeds}
+        probes = {name: ports[name].rounded(probe(feed)) for name, feed in named.items()}
         try:
             with limited(f"the first inference of {choice.backend.name}"):
                 effective = runtime.effective(probes)
@@ -65,7 +70,9 @@ def look(
             raise ModelError(
                 f"{choice.backend.name} cannot run {artifact.path}{several}: {one_line(error)}"
             ) from error
-    return Looked(inputs, outputs, in_force.probed(choice, effective))
+        halves = any(port.dtype == np.float16 for port in ports.values())
+    told = f"{artifact.path.name} takes float16, to which the tensor is rounded"
+    return Looked(inputs, outputs, in_force.probed(choice, effective), (told,) if halves else ())
 
 
 def probe(feed: Feed) -> Array:
@@ -83,6 +90,8 @@ def _inputs(artifact: Artifact, taken: Sequence[Port], feeds: Sequence[Feed]) ->
         pairs = [(feed, ports[str(name)]) for feed, name in zip(feeds, names, strict=True)]
         if all(port.accepts(probe(feed)) for feed, port in pairs):
             return {feed.name or "": port.name for feed, port in pairs}
-    takes = ", ".join(f"{port.dtype} {port.shape}" for port in taken)
-    made = ", ".join(f"{feed.dtype} {feed.shape}" for feed in feeds)
+    takes, made = (
+        ", ".join(f"{one.dtype} {shape_words(one.shape)}" for one in side)
+        for side in (taken, feeds)
+    )
     raise ModelError(f"{artifact.path} takes {takes}; the model card gives {made}")

@@ -180,8 +180,7 @@ class StackBuilder:
         before = self._before(fed, choices, spec)
         notices = [Notice(Kind.MODEL, line) for line in self._remarks(profile, choices)]
         feeds = None
-        quantizer = profile.spec.precision.quantizer
-        if quantizer:
+        if quantizer := profile.spec.precision.quantizer:
             self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
             if quantizer.calibration is not None:
                 feeds, notices = self._feeds(quantizer, quantizer.calibration, pair)
@@ -193,9 +192,10 @@ class StackBuilder:
         self.report(f"{side}: opening {choice.backend.name}")
         needs, size = profile.spec.runtime.needs, profile.spec.runtime.samples
         looked = self._looked(choice, artifact, taken, needs, size)
-        effective, outputs = looked.effective, self._names(artifact, looked.outputs)
-        notices += in_force.notices(profile, choices, effective)
-        notices += [Notice(Kind.MODEL, line) for line in (*profile.notes, *told, *artifact.notes)]
+        outputs = self._names(artifact, looked.outputs)
+        notices += in_force.notices(profile, choices, looked.effective)
+        told = [*profile.notes, *told, *looked.lines, *artifact.notes]
+        notices += [Notice(Kind.MODEL, line) for line in told]
         answer = answering(profile, self.card)
         files = [item.path for item in self.dataset.items]
         remarks = self.card.modality.remarks(answer.placing, files)
@@ -219,7 +219,7 @@ class StackBuilder:
             notices.append(Notice(Kind.ADAPTED, _adapting(choices[Stage.ADAPT])))
         chain = Chain((*before, *network, answer))
         return Stack(
-            side, profile, choices, chain, artifact, effective, tuple(notices),
+            side, profile, choices, chain, artifact, looked.effective, tuple(notices),
             None if spec is self.card.spec else spec,
         )  # fmt: skip
 

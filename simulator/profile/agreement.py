@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from simulator import registry
 from simulator.contract import Offer, Stage
-from simulator.contract.model_format import MODEL_FORMATS
+from simulator.contract.model_format import MODEL_FORMATS, RECORD
 from simulator.profile.artifact import own_file
 from simulator.profile.profile import Profile
 
@@ -37,14 +37,7 @@ def _artifact(profile: Profile, choices: Choices) -> list[str]:
     where, name = profile.where(("precision", "artifact")), found.path.name
     if not registry.opens(runtime.offer, found.format.name):
         able = ", ".join(registry.openers(found.format.name))
-        how = (
-            f"these do: {able}"
-            if able
-            else (
-                "no runtime here does; record its outputs where it runs (simulate recordings, "
-                "docs/recordings.md)"
-            )
-        )
+        how = f"these do: {able}" if able else f"no runtime here does; {RECORD}"
         return [
             f"{where}: precision.artifact: {name} is {found.format.about}, which "
             f"{runtime.backend.name} does not open; {how}"

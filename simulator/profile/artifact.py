@@ -12,9 +12,10 @@ from typing import get_args
 from simulator import registry
 from simulator.contract import Offer, Stage
 from simulator.contract.description import Description
-from simulator.contract.model_format import MODEL_FORMATS, ModelFormat, format_of
+from simulator.contract.model_format import MODEL_FORMATS, ModelFormat, format_of, refusal
 from simulator.errors import ModelError, UserError
 from simulator.profile.document import Values
+from simulator.profile.fit import admitted, only
 from simulator.profile.precision import Precision
 from simulator.profile.profile import Profile
 
@@ -66,6 +67,8 @@ def read(path: Path) -> OwnFile:
     path = _graph_beside(path)
     if not os.path.exists(path):
         raise ModelError(f"{path}: there is no such file")
+    if said := refusal(path):
+        raise ModelError(f"{path}: {said}")
     format = format_of(path)
     if format is None:
         known = ", ".join(sorted({one.suffix for one in MODEL_FORMATS}))
@@ -111,7 +114,7 @@ def types_of(found: OwnFile, runtime: object) -> Values:
         name: kind for name, kind in said.items() if kind in get_args(fields[name].annotation)
     }
     for pair in (types, {**types, "compute": "fp32"}):
-        for offer in _offers(runtime):
+        for offer in _chosen(runtime):
             if all(kind in _words(offer.options.get(name)) for name, kind in pair.items()):
                 return pair if types.keys() == said.keys() else types
     return types
@@ -129,6 +132,19 @@ def _offers(runtime: object) -> list[Offer]:
         return list(registry.backend(backend).of(Stage.RUNTIME))
     except UserError:  # reported with the section
         return []
+
+
+def _chosen(runtime: object) -> list[Offer]:
+    """The offers of what a section chooses, whatever the types: its device, and its provider."""
+    written = runtime if isinstance(runtime, Mapping) else {}
+    able = [
+        offer for offer in _offers(runtime)
+        if all(admitted(written[name], admits) for name, admits in offer.options.items()
+               if name in written)
+    ]  # fmt: skip
+    silent = registry.backend(str(written["backend"])).may_be_left_out if able else ()
+    first = {name: only(able[0].options[name]) for name in silent if name in able[0].options}
+    return [one for one in able if all(only(one.options[n]) == v for n, v in first.items())]
 
 
 def runtime_for(found: OwnFile, runtime: object) -> Values | None:

@@ -26,7 +26,7 @@ def _misfits(offer: Offer, fields: Options) -> Iterator[str]:
     words = STAGES[offer.stage].words
     for name, value in fields.items():
         explained = isinstance(value, str) and value in words
-        if name not in offer.options or not (explained or _admitted(value, offer.options[name])):
+        if name not in offer.options or not (explained or admitted(value, offer.options[name])):
             yield name
     for name, admits in offer.options.items():
         if name not in fields and _needed(name, admits):
@@ -62,7 +62,7 @@ def _no_such_field(backend: Backend, offer: Offer, name: str) -> str:
     return f"{backend.name} has no such field{here}; leave it out; null drops an inherited one"
 
 
-def _admitted(value: Any, admits: Admits) -> bool:
+def admitted(value: Any, admits: Admits) -> bool:
     """Whether a value is supported; true and 1 are different values."""
     alike = [admit for admit in admits if admit == value] if isinstance(admits, tuple) else []
     kinds = {isinstance(one, bool) for one in alike}

@@ -81,10 +81,10 @@ def of_no_output():
     return model
 
 
-def of_half_precision():
+def of_double_precision():
     model = relu(outputs={"y": [1, 3, 32, 32]})
     for value in (*model.graph.input, *model.graph.output):
-        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
     return model
 
 
@@ -94,7 +94,7 @@ def of_half_precision():
         (of_two_inputs, "one input expected, got 2 (x, z)"),
         (of_no_input, "one input expected, got 0 (none)"),
         (of_no_output, "output"),
-        (of_half_precision, "input 'x' is float16; float32 expected"),
+        (of_double_precision, "input 'x' is float64; float32 expected"),
         (lambda: tiny.model([helper.make_node("Frobnicate", ["x"], ["y"])]),
          "not a valid ONNX model: No Op registered for Frobnicate"),
     ],

@@ -5,12 +5,14 @@ import json
 
 import made_coreml
 import numpy as np
+import onnx
 import onnxruntime as ort
 import openvino as ov
 import pytest
 import refusals
 import tiny
 from one_stack import outputs
+from onnxconverter_common import float16
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from shared_data import shared
 
@@ -144,20 +146,43 @@ def test_another_format_brings_its_runtime_unless_one_was_named(made):
 
 def test_damage_and_strangers_are_one_line(made, data, tmp_path, cache):
     whole = (made.parent / "net_int8.onnx").read_bytes()
-    cut, text, other = (tmp_path / name for name in ("cut.onnx", "net.txt", "other.onnx"))
-    cut.write_bytes(whole[: len(whole) // 2])
-    text.write_text("no model")
-    other.write_bytes(tiny.classifier(size=16).SerializeToString())
-    wanted = {
-        cut: "not an ONNX model",
-        text: "no format of model files is known by this name",
-        tmp_path / "none.onnx": "there is no such file",
-        other: "takes float32 (1, 3, 16, 16); the model card gives float32 (1, 3, 32, 32)",
+    other = tiny.classifier(size=16).SerializeToString()
+    (tmp_path / "folder.onnx").mkdir()
+    files = {
+        "cut.onnx": (whole[: len(whole) // 2], "not an ONNX model, or only a part of one"),
+        "net.txt": (b"no model", "no format of model files is known by this name"),
+        "none.onnx": (None, "there is no such file"),
+        "folder.onnx": (None, "a folder, and not an ONNX file"),
+        "empty.onnx": (b"", "an empty file"),
+        "other.onnx": (other, "takes float32 1x3x16x16; the model card gives float32 1x3x32x32"),
+        "pointer.rknn": (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        "page.engine": (b"\n<!DOCTYPE html><html>", "a web page, and not the file itself"),
+        "alone.xml": (b"<net/>", "has its weights beside it, and alone.bin is missing"),
+        "net.hef": (b"\1HEF", "a file for Hailo, which no runtime here opens; record its outputs"),
+        "net.pth": (b"PK", "a file of PyTorch: export it with torch.onnx.export"),
     }
 
-    for file, words in wanted.items():
-        (line,) = refusals.refused(outputs, made, data, "pillow_fp32", f"precision.artifact={file}")
-        assert words in line and str(file) in line
+    for name, (content, words) in files.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        asked = f"precision.artifact={tmp_path / name}"
+        (line,) = refusals.refused(outputs, made, data, "pillow_fp32", asked)
+        assert words in line and str(tmp_path / name) in line
+
+
+def test_halves_are_rounded_to_and_run_on_the_device_of_the_stack(made, data, tmp_path, cache):
+    file = tmp_path / "half.onnx"
+    whole = onnx.load(made.parent / "model.onnx")
+    onnx.save(float16.convert_float_to_float16(whole, keep_io_types=False), file)
+
+    tensor, stack, found = outputs(made, data, "pillow_fp32", f"precision.artifact={file}")
+
+    (wanted,) = by_hand(file, tensor.astype(np.float16))
+    (got,) = found.values()
+    np.testing.assert_array_equal(got, wanted.astype(np.float32))
+    assert got.dtype == np.float32
+    assert stack.choices[Stage.RUNTIME].options["provider"] == "cpu"
+    assert any("takes float16, to which" in notice.text for notice in stack.notices)
 
 
 def test_a_pair_says_which_file_ran(made, data, tmp_path, cache):

@@ -6,11 +6,13 @@ import json
 
 import exports
 import numpy as np
+import onnx
 import pytest
 import tiny
 
 from simulator import cli, compare, load_card
 from simulator.errors import ModelError
+from simulator.model import proposed
 from simulator.model.card import Card
 
 CELLS = 8 * 8 + 4 * 4 + 2 * 2
@@ -234,3 +236,17 @@ def test_ones_own_classes_go_before_those_of_the_file(tmp_path, cache):
 
     assert load_card(tmp_path / "net.yaml").labels.names == ("a", "b", "c")
     assert not (tmp_path / "net.classes.txt").exists()
+
+
+def test_a_network_that_takes_bytes_gets_pixels_and_leaves_their_order_to_be_asked(tmp_path):
+    proto = tiny.classifier()
+    proto.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
+    proto.graph.node.insert(0, onnx.helper.make_node("Cast", ["x"], ["f"], to=1))
+    proto.graph.node[1].input[0] = "f"
+
+    proposal = proposed.propose(exports.write(tmp_path, proto))
+
+    found = {field.key: field.value for field in proposal.fields}
+    assert (found["input.dtype"], found["input.top"]) == ("uint8", 255)
+    assert (found["input.mean"], found["input.std"]) == ([0, 0, 0], [1, 1, 1])
+    assert {field.key for field in proposal.todo} == {"input.order", "geometry.kind"}

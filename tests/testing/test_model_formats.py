@@ -165,9 +165,16 @@ def test_a_file_of_no_format_is_one_line(tmp_path):
         prove_model_format(tmp_path / "gone.onnx")
 
 
-@pytest.mark.parametrize(("name", "word"), [("tflite", "a .tflite file"), ("gguf", "a GGUF file")])
-def test_a_model_in_place_of_its_card_is_said(name, word, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tflite", "not a .tflite file: its first bytes are another file's"),
+        ("gguf", "a GGUF file does not say how samples become its input"),
+        ("rknn", "a model of RKNN-Toolkit2 is made of a network: give that as --model"),
+    ],
+)
+def test_a_model_in_place_of_its_card_is_said(name, words, tmp_path):
     from simulator.model.card import Card
 
-    with pytest.raises(ModelError, match=f"{word} does not say how samples become its input"):
+    with pytest.raises(ModelError, match=words):
         Card(MODELS[name](tmp_path))

@@ -205,7 +205,8 @@ def _check_inputs(card: Card, inputs: Mapping[str, Port]) -> None:
         raise ModelError(f"{card.model}: {wanted} expected, got {_several(inputs)}")
     for name, port in inputs.items():
         feed = fed[name]
-        if port.dtype != feed.dtype and (port.dtype, feed.dtype) != (np.float16, np.float32):
+        rounded = port.dtype == np.float16 and feed.dtype == np.float32
+        if port.dtype != feed.dtype and not rounded:
             raise ModelError(
                 f"{card.model}: input {name!r} is {port.dtype.name}; {feed.dtype.name} expected"
             )

@@ -85,6 +85,7 @@ class OpenVinoRuntime(Runtime):
             for output in op.outputs()
             if output.get_element_type().is_real()
         ]
+        names = [_name(output) for output in floats]  # an output without a name gets a new one
         for output in floats:
             model.add_outputs([output])  # one that is an output stays where it is
         places = {
@@ -93,8 +94,8 @@ class OpenVinoRuntime(Runtime):
         request = core.compile_model(model, "CPU", settings(self.options)).create_infer_request()
         request.infer(dict(feeds))
         return {
-            _name(output): np.array(request.get_output_tensor(places[_place(output)]).data)
-            for output in floats
+            name: np.array(request.get_output_tensor(places[_place(output)]).data)
+            for name, output in zip(names, floats, strict=True)
         }
 
     def effective(self, feeds: Mapping[str, Array]) -> Effective:

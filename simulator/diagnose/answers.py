@@ -1,25 +1,27 @@
-"""Slips of answers, each found by doing it to the training stack's answers and seeing equality.
+"""Slips of a classifier's answers, each found by doing it to the training stack's.
 
-Of a classifier: labels that are shifted, a softmax too many or too few, classes in another order.
-Of a detector see :mod:`simulator.diagnose.boxes`.
+Scores to which something else was done, and classes that have other numbers. Of the arrays that
+networks give see :mod:`simulator.diagnose.outputs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract import Array
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.gap import OUTPUT_ROUNDING
 from simulator.tasks.classification.answer import Answer
 
 Floats = NDArray[np.float64]
-_MIN = 5
-"""Classes at least that an order is told of."""
+Best = tuple[int, float]
+"""A class and its score."""
+DIGITS = range(1, 5)
+LEAST = 3
+"""Classes at least, each with its right score, that show another order."""
 
 
 def softmax(values: Floats) -> Floats:
@@ -29,145 +31,190 @@ def softmax(values: Floats) -> Floats:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """What was done to the scores: *train* of the training's are *deploy* of the deployment's."""
-
-    name: str
-    code: str
-    train: Callable[[Floats], Floats]
-    deploy: Callable[[Floats], Floats]
+def sigmoid(values: Any) -> Any:
+    """Return the sigmoid of every number."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-values))
 
 
-def _same(values: Floats) -> Floats:
-    return values
+_OF_SCORES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "": ("", lambda p: p),
+    "softmax is applied twice": ("leave out the softmax behind the network", softmax),
+    "scores are in percent": ("divide by 100", lambda p: 100 * p),
+    "scores are logarithms": ("take the exponential", lambda p: np.log(np.maximum(p, 1e-300))),
+}
+_OF_LOGITS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "a sigmoid is applied in place of softmax": ("apply a softmax", sigmoid),
+    "softmax is missing": ("apply a softmax to the network's outputs", lambda x: x),
+}
+"""What may have been done to scores, or to what the network gives."""
 
 
-_SCALES = (
-    _Scale("", "", _same, _same),
-    _Scale("softmax is applied twice", "leave out the softmax behind the network", softmax, _same),
-    _Scale("softmax is missing", "apply a softmax to the network's outputs", _same, softmax),
-    _Scale("the logarithm of the softmax is given in place of its outputs",
-           "take the exponential of the outputs", lambda x: np.log(softmax(x)), _same),
-)  # fmt: skip
-
-
-def name_outputs(train: Sequence[Array], deploy: Sequence[Array]) -> list[Finding]:
-    """Name what a classifier's outputs have that the training stack's have not.
-
-    Args:
-        train: the only output for each sample: (1, C) or (C,), logits or probabilities.
-        deploy: likewise, of the same samples; perhaps with another C.
-
-    Returns:
-        The differences that together give the deployment's outputs; none where none is known.
-    """
-    before, after = ([one.astype(np.float64).ravel() for one in some] for some in (train, deploy))
-    for scale in _SCALES:
-        pairs = [(scale.train(a), scale.deploy(b)) for a, b in zip(before, after, strict=True)]
-        for name, code, order in _orders(pairs):
-            left = _left((a[order[0]], b[order[1]]) for a, b in pairs)
-            if left is not None:
-                names = [(scale.name, scale.code), (name, code)]
-                return [_finding(n, c, left, len(pairs)) for n, c in names if n]
-    return []
-
-
-def _orders(
-    pairs: Sequence[tuple[Floats, Floats]],
-) -> Iterator[tuple[str, str, tuple[slice | NDArray[np.intp], slice | NDArray[np.intp]]]]:
-    """Yield what may have happened to the order of classes, and the classes to compare."""
-    first, second = pairs[0]
-    one, two = first.size, second.size
-    whole, less, more = slice(None), slice(None, -1), slice(1, None)
-    if one == two:
-        yield "", "", (whole, whole)
-        yield "labels are shifted by one", "class k of the network is label k - 1", (less, more)
-        yield "labels are shifted by one", "class k of the network is label k + 1", (more, less)
-        if one >= _MIN:
-            ranks = [np.argsort(values, kind="stable") for values in pairs[0]]
-            name = "the classes are in another order"
-            yield name, "use the label file of the training stack", (ranks[0], ranks[1])
-    elif two == one + 1:
-        name = f"labels are shifted by one ({two} classes against {one}: a background class first)"
-        yield name, "drop the first class before the best one is taken", (whole, more)
-        name = f"there is one class more at the end ({two} against {one})"
-        yield name, "drop the last class", (whole, less)
-    elif two + 1 == one:
-        name = f"labels are shifted by one ({two} classes against {one}: the first is missing)"
-        yield name, "keep the first class", (more, whole)
-
-
-def _left(pairs: Iterator[tuple[Floats, Floats]]) -> float | None:
-    """The largest difference, by the largest value; None where it is more than rounding."""
-    worst = 0.0
-    for one, two in pairs:
-        if one.shape != two.shape or not one.size:
-            return None
-        apart, scale = float(np.abs(one - two).max()), float(np.abs(one).max())
-        if not apart <= OUTPUT_ROUNDING * scale:
-            return None
-        worst = max(worst, apart)
-    return worst
-
-
-def _finding(name: str, code: str, left: float, samples: int) -> Finding:
-    certainty = Certainty.EXACT if left == 0 else Certainty.ROUNDING
-    how = "to the bit" if left == 0 else f"to {left:.2g}"
-    told = f"The training stack's outputs, changed so, are the deployment's {how} ({samples} seen)."
-    return Finding(Part.POSTPROCESS, name, (told,), certainty, left, code=code)
-
-
-def name_classes(train: Sequence[Answer], deploy: Sequence[Answer]) -> list[Finding]:
+def name_classes(
+    train: Sequence[Answer],
+    deploy: Sequence[Answer],
+    logits: Sequence[Floats] = (),
+    labels: Sequence[str] = (),
+) -> list[Finding]:
     """Name what a classifier's answers have that the training stack's have not.
 
     Args:
-        train: of each sample, with the scores of all classes.
+        train: of each sample; with the scores of all classes where they are known.
         deploy: of the same samples: at least the class; score NaN where it is not known.
+        logits: what the training stack's network gives for each, (C,); empty where not known.
+        labels: of the classes; empty where not known.
 
     Returns:
         The differences that together give every answer of the deployment; none where none is known.
     """
-    pairs = list(zip(train, deploy, strict=True))
-    steps = {theirs.prediction - ours.prediction for ours, theirs in pairs}
-    found: list[tuple[str, str]] = []
-    for scale in _SCALES[:2]:
-        left = [_score(ours, theirs, scale.train) for ours, theirs in pairs]
-        if max(left) <= OUTPUT_ROUNDING:
-            found = [(scale.name, scale.code)] if scale.name else []
-            break
-    else:
-        return []
-    if len(steps) > 1:
-        return []
-    (step,) = steps
-    if step:
+    scored = all(np.isfinite(one.score) for one in deploy)
+    given = [(one.prediction, one.score) for one in deploy]
+    for name, code, best in _scales(train, logits, given[0][1]):
+        left = _left(best, given) if scored else 0.0
+        numbered = _numbered(best, given, labels, scored and not name)
+        if left <= OUTPUT_ROUNDING and numbered is not None:
+            return _findings([(name, code), numbered], left if scored else None, len(train))
+    known = _unknown(train, given, len(labels)) if scored else None
+    if known:
+        return _findings([known], None, len(train))
+    ranked = _ranked(train, given) if scored else None
+    if ranked:
+        return _findings([ranked], 0.0, len(train))
+    if len({one for one, _ in given}) == 1 < len({one.prediction for one in train}):
+        always = f"class {given[0][0]} is given for every sample"
+        return _findings([(always, "take the best along the axis of classes")], None, len(train))
+    return []
+
+
+def _scales(
+    train: Sequence[Answer], logits: Sequence[Floats], score: float
+) -> Iterator[tuple[str, str, list[Best]]]:
+    """Yield what may have been done to the scores, with the answers that it gives.
+
+    Args:
+        train: the training stack's answers.
+        logits: what its network gives; empty where not known.
+        score: the deployment's first.
+    """
+    every = [one.scores for one in train]
+    whole = [one for one in every if one is not None]
+    for name, (code, change) in _OF_SCORES.items():
+        if len(whole) == len(train):
+            yield name, code, [_best(change(one)) for one in whole]
+        elif name != "softmax is applied twice":
+            some = [change(np.array([one.score]))[0] for one in train]
+            yield name, code, [(a.prediction, s) for a, s in zip(train, some, strict=True)]
+    for name, (code, change) in _OF_LOGITS.items() if logits else ():
+        yield name, code, [_best(change(one.astype(np.float32))) for one in logits]
+    if len(whole) == len(train) and np.isfinite(score):
+        with np.errstate(divide="ignore"):
+            logs = [np.log(one) for one in whole]
+        found = _temperature(logs[0], train[0].prediction, score)
+        yield (
+            f"the outputs are divided by {found:.4g} before the softmax (a temperature)",
+            "leave the temperature out, or give training the same",
+            [_best(softmax(one / found)) for one in logs],
+        )  # fmt: skip
+    for digits in DIGITS:
+        yield (
+            f"scores are rounded to {digits} digits", "give the whole score",
+            [(one.prediction, round(one.score, digits)) for one in train],
+        )  # fmt: skip
+
+
+def _temperature(logs: Floats, best: int, score: float) -> float:
+    """Return by what the logarithms of scores must be divided to give the best one a score."""
+    low, high = 1e-2, 1e2
+    for _ in range(60):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if softmax(logs / middle)[best] > score else (low, middle)
+    return low
+
+
+def _unknown(
+    train: Sequence[Answer], deploy: Sequence[Best], classes: int
+) -> tuple[str, str] | None:
+    """What the best scores alone say, where those of the other classes are not known."""
+    if any(one.prediction != number for one, (number, _) in zip(train, deploy, strict=True)):
+        return None
+    one, two = np.array([a.score for a in train]), np.array([score for _, score in deploy])
+    if two.max() > 1:
+        return "scores are no shares: the softmax is missing", "apply a softmax to the outputs"
+    if classes > 2:
+        most = np.exp(one) / (np.exp(one) + (classes - 1) * np.exp((1 - one) / (classes - 1)))
+        least = np.exp(one) / (np.exp(one) + classes - 2 + np.exp(1 - one))
+        if (two >= least * 0.999).all() and (two <= most * 1.001).all():
+            return "softmax is applied twice", "leave out the softmax behind the network"
+    return None
+
+
+def _best(values: NDArray[Any]) -> Best:
+    """The best class and its score, as float32 has them: of equal ones the lowest class."""
+    at = int(values.astype(np.float32).argmax())
+    return at, float(values[at])
+
+
+def _left(train: Sequence[Best], deploy: Sequence[Best]) -> float:
+    """The largest difference of scores, by the largest of them."""
+    one, two = np.array([[a[1], b[1]] for a, b in zip(train, deploy, strict=True)]).T
+    far, size = np.abs(one - two).max(), np.abs(one).max()
+    return float(far / size) if np.isfinite(far) and size else np.inf
+
+
+def _numbered(
+    train: Sequence[Best], deploy: Sequence[Best], labels: Sequence[str], sure: bool
+) -> tuple[str, str] | None:
+    """What explains the deployment's classes; empty: they are the same; None: nothing does."""
+    pairs = [(a[0], b[0]) for a, b in zip(train, deploy, strict=True)]
+    if all(a == b for a, b in pairs):
+        return "", ""
+    steps = {b - a for a, b in pairs}
+    if len(steps) == 1:
+        (step,) = steps
         by = "one" if abs(step) == 1 else str(abs(step))
         code = f"class k of the deployment is label k {'-' if step > 0 else '+'} {abs(step)}"
-        found.append((f"labels are shifted by {by}", code))
-    scored = all(np.isfinite(theirs.score) for _, theirs in pairs)
-    certainty = Certainty.ROUNDING if scored else Certainty.NEAREST
-    told = (
-        f"So changed, class{' and score' if scored else ''} of the training stack are the "
-        f"deployment's on {'all ' if len(pairs) > 1 else ''}{len(pairs)} samples."
-    )
-    left_over = max(left) if scored else None
-    return [
-        Finding(Part.POSTPROCESS, name, (told,), certainty, left_over, code=code)
-        for name, code in found
-    ]
-
-
-def _score(ours: Answer, theirs: Answer, change: Callable[[Floats], Floats]) -> float:
-    """How far the deployment's score is from the changed one of the same rank; 0: not known."""
-    if not np.isfinite(theirs.score) or ours.scores is None:
-        return 0.0
-    return float(abs(change(ours.scores)[ours.prediction] - theirs.score))
-
-
-def only(outputs: object) -> Array | None:
-    """Return the only output of a network; None where there are several."""
-    if isinstance(outputs, Mapping) and len(outputs) == 1:
-        (found,) = outputs.values()
-        return found if isinstance(found, np.ndarray) else None
+        return f"labels are shifted by {by}", code
+    place = {number: at for at, number in enumerate(np.argsort(labels, kind="stable"))}
+    if labels and all(place.get(a) == b for a, b in pairs):
+        return "the classes are in alphabetical order", "use the label file of the training stack"
+    one_to_one = len(set(pairs)) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+    if sure and one_to_one and len(pairs) >= LEAST and all(a != b for a, b in pairs):
+        some = ", ".join(f"{a} is {b}" for a, b in dict.fromkeys(pairs[:3]))
+        name = f"the classes are in another order (class {some})"
+        return name, "use the label file of the training stack"
     return None
+
+
+def _ranked(train: Sequence[Answer], deploy: Sequence[Best]) -> tuple[str, str] | None:
+    """Whether another class than the best is taken, with its right score."""
+    every = [one.scores for one in train if one.scores is not None]
+    if len(every) < len(train):
+        return None
+    chosen = [(number, one[number]) for one, (number, _) in zip(every, deploy, strict=True)
+              if 0 <= number < one.size]  # fmt: skip
+    if len(chosen) < len(every) or _left(chosen, deploy) > OUTPUT_ROUNDING:
+        return None
+    ranks = {int((one > score).sum()) for one, (_, score) in zip(every, chosen, strict=True)}
+    if len({number for number, _ in deploy}) == 1 < len(ranks):
+        name = f"class {deploy[0][0]} is given for every sample, with its right score"
+        return name, "take the best along the axis of classes"
+    if len(ranks) > 1:
+        return None
+    (rank,) = ranks
+    name = f"the class of rank {rank + 1} is taken in place of the best"
+    if rank == every[0].size - 1:
+        name = "the worst class is taken in place of the best"
+    return name, "take the class with the largest score"
+
+
+def _findings(names: Sequence[tuple[str, str]], left: float | None, samples: int) -> list[Finding]:
+    certainty = Certainty.NEAREST if left is None else Certainty.ROUNDING
+    told = (
+        f"So changed, class{' and score' if left is not None else ''} of the training stack are "
+        f"the deployment's on {'all ' if samples > 1 else ''}{samples} samples."
+    )
+    return [
+        Finding(Part.POSTPROCESS, name, (told,), certainty, left, code=code)
+        for name, code in names
+        if name
+    ]

@@ -10,25 +10,35 @@ from typing import Any
 import numpy as np
 
 from simulator.data.folder import Item
-from simulator.diagnose.answers import name_classes, name_outputs, only
+from simulator.diagnose.answers import name_classes
 from simulator.diagnose.blame import Sample
-from simulator.diagnose.boxes import Seen, name_boxes
+from simulator.diagnose.boxes import Seen as Boxes
+from simulator.diagnose.boxes import name_boxes
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.front_ends import named_by_search
 from simulator.diagnose.inputs import name_inputs
 from simulator.diagnose.layers.part import part as layer_by_layer
+from simulator.diagnose.masks import Seen as Masks
+from simulator.diagnose.masks import name_masks
+from simulator.diagnose.outputs import name_outputs, only
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line
 from simulator.modalities.image.card import ImageCard
+from simulator.modalities.image.geometry import Placement
+from simulator.pipeline.inference import answering
 from simulator.profile.axes import axis_of
 from simulator.results.diagnose import PartResult
 from simulator.results.layers import LayersFigures
 from simulator.tasks.classification.answer import Answer as ClassAnswer
 from simulator.tasks.detection.boxes import Detections
-from simulator.tasks.detection.settings import Settings, Suppression
+from simulator.tasks.detection.declared import Score
+from simulator.tasks.detection.settings import Settings as BoxSettings
+from simulator.tasks.detection.settings import Suppression
+from simulator.tasks.segmentation.card import Settings as MaskSettings
 
+_FILE = "precision.artifact"
 SECONDS = 60
 """For the search of both front ends, where no relation of the inputs explains them."""
 HALF = 0.5
@@ -62,7 +72,7 @@ class Names:
         if state["front end"] == "differs":
             names += self._front_end()
         if state["network"] == "differs":
-            names += self._both(Part.NETWORK, self._layers())
+            names += self._network()
         if state["postprocessing"] == "differs":
             names += self.declared.findings(Part.POSTPROCESS)
         if not names and "unknown" in state.values():
@@ -78,6 +88,30 @@ class Names:
         said = [one for one in solved if one.certainty in sure or part is Part.NETWORK]
         found = [_with_change(one, declared) for one in said]
         return [*found, *(one for one in declared if not any(_axes(one) & _axes(s) for s in said))]
+
+    def _network(self) -> list[Finding]:
+        """What its outputs have otherwise; else why its layers differ, or what is declared.
+
+        That another file was named is no name of what differs in it.
+        """
+        named, layers = self._outputs(), self._layers()
+        if named:
+            return [*named, *(one for one in layers if one.certainty is not Certainty.NEAREST)]
+        found = self._both(Part.NETWORK, layers)
+        own = [one for one in found if _FILE in one.change]
+        if layers and own:
+            return layers
+        return [_another_file(one) if one in own else one for one in found]
+
+    def _outputs(self) -> list[Finding]:
+        """Slips of the outputs of both networks, fed with the training stack's input."""
+        names = [outputs_of(TRAIN, side) for side in (TRAIN, DEPLOY)]
+        known = [one for one in self.samples if all(name in one for name in names)]
+        pairs = [(only(one[names[0]]), only(one[names[1]])) for one in known]
+        whole = [(a, b) for a, b in pairs if a is not None and b is not None]
+        if len(whole) < len(pairs):
+            return []
+        return name_outputs([a for a, _ in whole], [b for _, b in whole], Part.NETWORK)
 
     def _front_end(self) -> list[Finding]:
         """Solved from the values, as the profiles declare it, or by a search for both stacks."""
@@ -120,40 +154,73 @@ class Names:
 
     def _answers(self) -> list[Finding]:
         """Slips of outputs or answers of which no input is known."""
-        parts, session = self.declared.parts, self.declared.session
         names = [outputs_of(side, side) for side in (TRAIN, DEPLOY)]
         known = [one for one in self.samples if all(name in one for name in names)]
-        task = session.card.task.name
-        if known and task == "classification":
-            pairs = [[only(one[name]) for one in known] for name in names]
-            train, deploy = ([one for one in side if one is not None] for side in pairs)
-            return name_outputs(train, deploy) if len(train) == len(deploy) > 0 else []
-        items = self.declared.items
+        pairs = [(only(one[names[0]]), only(one[names[1]])) for one in known]
+        whole = [(a, b) for a, b in pairs if a is not None and b is not None]
+        if whole and len(whole) == len(known):
+            return name_outputs([a for a, _ in whole], [b for _, b in whole])
+        parts, items = self.declared.parts, self.declared.items
         chains = {side: stack.chain for side, stack in parts.stacks.items()}
         try:
-            found = values_of(session, chains, items)
+            found = values_of(self.declared.session, chains, items)
         except UserError as error:
             self.notes.append(f"answers were not compared: {one_line(error)}")
             return []
-        if all(isinstance(one, ClassAnswer) for one in (*found[TRAIN], *found[DEPLOY])):
-            return name_classes(found[TRAIN], found[DEPLOY])
-        if all(isinstance(one, Detections) for one in (*found[TRAIN], *found[DEPLOY])):
-            return self._boxes(items, found[TRAIN], found[DEPLOY])
+        train, deploy = found[TRAIN], found[DEPLOY]
+        both = [*train, *deploy]
+        if all(isinstance(one, ClassAnswer) for one in both):
+            return self._classes(train, deploy)
+        if all(isinstance(one, Detections) for one in both):
+            return self._boxes(items, train, deploy)
+        if self.declared.session.card.task.name == "segmentation":
+            return self._masks(items, train, deploy)
         return []
+
+    def _classes(
+        self, train: Sequence[ClassAnswer], deploy: Sequence[ClassAnswer]
+    ) -> list[Finding]:
+        card = self.declared.session.card
+        given = [only(one.get(outputs_of(TRAIN, TRAIN))) for one in self.samples]
+        logits = [one.astype(np.float64).ravel() for one in given if one is not None]
+        kinds = getattr(card.task, "output", None)
+        if len(logits) < len(train) or getattr(kinds, "kind", "") != "logits":
+            logits = []
+        labels = card.task.network.labels
+        return name_classes(train, deploy, logits, labels.names if labels else ())
 
     def _boxes(
         self, items: Sequence[Item], train: Sequence[Detections], deploy: Sequence[Detections]
     ) -> list[Finding]:
-        last = self.declared.parts.cuts[TRAIN].answer
-        if last is None or not isinstance(last.settings, Settings):
+        last = self._last()
+        if not isinstance(last.settings, BoxSettings):
             return []
         seen = []
         for at, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
             placement = last.placing(self.declared.session.executor.context(item).source)
             outputs = self.samples[at].get(outputs_of(TRAIN, TRAIN))
             again = partial(_suppressed, last, outputs, placement)
-            seen.append(Seen(one, two, placement, again if outputs else None))
+            seen.append(Boxes(one, two, placement, again if outputs else None))
         return name_boxes(seen, last.settings)
+
+    def _masks(
+        self, items: Sequence[Item], train: Sequence[Any], deploy: Sequence[Any]
+    ) -> list[Finding]:
+        last = self._last()
+        if not isinstance(last.settings, MaskSettings):
+            return []
+        seen = []
+        for at, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
+            placement = last.placing(self.declared.session.executor.context(item).source)
+            outputs = self.samples[at].get(outputs_of(TRAIN, TRAIN))
+            again = partial(_masked, last, outputs, placement)
+            seen.append(Masks(one, two, again if outputs else None))
+        return name_masks(seen, last.settings)
+
+    def _last(self) -> Any:
+        """The training stack's postprocessing; of code that answers by itself, the card's."""
+        session, parts = self.declared.session, self.declared.parts
+        return parts.cuts[TRAIN].answer or answering(parts.stacks[TRAIN].profile, session.card)
 
 
 def _axes(one: Finding) -> set[str]:
@@ -169,7 +236,29 @@ def _with_change(solved: Finding, declared: Sequence[Finding]) -> Finding:
     return replace(own, name=solved.name, evidence=evidence)
 
 
-def _suppressed(last: Any, outputs: Any, placement: Any, nms: Suppression) -> Detections:
-    """The training stack's boxes with another suppression."""
-    found: Detections = last.task.decode(outputs, replace(last.settings, nms=nms), placement)
+def _another_file(one: Finding) -> Finding:
+    """Say of a declared difference that it is a file of its own, and nothing more."""
+    told = "With the training stack's file they are equal, which says not what differs in it."
+    name = "its file is another one, and no layer says what differs in it"
+    return Finding(one.part, name, (*one.evidence, told), Certainty.NEAREST)
+
+
+def _suppressed(
+    last: Any, outputs: Any, placement: Any, nms: Suppression, score: Score | None
+) -> Detections:
+    """The training stack's boxes with another suppression, and with other scores."""
+    settings = replace(last.settings, nms=nms)
+    if score is not None:
+        settings = replace(settings, head=settings.head.model_copy(update={"score": score}))
+    found: Detections = last.task.decode(outputs, settings, placement)
     return found
+
+
+def _masked(
+    last: Any, outputs: Any, placement: Placement, settings: MaskSettings, whole: bool
+) -> Any:
+    """The training stack's mask with other settings, in the image's size or the network's."""
+    if not whole:
+        size = placement.network_height, placement.network_width
+        placement = Placement(*size, *size, 0, 0, *size)
+    return last.task.decode(outputs, settings, placement)

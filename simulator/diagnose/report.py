@@ -22,6 +22,8 @@ from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResul
 from simulator.typed import Unit
 
 INNOCENT = ("equal", "rounding")
+NAMED = 2
+"""Likely names at most that the verdict has."""
 _SAME = {
     "front end": "both stacks give the network the same input",
     "network": "fed the same input both agree",
@@ -38,9 +40,12 @@ def verdict(summary: DiagnoseSummary) -> Told:
     unknown = [one.part for one in parts if one.state == "unknown"]
     lost = []
     if not (guilty or summary.changed) and unknown:
-        lost.append(_answers(summary))
+        lost.append(_alike(summary))
     if guilty:
         lost.append(_guilty(summary, guilty))
+    elif summary.findings and unknown:
+        names = "; ".join(one.name for one in summary.findings[:NAMED])
+        lost.insert(0, f"Most likely the {summary.findings[0].part}: {names}.")
     elif not unknown:
         how = (
             "equal to the bit"
@@ -60,7 +65,7 @@ def verdict(summary: DiagnoseSummary) -> Told:
             lost.append(f"The {_and(same)} {_is(same)} the same on both sides.")
     if unknown:
         lost.append(f"Not known of the {_and(unknown)}: the data end before.")
-    if _answers(summary) not in lost:
+    if guilty or summary.changed or not unknown:
         lost.append(_answers(summary))
     return Told(lost)
 
@@ -73,6 +78,10 @@ def _guilty(summary: DiagnoseSummary, guilty: Sequence[PartResult]) -> str:
     near = "; ".join(one.name for one in own)
     if sure or not near:
         return f"{which}: {sure}." if sure else f"{which}; no name was found for it."
+    if names == ["network"]:
+        few = [one.name for one in own[:NAMED]]
+        more = f"; {len(own) - NAMED} more below" if len(own) > NAMED else ""
+        return f"{which}, most likely: {'; '.join(few)}{more}."
     return f"{which}; the nearest that was found: {near}."
 
 
@@ -97,6 +106,15 @@ def _answers(summary: DiagnoseSummary) -> str:
     if not summary.changed:
         return f"No answer changes: {of}."
     return f"{summary.changed:,} of {of} {'changes' if summary.changed == 1 else 'change'}."
+
+
+def _alike(summary: DiagnoseSummary) -> str:
+    """What is said where no answer has changed, and not all parts are known."""
+    said = _answers(summary).removesuffix(".")
+    if summary.explained:
+        return f"{said}, and they are equal up to rounding."
+    found = "" if summary.findings else ", and no name was found for it"
+    return f"{said}, but scores or places differ{found}."
 
 
 def _and(names: Sequence[str]) -> str:

@@ -141,7 +141,7 @@ def _explained(
     blame: Blame, found: Sequence[PartResult], findings: Sequence[Finding], repair: Repair | None
 ) -> bool:
     """Whether nothing differs, or the findings explain all of it."""
-    if blame.answers == "equal" and all(one.state == "unknown" for one in found):
+    if blame.answers in SAME and all(one.state == "unknown" for one in found):
         return True
     if repair and repair.state != "unknown":
         return repair.state in SAME and not repair.changed

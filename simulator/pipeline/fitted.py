@@ -18,6 +18,9 @@ Shape = tuple[int | None, ...]
 def as_outputs(found: Tensors, wanted: Mapping[str, Shape]) -> dict[str, Array]:
     """Return outputs by their names on the card; a batch of 1 may be missing.
 
+    One class more or fewer than the card has is let through: 1001 classes with a background are
+    what is compared with 1000 without.
+
     Args:
         found: one array, or several by name.
         wanted: the shapes of those that the card needs, by name.
@@ -33,7 +36,7 @@ def as_outputs(found: Tensors, wanted: Mapping[str, Shape]) -> dict[str, Array]:
     for name, shape in wanted.items():
         one = found.get(name)
         laid = () if one is None or one.dtype.kind not in "fiu" else (one, one[None])
-        fitting = [each for each in laid if _fits(each.shape, shape)]
+        fitting = [each for each in laid if _fits(each.shape, shape) or _beside(each.shape, shape)]
         if not fitting:
             raise SampleError(f"gave {told}; the card's outputs are {must}")
         outputs[name] = np.ascontiguousarray(fitting[0], np.float32)
@@ -109,6 +112,12 @@ def _fits(shape: Sequence[int], wanted: Sequence[int | None]) -> bool:
     return len(shape) == len(wanted) and all(
         b in (None, a) for a, b in zip(shape, wanted, strict=True)
     )
+
+
+def _beside(shape: Sequence[int], wanted: Sequence[int | None]) -> bool:
+    """Whether there is one class more or fewer in a row of classes."""
+    count = wanted[-1] if len(wanted) == 2 else None
+    return count is not None and len(shape) == 2 and abs(shape[1] - count) == 1
 
 
 def _wanted(feed: Feed) -> str:

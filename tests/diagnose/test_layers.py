@@ -230,7 +230,7 @@ def test_a_pool_that_rounds_its_size_otherwise_is_named(compared):
     assert found.figures.first == "maxpool_p"
 
 
-def test_a_fused_activation_is_named(compared):
+def test_another_activation_is_named(compared):
     bounded = [PLAIN[0], ("Clip", ["a", "zero", "six"], "b", {}), PLAIN[2]]
     large = {"w": W * 10, "v": V}
 
@@ -238,8 +238,8 @@ def test_a_fused_activation_is_named(compared):
         net(*bounded, **large, zero=np.float32(0), six=np.float32(6)), net(*PLAIN, **large)
     )
 
-    assert [one.name for one in found.findings] == ["the activation Relu6 is missing"]
-    assert row(found, "relu_b").reasons == ["the activation Relu6 is missing"]
+    assert [one.name for one in found.findings] == ["Relu is in place of Relu6"]
+    assert row(found, "relu_b").reasons == ["Relu is in place of Relu6"]
 
 
 def test_a_range_of_calibration_that_clips_is_named(compared):
@@ -295,7 +295,7 @@ def test_an_ignored_zero_point_is_named(compared):
     assert "+100.0 steps" in found.findings[0].evidence[0]
 
 
-def test_layers_with_other_names_are_matched_by_their_values(compared):
+def test_layers_with_other_names_are_matched_by_their_order(compared):
     train, deploy = net(*PLAIN, w=W, v=V), net(*PLAIN, w=W, v=V * np.float32(1.01))
     for node in deploy.graph.node:
         node.output[:] = [name if name == "y" else f"other_{name}" for name in node.output]
@@ -309,8 +309,8 @@ def test_layers_with_other_names_are_matched_by_their_values(compared):
     assert rows["b"].accumulated.rms == 0
     assert rows["c"].accumulated.rms == pytest.approx(0.01, rel=1e-3)
     assert rows["c"].alone.rms == pytest.approx(0.01, rel=1e-3)
-    assert "matched by their values" in found.figures.notes[0]
-    assert [one.name for one in found.findings] == ["the weights differ"]
+    assert "matched by their order" in found.figures.notes[0]
+    assert [one.name for one in found.findings] == ["the weights are multiplied by 1.01"]
 
 
 def test_networks_without_a_common_layer_are_refused(compared):

@@ -11,6 +11,7 @@ from simulator.diagnose.layers.graph import (
     Point,
     alone,
     fused,
+    in_order,
     matched,
     output_of,
     with_points,
@@ -53,6 +54,10 @@ class Comparison:
         self.notes: list[str] = []
         by_name = isinstance(train, Network) and isinstance(deploy, Network)
         every = matched(train.graph, deploy.graph) if by_name else []
+        if 2 * len(every) < min(len(train.points), len(deploy.points)) and by_name:
+            every = in_order(train.graph, deploy.graph) or every
+            if every:
+                self.notes.append("layers have other names in both files: matched by their order")
         if 2 * len(every) < min(len(train.points), len(deploy.points)):
             one, other, alike = paired(train, deploy, *samples[0])
             if len(alike) > len(every):

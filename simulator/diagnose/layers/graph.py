@@ -168,6 +168,15 @@ def matched(train: Graph, deploy: Graph) -> list[tuple[Point, Point]]:
     return found
 
 
+def in_order(train: Graph, deploy: Graph) -> list[tuple[Point, Point]]:
+    """Return the points of two graphs with the same operators and shapes; none of others."""
+    kinds = [
+        [(one.operator, one.shape) for one in side.points.values()] for side in (train, deploy)
+    ]
+    pairs = zip(train.points.values(), deploy.points.values(), strict=False)
+    return [*pairs] if kinds[0] == kinds[1] else []
+
+
 def fused(graph: Graph) -> set[str]:
     """Return the tensors that integer kernels do not make: between a layer and its activation."""
     rounds = edit.rounded(graph.model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,11 +16,14 @@ from simulator.diagnose.layers.opaque import Opaque, opaque
 from simulator.diagnose.layers.reasons import reasons
 from simulator.diagnose.layers.rounding import INPUT
 from simulator.diagnose.layers.suspects import cases, merged, only_as_output, suspects
+from simulator.diagnose.layers.weights import DIFFER
 from simulator.errors import ModelError, one_line
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import Stack
 from simulator.results.layers import LayerFigures, LayersFigures
 
+MANY = 3
+"""Layers with other weights that are no accident of one."""
 EXAMINED = 16
 """Layers at most whose reason is looked for, those with the largest error of their own first."""
 
@@ -93,7 +96,7 @@ def part(
         named = [one.name for one in found[name]] or ["no known reason"]
         rows[name] = rows[name].model_copy(update={"reasons": named})
     every = [one for each in found.values() for one in each]
-    told = [one for one in every if not one.name.startswith(INPUT)]
+    told = _retrained([one for one in every if not one.name.startswith(INPUT)], len(found))
     inner = [
         sum(point.operator != "Input" for point in side.points.values())
         for side in (compared.train, compared.deploy)
@@ -119,6 +122,15 @@ def part(
         ),
         merged(told or every),
     )
+
+
+def _retrained(found: Sequence[Finding], examined: int) -> list[Finding]:
+    """Say that most of the weights are others as that of the whole network."""
+    count = sum(one.name == DIFFER for one in found)
+    if count < MANY or 2 * count < examined:
+        return [*found]
+    name = f"the weights differ in {count} of {examined} layers looked at: it was trained again"
+    return [replace(one, name=name) if one.name == DIFFER else one for one in found]
 
 
 def _parts(row: LayerFigures, limit: float) -> bool:

@@ -9,12 +9,14 @@ import onnx
 
 from simulator.contract import Array
 from simulator.diagnose.finding import Finding
-from simulator.diagnose.layers.case import BETTER, Case, percent, rounding_of
+from simulator.diagnose.layers.case import BETTER, Case, percent, replaced, rounding_of
 from simulator.diagnose.layers.kernels import kernel
 from simulator.diagnose.layers.rounding import INPUT, ranges, together
 from simulator.diagnose.layers.weights import weights
 from simulator.model.passes.graph import edit
 
+FITS = 0.05
+"""The largest error with an activation that shows that it was missing."""
 FP16_MAX = 65504.0
 """The largest finite number of IEEE 754 binary16."""
 FP16_NORMAL = 2.0**-14
@@ -43,7 +45,7 @@ Reason = Callable[[Case], Iterator[Finding]]
 def reasons(case: Case) -> list[Finding]:
     """Return what explains a layer's error, the surest first; nothing where none is known."""
     every: tuple[Reason, ...] = (
-        attributes, activation, half, kernel, weights, ranges, shift, together,
+        attributes, operator, activation, half, kernel, weights, ranges, shift, together,
     )  # fmt: skip
     for reason in every if case.model.graph.node else (activation, half, shift):
         if found := list(reason(case)):
@@ -106,6 +108,37 @@ def differing(
     }
 
 
+def operator(case: Case) -> Iterator[Finding]:
+    """Another operator in the same place: with training's the error is gone."""
+    if len(case.before) != 1 or len(case.model.graph.node) != 1:
+        return
+    mine, model = case.before[0], case.copy()
+    theirs = model.graph.node[0]
+    if mine.op_type == theirs.op_type or mine.input[0] in case.train.constants:
+        return
+    was = theirs.op_type
+    known = {name: case.train.constants.get(name) for name in mine.input[1:] if name}
+    if any(value is None for value in known.values()):
+        return
+    for name, value in known.items():
+        if value is not None:
+            replaced(model, name, value)
+    theirs.op_type, theirs.domain = mine.op_type, mine.domain
+    theirs.input[:] = [theirs.input[0], *mine.input[1:]]
+    theirs.ClearField("attribute")
+    theirs.attribute.extend(mine.attribute)
+    left = case.tried(edit.inferred(model))
+    if case.explained(left):
+        ends = [float(v) for v in known.values() if v is not None and v.size == 1]
+        right = "Relu6" if mine.op_type == "Clip" and ends == [0, 6] else mine.op_type
+        yield case.finding(
+            f"{was} is in place of {right}",
+            f"with {right} the error goes from {percent(case.error)} to {percent(left)}",
+            left=left,
+            code=f"export the file with {right} there",
+        )
+
+
 def activation(case: Case) -> Iterator[Finding]:
     """An activation that one of the two lacks, or another one."""
     if case.given.shape != case.wanted.shape:
@@ -131,7 +164,7 @@ def activation(case: Case) -> Iterator[Finding]:
                 f"take {name} away after these layers",
             ),
         ):
-            if left <= 0.1 * case.whole and np.isfinite(left):
+            if left <= min(0.1 * case.whole, FITS):
                 yield case.finding(
                     words,
                     f"with {name} on {whose} values the "

@@ -53,7 +53,15 @@ def ranges(case: Case) -> Iterator[Finding]:
                 f"{percent(lost)} of this input",
             )
             return
-        if clipped >= 0.5 * lost:
+        if case.own.operator == "Input":
+            yield case.finding(
+                f"it was calibrated on inputs from {known.low:.3g} to {known.high:.3g}, and gets "
+                f"{float(whole.min()):.3g} to {float(whole.max()):.3g}",
+                f"{what} has {percent(outside)} of its values outside of the file's range, which "
+                f"has steps of {known.step:.4g}; the rounding alone is an error of {percent(lost)}",
+                code="calibrate on what the training stack gives the network",
+            )
+        elif clipped >= 0.5 * lost:
             yield case.finding(
                 "the calibrated range clips activations",
                 f"{what} has {percent(outside)} of its values outside of the file's range "

@@ -14,6 +14,9 @@ from simulator.diagnose.layers.errors import FAINT, relative
 from simulator.diagnose.layers.graph import Graph, Point
 from simulator.model.passes.graph import edit
 
+DIFFER = "the weights differ"
+FEW = 1e-3
+"""The share of a layer's weights that is a fault of single ones."""
 _CHANNELS = {"Conv": 0, "ConvTranspose": 1, "Gemm": 0, "MatMul": 1}
 """The axis of a layer's weights that has its outputs."""
 
@@ -33,6 +36,7 @@ def weights(case: Case) -> Iterator[Finding]:
     # Behind a rounded output ONNX Runtime would round weights of its own accord.
     left = case.unrounded(model, rounds=True)
     if not case.explained(left) or first == 0:
+        yield from _bias(case, mine, other)
         return
     told = (
         f"its weights are {percent(first)} off in the worst channel; with training's weights its "
@@ -41,9 +45,8 @@ def weights(case: Case) -> Iterator[Finding]:
     rounded = graph.makers.get(other.input[1])
     scale = graph.constants.get(rounded.input[1]) if rounded and len(rounded.input) > 1 else None
     if scale is None or rounded is None or rounded.op_type != "DequantizeLinear":
-        yield case.finding(
-            "the weights differ", told, left=left, code="export the deployed file again"
-        )
+        name, how = _otherwise(right, own)
+        yield case.finding(name, f"{told}{how}", left=left, code="export the deployed file again")
         return
     spread = _reach(right, axis)
     ends = float(spread.max()), float(np.median(spread))
@@ -63,6 +66,40 @@ def weights(case: Case) -> Iterator[Finding]:
     change, code = case.keep("its weights do not bear 8 bits")
     yield case.finding("the weights are rounded too coarsely", told, left=left, change=change,
                        code=code)  # fmt: skip
+
+
+def _otherwise(right: Array, own: Array) -> tuple[str, str]:
+    """What is known of weights that are not those of training: a name, and figures."""
+    apart = ~np.isclose(own, right, rtol=1e-5, atol=1e-6 * float(np.abs(right).max()))
+    count = int(np.count_nonzero(apart))
+    if count <= FEW * own.size:
+        value, wanted = own[apart][0], right[apart][0]
+        name = "a weight is corrupted" if count == 1 else f"{count} weights are corrupted"
+        return name, f"; {count} of {own.size:,}: {value:.6g} in place of {wanted:.6g}"
+    if own.ndim > 1 and np.allclose(own, right[:, ::-1], rtol=1e-5):
+        return "the input channels of the weights are in the reverse order (BGR for RGB)", ""
+    power = float((right.astype(np.float64) ** 2).sum())
+    factor = float((right.astype(np.float64) * own).sum()) / power if power else 0.0
+    if np.allclose(own, factor * right, rtol=1e-3, atol=1e-4 * float(np.abs(own).max())):
+        return f"the weights are multiplied by {factor:.4g}", ""
+    return DIFFER, ""
+
+
+def _bias(case: Case, mine: onnx.NodeProto, other: onnx.NodeProto) -> Iterator[Finding]:
+    """With the training stack's bias in place of its own, the layer's error is gone."""
+    if len(mine.input) < 3 or len(other.input) < 3:
+        return
+    right = case.train.constants.get(mine.input[2])
+    own = Graph(case.copy()).constants.get(other.input[2])
+    if right is None or own is None or right.shape != own.shape:
+        return
+    model = case.copy()
+    replaced(model, other.input[2], right.astype(np.float32))
+    left = case.unrounded(model, rounds=True)
+    if case.explained(left) and np.isfinite(left):
+        name = "the bias is missing" if not own.any() else "the bias differs"
+        told = f"with training's bias its error goes from {percent(case.error)} to {percent(left)}"
+        yield case.finding(name, told, left=left, code="export the deployed file again")
 
 
 def pair(case: Case) -> tuple[onnx.NodeProto, onnx.NodeProto, Array, Array] | None:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import U8, Array
+from simulator.contract import U8, Array, array_words
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.masks import IGNORE, ArrayMask, MaskTruth, MovedMask
+from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.figures import Figures
@@ -75,6 +76,17 @@ class Segmentation(ImageTask):
     def decode(self, outputs: Mapping[str, Array], settings: Settings, placement: Placement) -> U8:
         """Return the mask in the image's size; see :func:`decode`."""
         return decode(outputs, settings, placement)
+
+    def given(self, answer: Array) -> U8:
+        """Return the mask that is an array of class numbers, (H, W) of the image."""
+        rows = answer[0] if answer.ndim == 3 and len(answer) == 1 else answer
+        whole = rows.dtype.kind in "iuf" and rows.ndim == 2 and rows.size
+        if not whole or not np.array_equal(mask := rows.astype(np.uint8), rows):
+            raise SampleError(
+                f"gave {array_words(answer)} as an answer; expected a class from 0 to 255 for each "
+                "pixel of the image, rows x columns"
+            )
+        return mask
 
     def stamp(self, truth: MaskTruth | None) -> str | None:
         """Return a digest of the mask; None where there is none."""

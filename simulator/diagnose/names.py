@@ -233,7 +233,7 @@ def _with_change(solved: Finding, declared: Sequence[Finding]) -> Finding:
     if own is None:
         return replace(solved, change={})
     evidence = (*solved.evidence, *own.evidence)
-    return replace(own, name=solved.name, evidence=evidence)
+    return replace(own, name=solved.name, evidence=evidence, code=own.code or solved.code)
 
 
 def _another_file(one: Finding) -> Finding:

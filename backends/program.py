@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from simulator.contract import (
+    MOST,
     Above,
     Array,
     AtLeast,
@@ -135,6 +136,8 @@ class ProgramFrontEnd(FrontEnd):
         what = "its place in the list" if self._place["list"] else self._place[0]
         if found is None:
             raise SampleError(f"{self._name} wrote nothing to {what}{said}")
+        if (size := found.stat().st_size) > MOST:
+            raise SampleError(f"{self._name} wrote {size:,} bytes to {what}; at most {MOST:,}")
         if self._place["type"]:
             return self._raw(found, self._place["type"], self._place["shape"])
         try:
@@ -144,7 +147,6 @@ class ProgramFrontEnd(FrontEnd):
             return dict(made) if isinstance(made, np.lib.npyio.NpzFile) else np.asarray(made)
         except Exception as error:  # of a file that is cut, NumPy says so in many ways
             why = " ".join(str(error).split())[:200]
-            size = found.stat().st_size
             raise SampleError(
                 f"{self._name} wrote {size:,} bytes to {what} that cannot be read: {why}{said}"
             ) from error

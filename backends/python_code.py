@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
 import io
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -18,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from simulator.contract import (
+    MOST,
     Above,
     Array,
     Backend,
@@ -39,10 +42,10 @@ TAKES = ("path", "bytes", "pil", "array")
 GIVES = ("tensor", "outputs", "answer")
 HERE, DECLARED = "here", "declared"
 _ANNOTATED = {
-    "bytes": "bytes", "ndarray": "array", "Image": "pil", "str": "path", "Path": "path",
-    "PathLike": "path",
+    "bytes": "bytes", "ndarray": "array", "NDArray": "array", "Image": "pil", "str": "path",
+    "Path": "pathlib", "PathLike": "path",
 }  # fmt: skip
-"""What a function takes, by the last name of its first parameter's annotation."""
+"""What a function takes, by the first of these names in its first parameter's annotation."""
 _TRANSFORMS = {"torchvision": "pil", "timm": "pil"}
 """What the transforms of a package take, which say it nowhere."""
 
@@ -90,6 +93,8 @@ class PythonFrontEnd(FrontEnd):
                 raise SampleError(f"{self._name} called exit({error.code})") from error
             except BaseException as error:  # people's code may raise anything
                 raise SampleError(f"{self._name} raised {_told(error)}") from error
+        if isinstance(found, list | tuple) and len(found) == 1:
+            (found,) = found
         if isinstance(found, Mapping):
             return {str(name): _array(one, self._name) for name, one in found.items()}
         return _array(found, self._name)
@@ -98,11 +103,11 @@ class PythonFrontEnd(FrontEnd):
 def _loaded(options: Options, name: str) -> Callable[[Any], Any]:
     """Import the file as ``python FILE`` would, but for its name, and return the callable."""
     file = Path(options["file"])
-    root, module = file.parent, file.stem
-    while (root / "__init__.py").is_file():  # a module of a package may import relatively
-        root, module = root.parent, f"{root.name}.{module}"
+    root, module, up = file.parent, file.stem, _relative(file)
+    while up > 0 or (root / "__init__.py").is_file():
+        root, module, up = root.parent, f"{root.name}.{module}", up - 1
     os.chdir(os.environ.get("PIPELINE_SIMULATOR_FOLDER", os.curdir))
-    sys.path.insert(0, str(root))
+    sys.path[:] = [str(root), *sys.path, os.getcwd()]
     if (root / "backends").is_dir() or (root / "backends.py").is_file():  # theirs, and not ours
         for known in [name for name in sys.modules if name.partition(".")[0] == "backends"]:
             del sys.modules[known]
@@ -112,7 +117,10 @@ def _loaded(options: Options, name: str) -> Callable[[Any], Any]:
     try:
         found: Any = _imported(file, module)
     except SystemExit as error:
-        raise ModelError(f"{name}: its file calls exit({error.code}) when imported") from error
+        raise ModelError(
+            f"{name}: its file calls exit({error.code}) when imported; put what only a script "
+            'does below if __name__ == "__main__":'
+        ) from error
     except BaseException as error:  # people's code may raise anything
         raise ModelError(f"{name}: its file cannot be imported: {_told(error)}") from error
     for part in options["function"].split("."):
@@ -124,6 +132,15 @@ def _loaded(options: Options, name: str) -> Callable[[Any], Any]:
         what = "a class" if inspect.isclass(found) else f"a {type(found).__name__}"
         raise ModelError(f"{name} is {what}; name a function, or an object that can be called")
     return found  # type: ignore[no-any-return]
+
+
+def _relative(file: Path) -> int:
+    """How many folders up the relative imports of a file reach."""
+    try:
+        nodes = ast.walk(ast.parse(file.read_bytes()))
+    except (OSError, SyntaxError, ValueError):
+        return 0
+    return max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
 
 
 def _imported(file: Path, module: str) -> ModuleType:
@@ -142,7 +159,7 @@ def _taken(function: Callable[[Any], Any], asked: str, name: str) -> str:
     """What a function takes: as the profile says, its decorator, or its annotation; else a path."""
     if asked == DECLARED:
         asked = str(getattr(function, "takes", None) or _annotated(function))
-    if asked not in TAKES:
+    if asked not in (*TAKES, "pathlib"):
         raise ModelError(f"{name} takes {asked!r}; one of {', '.join(TAKES)} expected")
     return asked
 
@@ -155,20 +172,19 @@ def _annotated(function: Callable[[Any], Any]) -> str:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return "path"
-    written = parameters[0].annotation if parameters else None
-    word = written if isinstance(written, str) else getattr(written, "__name__", str(written))
-    last = word.partition("[")[0].rpartition(".")[2]
-    return _ANNOTATED.get(last, "path")
+    written = parameters[0].annotation if parameters else ""
+    text = written.__name__ if isinstance(written, type) else str(written)
+    text = re.sub(r"(?<!Optional)(?<!Union)(?<!Annotated)\[.*?\]", "", text)
+    return next((_ANNOTATED[one] for one in re.findall(r"\w+", text) if one in _ANNOTATED), "path")
 
 
 def _given(takes: str, sample: SampleFile, folder: Path) -> Any:
     """A sample as a function takes it; a picture is that of Pillow, in RGB, without EXIF's turn."""
-    if takes == "path":
-        if sample.path is not None:
-            return str(sample.path)
-        file = folder / os.path.basename(sample.name)
-        file.write_bytes(sample.data or b"")
-        return str(file)
+    if takes in ("path", "pathlib"):
+        file = sample.path or folder / os.path.basename(sample.name)
+        if sample.path is None:
+            file.write_bytes(sample.data or b"")
+        return file if takes == "pathlib" else str(file)
     data = sample.data if sample.path is None else sample.path.read_bytes()
     if takes == "bytes":
         return data
@@ -194,8 +210,11 @@ def _array(found: Any, name: str) -> Array:
     except Exception as error:
         raise SampleError(f"{name} returned no array: {_told(error)}") from error
     if array.dtype.kind not in "fiubU":
-        kind = type(found).__name__
-        raise SampleError(f"{name} returned a {kind}, which is no array of numbers")
+        kind = f"a {type(found).__name__} ({array.dtype})"
+        raise SampleError(f"{name} returned {kind}, which is no array of numbers")
+    if array.nbytes > MOST:
+        what = f"{array.dtype} {'x'.join(map(str, array.shape))}"
+        raise SampleError(f"{name} returned {what}, more than {MOST >> 20:,} MiB")
     return array
 
 
@@ -203,7 +222,10 @@ def _told(error: BaseException) -> str:
     """An error in one line, with the last line of the user's own files that it came through."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename.startswith(sys.path[0] + os.sep)]
-    text = " ".join(str(error).split())[:300]
+    try:
+        text = " ".join(str(error).split())[:300]
+    except Exception:  # of an error whose text is an error
+        text = ""
     where = f" ({os.path.basename(own[-1].filename)}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {text}{where}" if text else f"{type(error).__name__}{where}"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="URL", help="the URL of the samples again, where it had a query"
     )
+    parser.add_argument(
+        "--allow-code", action="store_true", help="run code that the folder names, where the run "
+        "was not begun here: who sent it could have it run anything",
+    )  # fmt: skip
     common.timeout(parser)
     common.signer(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -76,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
             **arguments, out=folder, resume=True, workers=options.workers, progress=bar,
             report=experiment.report if experiment.reported else None, executor=executor,
         )  # fmt: skip
-        found = experiment.run(asked)
+        with _trusted(manifest["request"], options):
+            found = experiment.run(asked)
     sign(folder)
     return show(experiment, found if isinstance(found, list) else [found], options.json)
 
@@ -88,7 +94,8 @@ def _command(folder: Path, options: argparse.Namespace) -> int:
     from simulator.command.options import declared
     from simulator.results.read import read_plan
 
-    command, arguments = _request(folder, read_plan(folder).model_dump(), options.data, Command)
+    plan = read_plan(folder).model_dump()
+    command, arguments = _request(folder, plan, options.data, Command)
     taken = {"json"} if command.json else set()
     taken |= declared(command.Options).keys()
     for name in ("workers", "executor", "sign", "json"):
@@ -96,9 +103,17 @@ def _command(folder: Path, options: argparse.Namespace) -> int:
             raise UserError(f"{folder}: --{name} is not for {command.name}; leave it out")
     if options.workers is not None:
         arguments["workers"] = options.workers
-    with Bar() as bar:
+    with Bar() as bar, _trusted(plan["request"], options):
         found = command.run(command.Options(**arguments, out=folder, progress=bar))
     return finished(command, found, str(folder), options.json)
+
+
+def _trusted(request: object, options: argparse.Namespace) -> AbstractContextManager[None]:
+    """Let a request run code only if its user made it, or allows what others may have written."""
+    from simulator.command import allowed
+    from simulator.experiments.claim import made_here
+
+    return allowed.received(not (options.allow_code or made_here(request)))
 
 
 def _request(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -23,12 +23,14 @@ class Call:
         allowed: whether profiles and other documents may name code as well.
         python: the interpreter that runs Python code; None: ours.
         model: the model card or file, or the first of several; None: the built-in one.
+        received: whether its options are a folder's, which others may have written.
     """
 
     named: frozenset[str] = frozenset()
     allowed: bool = False
     python: str | None = None
     model: str | None = None
+    received: bool = False
 
 
 _call: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039  it is frozen
@@ -56,6 +58,19 @@ def calling(asked: Group) -> Iterator[None]:
     allowed, python = getattr(asked, "allow_code", False), getattr(asked, "python", None)
     model = next(iter(getattr(asked, "models", ())), getattr(asked, "model", None))
     call = Call(frozenset(map(str, named)), allowed, python, model and str(model))
+    if current().received:
+        call = replace(call, named=frozenset(), allowed=False, received=True)
+    with _set(call):
+        yield
+
+
+def received(by_others: bool) -> AbstractContextManager[None]:
+    """Let calls run no code meanwhile, where their options are a folder's that others wrote."""
+    return _set(replace(current(), received=by_others))
+
+
+@contextmanager
+def _set(call: Call) -> Iterator[None]:
     before = _call.set(call)
     try:
         yield

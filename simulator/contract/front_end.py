@@ -12,6 +12,9 @@ from simulator.contract.backend import Admits, AtLeast, Implementation, Implied,
 from simulator.contract.frame import Array
 from simulator.errors import Unsupported
 
+MOST = 2**30
+"""Bytes of what may be made of a sample: no network takes more, and it is held in memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class SampleFile:
@@ -36,7 +39,7 @@ class FrontEnd(Implementation):
 
     Attributes:
         runs_code: whether it runs code that the profile names; then a document that others wrote
-            must not, see :mod:`simulator.profile.trust`.
+            must not, see :mod:`simulator.command.allowed`.
     """
 
     runs_code: ClassVar[bool] = False

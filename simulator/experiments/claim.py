@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from simulator import cache
+from simulator.command import allowed
 from simulator.command.experiment import Command
 from simulator.command.options import Declared, Group, Kind, given
 from simulator.data.address import Root, absolute, root_of
@@ -45,6 +49,26 @@ def request(command: Command[Any], asked: Group, **found: Any) -> Request:
     return Request(command=command.name, arguments=arguments | found)
 
 
+def remembered(request: Request) -> Request:
+    """Note in the cache that a request was made here, by which its code may run again."""
+    if not allowed.current().received:
+        with suppress(OSError):
+            mark = _mark(request.model_dump())
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
+    return request
+
+
+def made_here(request: object) -> bool:
+    """Whether the request of a folder, which anyone may have edited, was made here."""
+    return _mark(request).exists()
+
+
+def _mark(request: object) -> Path:
+    text = json.dumps(finite(request), sort_keys=True)
+    return cache.folder() / "requests" / hashlib.sha256(text.encode()).hexdigest()
+
+
 def portable(profile: str) -> str:
     """Return the name of a built-in profile, and the full path of another stack."""
     if named := read_reference(profile):
@@ -70,7 +94,7 @@ def claimed(
         UserError: it holds something else.
     """
     folder = Path(asked.out)
-    content = {"request": request(command, asked, **found), "work": work}
+    content = {"request": remembered(request(command, asked, **found)), "work": work}
     plan = Plan.model_validate(finite(content))
     with locked(folder, asked.progress.note if asked.progress else lambda said: None):
         if (folder / PLAN).exists():

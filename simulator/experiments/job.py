@@ -19,7 +19,7 @@ from simulator.command.experiment import Experiment
 from simulator.conditions.condition import under
 from simulator.data.address import absolute
 from simulator.errors import UserError
-from simulator.experiments.claim import request
+from simulator.experiments.claim import remembered, request
 from simulator.experiments.session import Session
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.command import Asked
@@ -241,7 +241,7 @@ class Job:
         whole = request(self.experiment, self.asked, **found)
         if self.experiment.several:
             whole.arguments.pop("models", None)
-        return whole
+        return remembered(whole)
 
     @property
     def report(self) -> Report | None:

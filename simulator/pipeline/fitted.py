@@ -61,7 +61,8 @@ def fitted(found: Tensors, feeds: Sequence[Feed]) -> Tensors:
         if len(feeds) == 1 and len(found) == 1:
             return _one(next(iter(found.values())), feeds[0])
         if set(found) != set(names):
-            given, wanted = ", ".join(found) or "nothing", ", ".join(map(str, names))
+            given = ", ".join(found) or "nothing"
+            wanted = ", ".join(map(str, names)) if len(feeds) > 1 else f"one, {_wanted(feeds[0])}"
             raise SampleError(f"gave the inputs {given}; the network takes {wanted}")
         return {str(feed.name): _one(found[str(feed.name)], feed) for feed in feeds}
     if len(feeds) > 1:
@@ -90,10 +91,10 @@ def _one(array: Array, feed: Feed) -> Array:
     kinds = "f" if feed.dtype.kind == "f" else feed.dtype.kind + "iu" * (feed.dtype.kind in "iu")
     if laid is None or array.dtype.kind not in kinds:
         raise SampleError(f"gave {array_words(array)}; the network takes {_wanted(feed)}")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise SampleError(f"gave {array_words(array)} with values that are not finite")
     with np.errstate(over="ignore"):
         cast = np.ascontiguousarray(laid, feed.dtype)
+    if array.dtype.kind == "f" and not np.isfinite(cast).all():
+        raise SampleError(f"gave {array_words(array)} with values that are not finite")
     if array.dtype.kind in "iu" and not np.array_equal(cast, laid):
         raise SampleError(f"gave {array_words(array)}, which {feed.dtype} cannot hold")
     return cast

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from simulator.command.allowed import GivesOtherwise
-from simulator.contract import Stage, clock
+from simulator.contract import Array, Stage, array_words, clock
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, UserError
@@ -28,6 +28,11 @@ from simulator.tasks.task import Task
 
 TRIED = 3
 """Samples that code may refuse before it is taken to refuse all."""
+_ANSWERS = (
+    ("boxes", "scores", "labels"), ("boxes", "scores", "classes"),
+    ("label", "score"), ("class", "score"), ("label",), ("class",),
+)  # fmt: skip
+"""The parts of an answer by the names that people give them."""
 LONG = 30.0
 """Seconds after which no other is tried."""
 
@@ -125,10 +130,9 @@ class OwnAnswer(Recipe):
         def apply(_: Any, context: Context) -> Answered:
             found = call(context)
             with clock.excluding(), _said_by(self.choice):
-                if isinstance(found, Mapping):
-                    raise SampleError(f"gave {', '.join(found)}; an answer is one array")
-                answer = self.task.given(found)
-                whole = np.frombuffer(found.tobytes(), np.uint8)
+                one = _rows(found)
+                answer = self.task.given(one)
+                whole = np.frombuffer(one.tobytes(), np.uint8)
                 return Answered(inferred({"answer": whole}).digest, answer)
 
         return apply
@@ -190,7 +194,7 @@ def tried(
         try:
             fitted(found, feeds)
         except SampleError as error:
-            gives = _given_instead(found, card, source)
+            gives = _given_instead(name, found, card, source)
             if gives is None:
                 raise UserError(f"{name} {error}") from error
             raise _otherwise(name, gives) from error
@@ -203,16 +207,32 @@ def _otherwise(name: str, gives: str) -> GivesOtherwise:
     return GivesOtherwise(f"{name} gives {what}: write {name}:{gives}", name, gives)
 
 
-def _given_instead(found: Tensors, card: Card, source: ModelFile) -> str | None:
+def _given_instead(name: str, found: Tensors, card: Card, source: ModelFile) -> str | None:
     """What it is that does not fit the network's input; None where it is nothing else either."""
     with suppress(SampleError, ModelError):
         as_outputs(found, source.wanted(card))
         return "outputs"
-    with suppress(SampleError, UserError):
-        if not isinstance(found, Mapping):
-            card.task.given(found)
-            return "answer"
-    return None
+    try:
+        card.task.given(_rows(found))
+    except (SampleError, UserError) as error:
+        if not isinstance(found, Mapping) and found.dtype.kind == "U":  # text is nothing else
+            raise UserError(f"{name} {error}") from error
+        return None
+    return "answer"
+
+
+def _rows(found: Tensors) -> Array:
+    """An answer as one array; by names it is as torchvision's detectors and others give it."""
+    if not isinstance(found, Mapping):
+        return found
+    names = next((each for each in _ANSWERS if found.keys() >= set(each)), None)
+    if names is None:
+        raise SampleError(f"gave {', '.join(found)}; an answer is one array")
+    try:
+        return np.column_stack([found[one] for one in names])
+    except ValueError as error:
+        told = ", ".join(f"{one} {array_words(found[one])}" for one in names)
+        raise SampleError(f"gave {told}, which are not of one number of boxes") from error
 
 
 def as_front_end(choice: Choice) -> Choice:

@@ -206,7 +206,8 @@ def _may_run_code(merged: _Merged) -> bool:
             if all(merged.origins[key] in written for key in own):
                 continue
             code = code_of(inside(merged.values, (stage,)))
-            if code not in {code_of(one.values) for one in map(_named, call.named) if one}:
+            known = {code_of(one.values) for one in map(_named, call.named) if one}
+            if code is None or code not in known:
                 return False
     return True
 

@@ -77,6 +77,10 @@ def read_reference(text: str, base: Path = Path()) -> Named | None:
         return _code(text, found["place"], found["name"], found["gives"], base)
     if text.startswith(EXEC):
         return _program(text, base)
+    if ".py:" in text:
+        gives = " or ".join(f":{one}" for one in GIVES[1:])
+        what = f"FILE.py:NAME expected, with {gives} behind it where it gives that"
+        raise ProfileError([f"{shortened(text)}: {what}"])
     path = base / os.path.expanduser(text)
     if path.suffix == ".py" and os.path.isfile(path):
         raise ProfileError([f"{text}: name the function, too: {text}:NAME{_functions(path)}"])

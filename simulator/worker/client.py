@@ -127,7 +127,8 @@ class Worker:
                 if name == "close":
                     raise Stale from crash
                 if not of_sample:
-                    raise ModelError(f"{problem} in {name}") from crash
+                    when = "as it started" if name == "make" else f"in {name}"
+                    raise ModelError(f"{problem} {when}") from crash
                 if self._crashes == self._patience:
                     raise ModelError(
                         f"{problem}, {self._patience} times in a row; given up"

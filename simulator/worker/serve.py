@@ -57,7 +57,7 @@ def serve(backend: Backend, link: int, theirs: int, ours: int) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     incoming, outgoing = Memory(theirs), Memory(ours)
     made: dict[int, Any] = {}
-    numbers = itertools.count()
+    numbers, mine = itertools.count(), os.getpid()
     with socket.socket(fileno=link) as out, out.makefile("rb") as lines:
         for line in lines:
             request = decode(line, incoming)
@@ -66,12 +66,22 @@ def serve(backend: Backend, link: int, theirs: int, ours: int) -> None:
                 for number in request["gone"]:
                     _close(made.pop(number, None))
                 value = _answer(backend, made, numbers, request)
-                reply = {"value": value, "ns": time.perf_counter_ns() - start}
-                out.sendall(encode(reply, outgoing))
             except Exception as error:  # the client reports whatever the library raises
-                out.sendall(encode({"error": _kind(error), "message": one_line(error)}, outgoing))
+                value = error
+            if os.getpid() != mine:  # a fork of the library's, or of a user's, that came back
+                os._exit(0)
+            out.sendall(_encoded(value, start, outgoing))
     sys.stdout.flush()
     os._exit(0)  # do not wait for a library's own threads or destructors
+
+
+def _encoded(value: Any, start: int, outgoing: Memory) -> bytes:
+    if not isinstance(value, Exception):
+        try:
+            return encode({"value": value, "ns": time.perf_counter_ns() - start}, outgoing)
+        except Exception as error:  # of what cannot be sent
+            value = error
+    return encode({"error": _kind(value), "message": one_line(value)}, outgoing)
 
 
 def _end_with(parent: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files
 from simulator.data.folder_labels import label_of
 from simulator.data.source import source_of
-from simulator.errors import ModelError, SampleError
+from simulator.errors import ModelError, SampleError, shortened
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Ratio, Resamples
 from simulator.tasks.classification.answer import BEST, Answer, postprocess
@@ -111,16 +112,20 @@ class Classification(Task):
     def given(self, answer: Array) -> Answer:
         """Return the answer of a class index or a label, and its score where that is given."""
         row = answer.reshape(-1)
-        if row.dtype.kind == "U" and row.size == 1:
-            names = self.network.labels.names if self.network.labels else []
+        names = list(self.network.labels.names) if self.network.labels else []
+        if row.dtype.kind == "U" and row.size in (1, 2):
             if row[0] not in names:
-                raise SampleError(f"gave the answer {str(row[0])!r}, which is no label of the card")
-            return Answer(list(names).index(row[0]), math.nan, math.nan)
+                label = shortened(str(row[0]))
+                raise SampleError(f"gave the answer {label!r}, which is no label of the card")
+            with suppress(ValueError):
+                row = np.array([names.index(row[0]), *row[1:].astype(float)])
         if row.size not in (1, 2) or row.dtype.kind not in "iuf" or row[0] < 0 or row[0] % 1:
             raise SampleError(
-                f"gave {array_words(answer)} as an answer; expected a class index, or the index "
-                "and its score"
+                f"gave {array_words(answer)} as an answer; expected a class, by its index or its "
+                "label, and its score where there is one"
             )
+        if names and row[0] >= len(names):
+            raise SampleError(f"gave the class {int(row[0])}; the card has {len(names)} labels")
         return Answer(int(row[0]), float(row[1]) if row.size == 2 else math.nan, math.nan)
 
     def example(self) -> Dataset:

@@ -136,6 +136,8 @@ class Detection(ImageTask):
                 f"gave {array_words(answer)} as an answer; expected a row of x1, y1, x2, y2, score "
                 "and class for each box"
             )
+        if not np.isfinite(rows).all() or (rows[:, 5] < 0).any() or (rows[:, 5] % 1).any():
+            raise SampleError("gave boxes with values that are not finite, or that are no class")
         rows = rows[np.argsort(-rows[:, 4], kind="stable")].astype(np.float64)
         return Detections(rows[:, :4], rows[:, 4], rows[:, 5].astype(np.int64))
 

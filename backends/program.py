@@ -142,9 +142,13 @@ class ProgramFrontEnd(FrontEnd):
             return self._raw(found, self._place["type"], self._place["shape"])
         try:
             if found.suffix == ".txt":
-                return np.loadtxt(found, np.float64, ndmin=2)
+                return _written(found.read_text("utf-8"))
             made = np.load(found, allow_pickle=False)
-            return dict(made) if isinstance(made, np.lib.npyio.NpzFile) else np.asarray(made)
+            if not isinstance(made, np.lib.npyio.NpzFile):
+                return np.asarray(made)
+            if (whole := sum(one.file_size for one in made.zip.infolist())) > MOST:
+                raise ValueError(f"its arrays are {whole:,} bytes, and at most {MOST:,} are read")
+            return dict(made)
         except Exception as error:  # of a file that is cut, NumPy says so in many ways
             why = " ".join(str(error).split())[:200]
             raise SampleError(
@@ -168,6 +172,21 @@ class ProgramRuntime(OwnRuntime):
     """A program whose outputs are those of the network, or answers."""
 
     runs_code: ClassVar[bool] = True
+
+
+def _written(text: str) -> Array:
+    """An answer that was written as text: rows of numbers, or a label and its score."""
+    rows = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
+    try:
+        return np.array(rows, np.float64)
+    except ValueError:
+        if len(rows) != 1:
+            raise
+    label, _, last = text.strip().rpartition(" ")
+    try:
+        return np.array([label.rstrip(" ,"), str(float(last))])
+    except ValueError:
+        return np.array([text.strip()])
 
 
 def _file(sample: SampleFile, folder: Path) -> Path:

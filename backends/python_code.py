@@ -13,6 +13,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -85,7 +86,7 @@ class PythonFrontEnd(FrontEnd):
 
     def tensors(self, sample: SampleFile) -> Array | Mapping[str, Array]:
         """Call the function."""
-        with tempfile.TemporaryDirectory() as folder:
+        with nullcontext("") if sample.path else tempfile.TemporaryDirectory() as folder:
             given = _given(self._takes, sample, Path(folder))
             try:
                 found = self._function(given)

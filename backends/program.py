@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,8 +103,8 @@ class ProgramFrontEnd(FrontEnd):
             said = self._run([self.options["program"], *words])
             return [self._read(target, said) for target in targets]
 
-    def _run(self, words: Sequence[str]) -> str:
-        """Run it to its end; return the last line that it wrote to stderr, or else to stdout."""
+    def _run(self, words: Sequence[str]) -> Callable[[], str]:
+        """Run it to its end; return what gives its last line on stderr, or else on stdout."""
         limit = float(self.options["timeout_s"])
         try:
             process = subprocess.Popen(
@@ -123,19 +123,23 @@ class ProgramFrontEnd(FrontEnd):
             process.wait()
             process.stdout.close()
             process.stderr.close()
-        said = next((line for tail in tails if (line := tail.last())), "")
+
+        def said() -> str:
+            return next((line for tail in tails if (line := tail.last())), "")
+
         if code:
             why = f"was killed by {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
-            raise SampleError(f"{self._name} {why}{f': {said}' if said else ''}")
-        return f" (it said: {said})" if said else ""
+            raise SampleError(f"{self._name} {why}: {said()}".removesuffix(": "))
+        return said
 
-    def _read(self, target: Path, said: str) -> Array | Mapping[str, Array]:
+    def _read(self, target: Path, said: Callable[[], str]) -> Array | Mapping[str, Array]:
         """Read what the program wrote; NumPy's own functions add a suffix to a name without it."""
         names = (target, Path(f"{target}.npy"), Path(f"{target}.npz"))
         found = next((name for name in names if name.is_file()), None)
         what = "its place in the list" if self._place["list"] else self._place[0]
         if found is None:
-            raise SampleError(f"{self._name} wrote nothing to {what}{said}")
+            more = f" (it said: {line})" if (line := said()) else ""
+            raise SampleError(f"{self._name} wrote nothing to {what}{more}")
         if (size := found.stat().st_size) > MOST:
             raise SampleError(f"{self._name} wrote {size:,} bytes to {what}; at most {MOST:,}")
         if self._place["type"]:
@@ -143,6 +147,8 @@ class ProgramFrontEnd(FrontEnd):
         try:
             if found.suffix == ".txt":
                 return _written(found.read_text("utf-8"))
+            if not _starts(found, (b"\x93NUMPY", b"PK")):
+                raise ValueError("it is no .npy and no .npz")
             made = np.load(found, allow_pickle=False)
             if not isinstance(made, np.lib.npyio.NpzFile):
                 return np.asarray(made)
@@ -152,7 +158,7 @@ class ProgramFrontEnd(FrontEnd):
         except Exception as error:  # of a file that is cut, NumPy says so in many ways
             why = " ".join(str(error).split())[:200]
             raise SampleError(
-                f"{self._name} wrote {size:,} bytes to {what} that cannot be read: {why}{said}"
+                f"{self._name} wrote {size:,} bytes to {what} that cannot be read: {why}"
             ) from error
 
     def _raw(self, found: Path, dtype: str, shape: str) -> Array:
@@ -172,6 +178,11 @@ class ProgramRuntime(OwnRuntime):
     """A program whose outputs are those of the network, or answers."""
 
     runs_code: ClassVar[bool] = True
+
+
+def _starts(file: Path, magic: tuple[bytes, ...]) -> bool:
+    with file.open("rb") as opened:
+        return opened.read(8).startswith(magic)
 
 
 def _written(text: str) -> Array:

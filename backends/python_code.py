@@ -93,7 +93,10 @@ class PythonFrontEnd(FrontEnd):
             except SystemExit as error:
                 raise SampleError(f"{self._name} called exit({error.code})") from error
             except BaseException as error:  # people's code may raise anything
-                raise SampleError(f"{self._name} raised {_told(error)}") from error
+                told = _told(error)
+                if self._takes == "path" and "'str'" in told:
+                    told += '; it got a path, and @simulator.takes("pil") or "array" gives another'
+                raise SampleError(f"{self._name} raised {told}") from error
         if isinstance(found, list | tuple) and len(found) == 1:
             (found,) = found
         if isinstance(found, Mapping):

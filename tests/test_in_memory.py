@@ -254,17 +254,6 @@ def test_what_no_process_can_be_given_is_refused():
         compare(lambda path: lock, "pillow_fp32")
 
 
-def test_a_lambda_needs_a_library(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cloudpickle", None)
-
-    with pytest.raises(ProfileError, match="pip install cloudpickle, or write it to a file"):
-        compare(lambda path: path, "pillow_fp32")
-
-    of_a_notebook = type("OfANotebook", (), {"__module__": "__main__", "__call__": print})
-    with pytest.raises(ProfileError, match="not in a module; pip install cloudpickle"):
-        compare(of_a_notebook(), "pillow_fp32")
-
-
 def test_a_dictionary_is_the_document_that_it_would_be(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("base.yaml").write_text(yaml.safe_dump({"schema": 1, "name": "b", "summary": "s", **BGR}))

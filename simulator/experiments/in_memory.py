@@ -85,8 +85,9 @@ def _profile(stack: Any, name: str) -> str:
         return str(profile.written(stack, name))
     if callable(stack) and not isinstance(stack, type):
         return function.written(stack, name)
+    what = f"the class {stack.__name__}" if isinstance(stack, type) else type(stack).__name__
     raise ProfileError([
-        f"{name}: {type(stack).__name__} is no stack; give a profile's name or path, a dictionary "
+        f"{name}: {what} is no stack; give a profile's name or path, a dictionary "
         "of what a profile says, or a function that makes the network's input"
     ])  # fmt: skip
 

@@ -78,7 +78,7 @@ def changes(found: Tensors, feeds: Sequence[Feed]) -> list[str]:
         array = next(iter(found.values())) if isinstance(found, Mapping) else found
         if isinstance(found, Mapping) and len(feeds) > 1:
             array = found[str(feed.name)]
-        if array.dtype != feed.dtype:
+        if array.dtype.newbyteorder("=") != feed.dtype:
             lines.append(f"{array.dtype}, rounded to the network's {feed.dtype}")
         plain = _layouts(array, "")
         if not any(_fits(one.shape, feed.shape) for one in plain):

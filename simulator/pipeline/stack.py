@@ -501,7 +501,7 @@ def _refuse_code(profile: Profile, choice: Choice) -> None:
     if choice.offer.make.runs_code and not profile.may_run_code:
         raise UserError(
             f"{profile.where((choice.stage, 'backend'))}: {choice.stage} runs code of its own; "
-            "where you trust it, add --allow-code"
+            "where you trust it, add --allow-code (in Python allow_code=True)"
         )
 
 

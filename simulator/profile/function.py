@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import inspect
 import os
-import pickle
 import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from simulator import cache
@@ -72,20 +69,12 @@ def _file(given: Any) -> str | None:
 
 
 def _pickled(given: object, called: str) -> bytes:
+    import cloudpickle
+
     try:
-        pickler: ModuleType = importlib.import_module("cloudpickle")
-    except ImportError:
-        pickler = pickle
-    try:
-        if pickler is pickle and "__main__" in (
-            type(given).__module__,
-            getattr(given, "__module__", ""),
-        ):
-            raise pickle.PicklingError("it is not in a module")
-        content: bytes = pickler.dumps(given)
+        content: bytes = cloudpickle.dumps(given)
     except Exception as error:  # a class may raise anything
         why = f"a {type(given).__name__} cannot be given to a worker: {one_line(error, 200)}"
-        more = "pip install cloudpickle, or " if pickler is pickle else ""
-        remedy = f"{more}write it to a file, and give 'FILE.py:NAME'"
+        remedy = "write it to a file, and give 'FILE.py:NAME'"
         raise ProfileError([f"{called}: {why}; {remedy}"]) from error
     return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -111,7 +112,8 @@ class ProgramFrontEnd(FrontEnd):
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
         except OSError as error:
-            raise SampleError(f"{self._name} cannot be started: {error.strerror}") from error
+            more = " (a script begins with #!)" if error.errno == errno.ENOEXEC else ""
+            raise SampleError(f"{self._name} cannot be started: {error.strerror}{more}") from error
         assert process.stdout and process.stderr
         tails = [Tail(os.dup(pipe.fileno())) for pipe in (process.stderr, process.stdout)]
         try:
@@ -164,8 +166,10 @@ class ProgramFrontEnd(FrontEnd):
     def _raw(self, found: Path, dtype: str, shape: str) -> Array:
         try:
             kind, sides = np.dtype(dtype), [int(side) for side in shape.split("x")]
-        except TypeError as error:
-            raise SampleError(f"{self._name}: {dtype!r} is no type of NumPy's") from error
+        except TypeError:
+            kind, sides = np.dtype(object), []
+        if kind.kind not in "fiub":
+            raise SampleError(f"{self._name}: {dtype!r} is no type of numbers")
         size, wanted = found.stat().st_size, kind.itemsize * int(np.prod(sides))
         if size != wanted:
             raise SampleError(

@@ -12,6 +12,7 @@ import pytest
 import test_recording
 
 from simulator import audit, cli, compare, explain, sweep
+from simulator.cache import VARIABLE
 from simulator.command.allowed import calling
 from simulator.command.options import Progress
 from simulator.data.folder import Item
@@ -47,9 +48,21 @@ def of_bytes(data: bytes) -> np.ndarray:
     return preprocess(io.BytesIO(data)).transpose(2, 0, 1)
 
 
+def of_color(image):
+    return of_picture(image.convert("RGB"))
+
+
 def of_picture(image: Image.Image):
     import io
     return (np.asarray(image.resize((32, 32), Image.Resampling.BOX), np.float64) - MEAN) / 64
+
+
+def of_file(path: Path):
+    return of_bytes(path.read_bytes())
+
+
+def of_none(image: "Image.Image | None"):
+    return of_picture(image)
 
 
 def of_array(image: np.ndarray):
@@ -97,7 +110,20 @@ def nothing(path):
 
 
 def infinite(path):
-    return preprocess(path) / 0
+    return preprocess(path).astype(float) * 1e300
+
+
+def huge(path):
+    return np.broadcast_to(np.float32(0), (2**15, 2**15))
+
+
+def violet(path):
+    return "violet"
+
+
+def forks(path):
+    os.fork()
+    return preprocess(path)
 
 
 def here(path):
@@ -111,6 +137,10 @@ def color(path):
 
 def best(path):
     return color(path).argmax()
+
+
+def label(path):
+    return "red green blue".split()[best(path)], 0.5
 
 
 def marked(image):
@@ -191,7 +221,9 @@ def tensors(reference, card, data):
     return found
 
 
-@pytest.mark.parametrize("name", ["preprocess", "of_bytes", "of_picture", "of_array", "named"])
+@pytest.mark.parametrize(
+    "name", ["preprocess", "of_bytes", "of_picture", "of_array", "of_file", "of_none", "named"]
+)
 def test_the_network_gets_what_the_function_returns(name, code, function, card, data, cache):
     """Bit for bit: the same function called here on the same file, in the network's layout."""
     for file, tensor in tensors(f"eval.py:{name}", card, data).items():
@@ -240,13 +272,17 @@ def test_the_runtime_alone(run):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("raises", r"eval.py:raises raised IndexError: only integers.* \(eval.py:36\)"),
+        ("raises", r"eval.py:raises raised IndexError: only integers.* \(eval.py:48\)"),
         ("exits", r"eval.py:exits called exit\(3\)"),
         ("vanishes", r"eval.py:vanishes ended with exit code 5"),
         ("wrong", r"gave float32 16x32x3; the network takes float32 1x3x32x32 \(NCHW\)"),
         ("bytes_of", r"gave uint8 32x32x3 of \d+ to \d+; the network takes float32 1x3x32x32"),
         ("nothing", "eval.py:nothing returned None; is its `return` missing"),
-        ("infinite", "gave float32 32x32x3 with values that are not finite"),
+        ("huge", "eval.py:huge returned float32 32768x32768, more than 1,024 MiB"),
+        ("violet", "eval.py:violet gave the answer 'violet', which is no label of the card"),
+        ("raises:boxes", "raises:boxes: FILE.py:NAME expected, with :outputs or :answer behind it"),
+        ("of_color", r"no attribute 'convert' .*got a path, and @simulator.takes\("),
+        ("infinite", "gave float64 32x32x3 with values that are not finite"),
         ("", r"eval.py: name the function, too: eval.py:NAME \(it has preprocess, of_bytes,"),
         ("number", "eval.py:number is a int; name a function"),
         ("absent", r"eval.py:absent: there is no 'absent' \(callable: .*preprocess"),
@@ -265,6 +301,10 @@ def test_a_function_that_hangs(run):
         run("eval.py:hangs", overrides=limit)
 
 
+def test_a_fork_that_comes_back_gives_no_answer(run):
+    assert run("eval.py:forks").summary.flips.count == 0
+
+
 def test_a_function_that_prints_is_silent(run, capfd):
     assert run("eval.py:floods").summary.flips.count == 0
 
@@ -278,7 +318,9 @@ def test_a_function_is_where_its_user_is(run, code):
     assert told == [str(code), str(code / "eval.py"), "True"]
 
 
-@pytest.mark.parametrize(("name", "gives"), [("color", "outputs"), ("best", "answer")])
+@pytest.mark.parametrize(
+    ("name", "gives"), [("color", "outputs"), ("best", "answer"), ("label", "answer")]
+)
 def test_a_function_that_goes_on_is_found_by_trying_it(name, gives, run):
     """The tiny network answers the color of an image, which the function finds as well."""
     found = run("pillow_fp32", f"eval.py:{name}")
@@ -316,14 +358,32 @@ def test_another_python_needs_numpy_only(run, code, tmp_path):
     assert (code / "python.txt").read_text() == str(home)
 
 
+class Stop(Progress):
+    """Interrupts after two images."""
+
+    def advance(self, done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("sent", ["another's stack", "another's cache"])
+def test_a_folder_that_others_sent_runs_no_code(sent, run, code, capsys, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        run("eval.py:preprocess", progress=Stop())
+    manifest = code.parent / "run" / "manifest.json"
+    if sent == "another's stack":
+        manifest.write_text(manifest.read_text().replace(":preprocess", ":here"))
+    else:
+        monkeypatch.setenv(VARIABLE, str(code / "cache"))
+
+    assert cli.main(["resume", str(manifest.parent)]) == 2
+    assert "front_end runs code of its own; where you trust it" in capsys.readouterr().err
+    assert not (code / "made.txt").exists()
+    if sent == "another's cache":
+        assert cli.main(["resume", str(manifest.parent), "--allow-code"]) == 0
+
+
 def test_a_changed_function_does_not_go_on(run, code, capsys):
-    """Six images; it is interrupted after two, and the file is changed."""
-
-    class Stop(Progress):
-        def advance(self, done, total):
-            if done == 2:
-                raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         run("eval.py:preprocess", progress=Stop())
     folder, same = code.parent / "run", (code / "eval.py").read_text()
@@ -401,6 +461,20 @@ def test_a_recording_is_named_by_its_manifest(run, code, card, data):
         run(
             "pillow_fp32", overrides=[f"deploy.decode={{backend: recorded, recording: {manifest}}}"]
         )
+
+
+@pytest.mark.parametrize("named", ["tools/deep/one.py:preprocess", "tools.deep.one:preprocess"])
+def test_imports_from_the_folders_around(named, run, code):
+    """Without ``__init__.py``, relatively and from the folder in which the user works."""
+    folder = code / "tools" / "deep"
+    folder.mkdir(parents=True)
+    (code / "tools" / "scale.py").write_text("SCALE = 64\n")
+    (folder / "one.py").write_text(
+        "from eval import preprocess as made\nfrom ..scale import SCALE\n"
+        "def preprocess(path):\n    return made(path) * 64 / SCALE\n"
+    )
+
+    assert run(named).summary.flips.count == 0
 
 
 def test_the_users_own_module_has_the_name_of_ours(run, code):

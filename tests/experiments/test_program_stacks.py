@@ -44,6 +44,11 @@ elif kind == "npz":  # the color of the image, as the tiny network gives it
 elif kind == "answer":
     color = made(image).mean(axis=(1, 2))
     print(color.argmax(), color.max(), file=open(target, "w"))
+elif kind == "label":
+    best = made(image).mean(axis=(1, 2)).argmax()
+    print("red green blue".split()[best], 0.5, file=open(target, "w"))
+elif kind == "objects":
+    np.save(target, np.array([print, 1], object), allow_pickle=True)
 elif kind == "half":
     np.save(target, made(image))
     os.truncate(target, 1000)
@@ -111,7 +116,12 @@ def test_a_list_is_one_call(run, app, data):
 
 
 @pytest.mark.parametrize(
-    "command", ["exec:./app npz {image} {outputs}", "exec:./app answer {image} {answer}"]
+    "command",
+    [
+        "exec:./app npz {image} {outputs}",
+        "exec:./app answer {image} {answer}",
+        "exec:./app label {image} {answer}",
+    ],
 )
 def test_outputs_and_answers(command, run):
     """The network's answer is the color of the image, which the program finds as well."""
@@ -125,9 +135,12 @@ def test_outputs_and_answers(command, run):
     ("command", "why"),
     [
         ("exec:./app half {image} {tensor}", r"app wrote 1,000 bytes to \{tensor\} that cannot be"),
+        ("exec:./app answer {image} {tensor}", "that cannot be read: it is no .npy and no .npz"),
+        ("exec:./app objects {image} {tensor}", "cannot be read: Object arrays cannot be loaded"),
         ("exec:./app raw {image} {tensor:raw,float32,1x3x8x8}",
          "app wrote 12,288 bytes; float32 1x3x8x8 has 768 bytes"),
-        ("exec:./app raw {image} {tensor:raw,flot,8}", "'flot' is no type of NumPy's"),
+        ("exec:./app raw {image} {tensor:raw,flot,8}", "'flot' is no type of numbers"),
+        ("exec:./app raw {image} {tensor:raw,object,1536}", "'object' is no type of numbers"),
         ("exec:./app fails {image} {tensor}", "app ended with exit code 3: cannot open the device"),
         ("exec:./app crashes {image} {tensor}", r"app was killed by SIGABRT \(signal 6\)"),
         ("exec:./app nothing {image} {tensor}",

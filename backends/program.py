@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -154,7 +155,9 @@ class ProgramFrontEnd(FrontEnd):
             made = np.load(found, allow_pickle=False)
             if not isinstance(made, np.lib.npyio.NpzFile):
                 return np.asarray(made)
-            if (whole := sum(one.file_size for one in made.zip.infolist())) > MOST:
+            with zipfile.ZipFile(found) as packed:
+                whole = sum(one.file_size for one in packed.infolist())
+            if whole > MOST:
                 raise ValueError(f"its arrays are {whole:,} bytes, and at most {MOST:,} are read")
             return dict(made)
         except Exception as error:  # of a file that is cut, NumPy says so in many ways

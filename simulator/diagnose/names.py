@@ -29,6 +29,7 @@ from simulator.modalities.image.card import ImageCard
 from simulator.modalities.image.geometry import Placement
 from simulator.pipeline.inference import answering
 from simulator.profile.axes import axis_of
+from simulator.profile.modality import at
 from simulator.results.diagnose import PartResult
 from simulator.results.layers import LayersFigures
 from simulator.tasks.classification.answer import Answer as ClassAnswer
@@ -101,7 +102,16 @@ class Names:
         own = [one for one in found if _FILE in one.change]
         if layers and own:
             return layers
-        return [_another_file(one) if one in own else one for one in found]
+        return [self._file(one) if one in own else one for one in found]
+
+    def _file(self, one: Finding) -> Finding:
+        """Say of a declared difference that it is a file of its own, and nothing more."""
+        told = "With the training stack's file they are equal, which says not what differs in it."
+        name = "its file is another one, and no layer says what differs in it"
+        stored = at(self.declared.pair[DEPLOY][0].spec, ("precision", "storage"))
+        if "precision.storage" in one.change:
+            name = f"its file is stored in {stored}, and no layer is to blame alone"
+        return Finding(one.part, name, (*one.evidence, told), Certainty.NEAREST)
 
     def _outputs(self) -> list[Finding]:
         """Slips of the outputs of both networks, fed with the training stack's input."""
@@ -196,9 +206,9 @@ class Names:
         if not isinstance(last.settings, BoxSettings):
             return []
         seen = []
-        for at, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
+        for number, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
             placement = last.placing(self.declared.session.executor.context(item).source)
-            outputs = self.samples[at].get(outputs_of(TRAIN, TRAIN))
+            outputs = self.samples[number].get(outputs_of(TRAIN, TRAIN))
             again = partial(_suppressed, last, outputs, placement)
             seen.append(Boxes(one, two, placement, again if outputs else None))
         return name_boxes(seen, last.settings)
@@ -210,9 +220,9 @@ class Names:
         if not isinstance(last.settings, MaskSettings):
             return []
         seen = []
-        for at, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
+        for number, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
             placement = last.placing(self.declared.session.executor.context(item).source)
-            outputs = self.samples[at].get(outputs_of(TRAIN, TRAIN))
+            outputs = self.samples[number].get(outputs_of(TRAIN, TRAIN))
             again = partial(_masked, last, outputs, placement)
             seen.append(Masks(one, two, again if outputs else None))
         return name_masks(seen, last.settings)
@@ -234,13 +244,6 @@ def _with_change(solved: Finding, declared: Sequence[Finding]) -> Finding:
         return replace(solved, change={})
     evidence = (*solved.evidence, *own.evidence)
     return replace(own, name=solved.name, evidence=evidence, code=own.code or solved.code)
-
-
-def _another_file(one: Finding) -> Finding:
-    """Say of a declared difference that it is a file of its own, and nothing more."""
-    told = "With the training stack's file they are equal, which says not what differs in it."
-    name = "its file is another one, and no layer says what differs in it"
-    return Finding(one.part, name, (*one.evidence, told), Certainty.NEAREST)
 
 
 def _suppressed(

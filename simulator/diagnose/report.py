@@ -74,15 +74,18 @@ def _guilty(summary: DiagnoseSummary, guilty: Sequence[PartResult]) -> str:
     names = [one.part for one in guilty]
     which = f"The {_and(names)} {_is(names)} to blame"
     own = [one for one in summary.findings if one.part in names]
-    sure = "; ".join(one.name for one in own if one.certainty != "nearest")
-    near = "; ".join(one.name for one in own)
-    if sure or not near:
-        return f"{which}: {sure}." if sure else f"{which}; no name was found for it."
-    if names == ["network"]:
-        few = [one.name for one in own[:NAMED]]
-        more = f"; {len(own) - NAMED} more below" if len(own) > NAMED else ""
-        return f"{which}, most likely: {'; '.join(few)}{more}."
-    return f"{which}; the nearest that was found: {near}."
+    sure = [one for one in own if one.certainty != "nearest"]
+    said = {one.part for one in sure}
+    near = [one for one in own if one.part not in said]
+    more = f"; {len(near) - NAMED} more below" if len(near) > NAMED else ""
+    likely = "; ".join(one.name for one in near[:NAMED]) + more
+    if not own:
+        return f"{which}; no name was found for it."
+    if not sure:
+        how = ", most likely" if names == ["network"] else "; the nearest that was found"
+        return f"{which}{how}: {likely}."
+    of = f"; of the {near[0].part} most likely: {likely}" if near else ""
+    return f"{which}: {'; '.join(one.name for one in sure)}{of}."
 
 
 def _is(names: Sequence[str]) -> str:

@@ -54,11 +54,11 @@ class Comparison:
         self.notes: list[str] = []
         by_name = isinstance(train, Network) and isinstance(deploy, Network)
         every = matched(train.graph, deploy.graph) if by_name else []
-        if 2 * len(every) < min(len(train.points), len(deploy.points)) and by_name:
-            every = in_order(train.graph, deploy.graph) or every
-            if every:
-                self.notes.append("layers have other names in both files: matched by their order")
-        if 2 * len(every) < min(len(train.points), len(deploy.points)):
+        few = min(len(train.points), len(deploy.points)) / 2
+        if by_name and len(every) < few and (ordered := in_order(train.graph, deploy.graph)):
+            every = ordered
+            self.notes.append("layers have other names in both files: matched by their order")
+        if len(every) < few:
             one, other, alike = paired(train, deploy, *samples[0])
             if len(alike) > len(every):
                 train, deploy, every = one, other, alike

@@ -170,11 +170,12 @@ def matched(train: Graph, deploy: Graph) -> list[tuple[Point, Point]]:
 
 def in_order(train: Graph, deploy: Graph) -> list[tuple[Point, Point]]:
     """Return the points of two graphs with the same operators and shapes; none of others."""
-    kinds = [
-        [(one.operator, one.shape) for one in side.points.values()] for side in (train, deploy)
-    ]
-    pairs = zip(train.points.values(), deploy.points.values(), strict=False)
-    return [*pairs] if kinds[0] == kinds[1] else []
+    mine, theirs = ([*side.points.values()] for side in (train, deploy))
+    kinds = [[(one.operator, one.shape) for one in side] for side in (mine, theirs)]
+    if kinds[0] != kinds[1]:
+        return []
+    pairs = zip(mine, theirs, strict=True)
+    return [(a, b) for a, b in pairs if b.operator != "Input" or b.read != b.tensor]
 
 
 def fused(graph: Graph) -> set[str]:

@@ -36,7 +36,8 @@ class ConfigFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        inner = sorted(path.glob("Data/*/*.mlmodel")) if path.suffix == ".mlpackage" else []
+        self.path = inner[0] if inner else path
         self.head = self._read(64)
 
     def whole(self, most: int = MAX_BYTES) -> bytes:

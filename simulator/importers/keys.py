@@ -41,11 +41,22 @@ class Keys:
         self._where, self._place, self._hidden = where, place, hidden
         self._seen: set[str] = set()
         self._told: set[str] = set()
+        self._inner: dict[str, Keys] = {}
 
     def inner(self, key: str) -> Keys:
         """Take a mapping inside this one; an empty one if the key is missing or refused."""
-        found: Object = self.take(key, mapping, {})
-        return Keys(self.draft, found, self._where, (*self._place, key))
+        if key not in self._inner:
+            found: Object = self.take(key, mapping, {})
+            self._inner[key] = Keys(self.draft, found, self._where, (*self._place, key))
+        return self._inner[key]
+
+    def leave_all(self, why: str) -> None:
+        """List every key that nothing was taken of, those of inner mappings too."""
+        for key in self.values:
+            if key in self._inner:
+                self._inner[key].leave_all(why)
+            elif key not in self._seen:
+                self.leave(key, why)
 
     def below(self, *place: str | int) -> Keys:
         """Return the keys of the mapping that is at a place below this one."""

@@ -82,13 +82,9 @@ def _kernel(keys: Keys) -> Kernel:
 
 
 def _sides(value: Any) -> Size:
-    """Two sides as they stand, or one twice."""
-    both = value if isinstance(value, list) else [value, value]
-    if len(both) == 1 and isinstance(both[0], list):
-        return _sides(both[0])  # img_scale=[(w, h)]
-    if len(both) != 2:
-        raise ValueError("one size, of two sides, expected")
-    return values.pixels(both[0]), values.pixels(both[1])
+    """Two sides as they stand, or one twice; ``img_scale`` may be a list of them."""
+    inner = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return values.sides(inner)
 
 
 def _resize(is_sdk: bool, around: object, steps: ImageSteps, keys: Keys) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Size, follow
+from simulator.importers.image_steps import Follow, ImageSteps, Kernel, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.importers.network import CardFields, NetworkFile
@@ -108,13 +108,6 @@ def _each(top: Keys, place: tuple[str, ...]) -> list[tuple[str, Keys]]:
     return made
 
 
-def _two(value: Any) -> Size:
-    both = value if isinstance(value, list) else [value, value]
-    if len(both) != 2:
-        raise ValueError("one number, or two, expected")
-    return values.pixels(both[0]), values.pixels(both[1])
-
-
 def _kernel(keys: Keys, key: str) -> Kernel:
     backend, offered = keys.choice("backend", _LIBRARIES, _LIBRARIES["cv2"])
     chosen = keys.choice(key, offered, "bilinear")
@@ -125,7 +118,7 @@ def _kernel(keys: Keys, key: str) -> Kernel:
 
 def _resize(steps: ImageSteps, keys: Keys) -> None:
     """``Resize`` of PaddleDetection: (h, w)."""
-    height, width = keys.need("target_size", _two, (0, 0), "a profile needs one size")
+    height, width = keys.need("target_size", values.sides, (0, 0), "a profile needs one size")
     kernel = _kernel(keys, "interp")
     if not keys.take("keep_ratio", values.boolean, True):
         steps.resize(keys, "target_size", "squash", (height, width), kernel, how="keep_ratio")
@@ -138,7 +131,7 @@ def _resize(steps: ImageSteps, keys: Keys) -> None:
 
 def _resize_seg(steps: ImageSteps, keys: Keys) -> None:
     """``Resize`` of PaddleSeg: (w, h)."""
-    width, height = keys.take("target_size", _two, (512, 512))
+    width, height = keys.take("target_size", values.sides, (512, 512))
     keys.only("keep_ratio", False, "the size of the network's input varies by image")
     chosen = keys.choice("interp", _SEG, "bilinear")
     origin = keys.origin("interp", "LINEAR is the default")
@@ -158,12 +151,14 @@ def _resize_image(steps: ImageSteps, keys: Keys) -> None:
     if short:
         steps.resize(keys, "resize_short", "short_side", (short, short), kernel, "even")
         return
-    width, height = keys.need("size", _two, (0, 0), "and no resize_short; one of them expected")
+    width, height = keys.need(
+        "size", values.sides, (0, 0), "and no resize_short; one of them expected"
+    )
     steps.resize(keys, "size", "squash", (height, width), kernel)
 
 
 def _crop(steps: ImageSteps, keys: Keys) -> None:
-    width, height = keys.need("size", _two, (0, 0), "it is the network's size")
+    width, height = keys.need("size", values.sides, (0, 0), "it is the network's size")
     steps.crop(keys, "size", (height, width), "down")
 
 
@@ -223,7 +218,7 @@ def _stride(steps: ImageSteps, keys: Keys) -> None:
 
 def _pad(steps: ImageSteps, keys: Keys) -> None:
     """``Pad`` of PaddleDetection: to the right and below."""
-    size = keys.need("size", _two, (0, 0), "a profile needs one size")
+    size = keys.need("size", values.sides, (0, 0), "a profile needs one size")
     level = keys.take("fill_value", values.three, [values.number(114.0)] * 3)
     why = keys.origin("fill_value", "114 is the default")
     steps.pad(keys, "size", size, level, "top_left", why)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from simulator.importers import values
 from simulator.importers.compositions import compositions
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, follow
+from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Scaling, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.modalities.image.sections import image_spec
@@ -100,12 +100,12 @@ def _resize_to(steps: ImageSteps, keys: Keys, key: str, default: object = None) 
     assert isinstance(steps, _Steps)
     if key not in keys and default is not None:
         keys.values = {**keys.values, key: default}
-    sides = keys.need(key, _sides, [0], "it is the size of the resize")
+    both = keys.need(key, values.sides, (0, 0), "it is the size of the resize")
     if keys.take("max_size", lambda value: value, None) not in (None, "None"):
         keys.refuse("max_size", "the size of the network's input varies by image")
     keys.tell("max_size")
-    both = (sides[0], sides[-1])
-    scaling: Literal["squash", "short_side"] = "squash" if len(sides) == 2 else "short_side"
+    written = keys.values.get(key)
+    scaling: Scaling = "squash" if isinstance(written, list) and written[1:] else "short_side"
     steps.resize(keys, key, scaling, both, _kernel(steps, keys), "down")
 
 
@@ -137,16 +137,9 @@ def _antialias(value: Any) -> bool | None:
     return values.boolean(value)
 
 
-def _sides(value: Any) -> list[int]:
-    both = value if isinstance(value, list) else [value]
-    if len(both) not in (1, 2):
-        raise ValueError("one number, or height and width, expected")
-    return [values.pixels(one) for one in both]
-
-
 def _crop(steps: ImageSteps, keys: Keys) -> None:
-    sides = keys.need("size", _sides, [0], "it is the network's size")
-    steps.crop(keys, "size", (sides[0], sides[-1]), "even")
+    size = keys.need("size", values.sides, (0, 0), "it is the network's size")
+    steps.crop(keys, "size", size, "even")
 
 
 def _tensor(steps: ImageSteps, keys: Keys) -> None:
@@ -208,8 +201,8 @@ def _numbers(value: Any) -> list[Fraction]:
 def _preset(steps: ImageSteps, keys: Keys) -> None:
     """``ImageClassification``: resize, crop, to floats, normalize."""
     _resize_to(steps, keys, "resize_size", 256)
-    side = keys.need("crop_size", _sides, [0], "it is the network's size")
-    steps.crop(keys, "crop_size", (side[0], side[-1]), "even")
+    size = keys.need("crop_size", values.sides, (0, 0), "it is the network's size")
+    steps.crop(keys, "crop_size", size, "even")
     _unit(steps, keys.near)
     mean = keys.take("mean", values.three, [values.number(v) for v in (0.485, 0.456, 0.406)])
     std = keys.take(

@@ -10,7 +10,6 @@ the left; ``classify_transforms``: torchvision's Resize and CenterCrop), ``engin
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from simulator.importers import ultralytics_heads as heads
 from simulator.importers import values
@@ -77,7 +76,7 @@ def _front_end(keys: Keys) -> str:
     draft = keys.draft
     task = keys.choice("task", _TASKS, "detection")
     draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
-    size: tuple[int, int] = keys.need("imgsz", _sides, (0, 0), "it is the network's size")
+    size: tuple[int, int] = keys.need("imgsz", values.sides, (0, 0), "it is the network's size")
     keys.only("channels", 3, "a profile's images are in color", values.whole)
     draft.network(size, keys.origin("imgsz"))
     draft.whole |= {"decode", "resize", "geometry"}
@@ -92,13 +91,6 @@ def _front_end(keys: Keys) -> str:
     said = "predictor.py: im /= 255"
     draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
     return task
-
-
-def _sides(value: Any) -> tuple[int, int]:
-    both = value if isinstance(value, list) else [value, value]
-    if len(both) != 2:
-        raise ValueError("height and width expected")
-    return values.pixels(both[0]), values.pixels(both[1])
 
 
 def _arguments(keys: Keys) -> None:

@@ -62,6 +62,14 @@ def pixels(value: Any) -> int:
     return value
 
 
+def sides(value: Any) -> tuple[int, int]:
+    """Check two numbers of pixels as they stand, or one for both."""
+    both = value if isinstance(value, list) else [value]
+    if len(both) not in (1, 2):
+        raise ValueError("one number of pixels, or two, expected")
+    return pixels(both[0]), pixels(both[-1])
+
+
 def whole(value: Any) -> int:
     """Take a whole number."""
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > LARGEST:

@@ -3,6 +3,7 @@
 import copy
 import json
 
+import made_coreml
 import numpy as np
 import pytest
 import tiny
@@ -44,6 +45,19 @@ custom-lib-path=libnvdsinfer_custom_impl_Yolo.so
 nms-iou-threshold=0.45
 pre-cluster-threshold=0.25
 topk=-1
+"""
+
+TAO = """\
+results_dir: ???
+evaluate:
+  checkpoint: ${results_dir}/train/classifier_model_latest.pth
+dataset:
+  dataset: CLDataset
+  img_size: 224
+  augmentation:
+    random_flip: {enable: True, hflip_probability: 0.5}
+  train_dataset:
+    images_dir: ${root_dir}/train
 """
 
 RESNET = {
@@ -301,6 +315,8 @@ NAMES = {
     "openvino": (IR, "model.xml"),
     "keras": (CONVERTER, "image_converter.json"),
     "tflite": (network(PLAIN), "net.tflite"),
+    "tao": (TAO, "spec.yaml"),
+    "coreml": (made_coreml.program(), "net.mlmodel"),
 }
 
 

@@ -55,6 +55,7 @@ OF_STEPS = {
     "openmmlab": "scale edge backend interpolation crop_size num_classes mean std to_rgb",
     "paddle": "interp keep_ratio target_size is_scale mean std mode draw_threshold arch label_list",
     "torchvision": "Resize.size CenterCrop.size Normalize.mean Normalize.std",
+    "tao": "results_dir evaluate dataset img_size random_flip train_dataset",
 }  # fmt: skip
 """Keys of the samples that are lists of steps."""
 
@@ -79,6 +80,8 @@ def test_no_key_of_the_document_is_lost(imports, format):
     elif format == "openvino":
         assert "where the network itself is taken to begin" in made
         keys = {"mode"}
+    elif format == "coreml":
+        keys = {"colorSpace", "scale", "bias"}
     elif format == "tflite":
         assert "labels.txt" in made
         keys = {"color_space"}

@@ -198,7 +198,8 @@ def _over(reader: Reader, base: Scope, own: Scope) -> Scope:
     for key, value in own.items():
         before = made.get(key)
         merges = isinstance(before, dict) and isinstance(value, dict)
-        merges = merges and not value.get("_delete_")
+        if isinstance(value, dict) and value.pop("_delete_", False):
+            merges = False
         made[key] = _over(reader, before or {}, value) if merges else value
     reader.inherit(made, base, own)
     return made

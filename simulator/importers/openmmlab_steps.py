@@ -26,7 +26,8 @@ ASIDE = {
     **dict.fromkeys(
         ("LoadAnnotations", "LoadPanopticAnnotations", "ImageToTensor", "ToTensor", "Transpose",
          "ToDataContainer", "DefaultFormatBundle", "Collect", "PackInputs", "PackDetInputs",
-         "PackSegInputs", "PackClsInputs", "FormatShape", "PackTextDetInputs"), _NOTHING,
+         "PackSegInputs", "PackClsInputs", "PackReIDInputs", "FormatShape",
+         "PackTextDetInputs"), _NOTHING,
     ),
     **dict.fromkeys(("RandomFlip", "Flip"), "a test does not flip"),
 }  # fmt: skip
@@ -185,6 +186,7 @@ def preprocessor(steps: ImageSteps, keys: Keys) -> Order:
     unused = "not used here: the image has one size already, and there is no mask or label"
     keys.aside(dict.fromkeys(
         ("type", "pad_value", "pad_val", "pad_mask", "mask_pad_value", "pad_seg", "seg_pad_value",
+         "seg_pad_val",
          "boxtype2tensor", "batch_augments", "size", "size_divisor", "test_cfg", "num_classes",
          "to_onehot", "non_blocking"), unused))  # fmt: skip
     keys.rest(named=("type",))

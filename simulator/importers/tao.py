@@ -25,7 +25,7 @@ from simulator.importers.openmmlab_steps import ASIDE, BY_MMCV, kinds
 from simulator.importers.textproto import TextProto
 
 _SPEC = (
-    r"^dataset\s*:", r"^(train|evaluate|inference|export|results_dir)\s*:",
+    r"^(dataset|data)\s*:", r"^(train|evaluate|inference|export|results_dir)\s*:",
     r"^\s+(-\s+)?(img_size|segment|images?_dir|img_dir|data_prefix|fixed_padding|"
     r"\w+_dataset_path)\s*:",
 )  # fmt: skip
@@ -61,7 +61,7 @@ class Tao(Importer):
         found = next((one for one in networks if _at(top.values, one[0]) is not None), None)
         if found is None:
             known = ", ".join(dict.fromkeys(name for _, name, _, _ in networks))
-            top.problem("spec", f"of a network that cannot be imported; these can be: {known}")
+            top.problem("spec", f"no key tells that it is of one of these: {known}")
             return
         _, name, task, read = found
         draft.card.append(f"task: {task} (TAO's {name})")
@@ -152,6 +152,11 @@ def _classification(steps: ImageSteps, top: Keys) -> Order:
     size = model.need("input_image_size", _channels_first, (0, 0), why)
     crops = test.take("enable_center_crop", values.boolean, False)
     _classify(steps, model, "input_image_size", size, crops)
+    if train.take("enable_center_crop", values.boolean, False) and not crops:
+        why = (
+            "tao inference goes by eval_config, which does not crop; train_config's validation does"
+        )
+        steps.draft.claim("geometry", "assumed", why)
     return _mode(steps, train, _by_color)
 
 
@@ -294,6 +299,8 @@ _OF_YAML: list[_Network] = [
      partial(_classification_tf2, "dataset")),
     ("dataset.train_dataset_path", "classification_tf2", "classification",
      partial(_classification_tf2, "dataset")),
+    ("data.train_dataset_path", "classification_tf2", "classification",
+     partial(_classification_tf2, "data")),
     ("dataset.img_size", "classification_pyt", "classification", partial(_square, "bilinear", 224)),
 ]  # fmt: skip
 

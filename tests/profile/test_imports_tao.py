@@ -105,7 +105,7 @@ def test_squashed(imports, text, name, kind, mean, size):
         (DETECTNET.replace("384", "0"), ":3: augmentation_config.preprocessing.output_image_h"),
         (DINO.replace("input_width: 960, ", ""), ":1: evaluate.input_width: not written, so that "),
         (SEGFORMER.replace("SFDataset", "CNDataset"), ":4: dataset.segment.dataset=CNDataset: "),
-        ("model_config { num_layers: 18 }", ":1: spec: of a network that cannot be imported; "),
+        ("model_config { num_layers: 18 }", ":1: spec: no key tells that it is of one of these: "),
         (CLASSIFIER.replace("3,32,32", "3,32,64"), ":1: model_config.input_image_size=3,32,64: "),
     ],
 )  # fmt: skip

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Normalization, together
+from simulator.importers.image_steps import gray_level
 from simulator.importers.keys import Keys
 from simulator.importers.open_model_zoo import numbers
 
@@ -124,7 +124,7 @@ def _crop_before(path: Path, keys: Keys, fraction: Fraction | None, pillow: bool
 def padding(path: Path, keys: Keys) -> None:
     """Follow ``padding`` after ``fit_to_window``."""
     size = sides(keys, path.size)
-    level = keys.take("pad_value", _level, 0)
+    level = keys.take("pad_value", numbers, [Fraction(0)] * 3)
     places = {"center": "center", "right_bottom": "top_left"}
     position = keys.choice("pad_type", places, "center")
     stride = keys.take("stride", values.pixels, 1)
@@ -133,10 +133,13 @@ def padding(path: Path, keys: Keys) -> None:
     keys.take("use_numpy", values.boolean, False)
     keys.choice("numpy_pad_mode", {"constant": "constant"}, "constant")
     last = path.last
-    if path.done or path.normalization.origins or path.resized != "fit_to_window" or last is None:
-        why = "a profile pads what was resized with aspect_ratio_scale fit_to_window, once, and "
-        keys.refuse("type", f"{why}before normalization")
+    if path.done or path.resized != "fit_to_window" or last is None:
+        why = "a profile pads once, what was resized with aspect_ratio_scale fit_to_window"
+        keys.refuse("type", why)
         return
+    pixel = gray_level(level, path.normalization)
+    if isinstance(pixel, str):
+        keys.refuse("pad_value", pixel)
     path.done = True
     if size is None or not size[0]:
         return
@@ -148,17 +151,9 @@ def padding(path: Path, keys: Keys) -> None:
     draft.write("geometry", "kind", "letterbox", last.origin("aspect_ratio_scale"))
     draft.write("geometry", "rounding", "floor", "scale_fit_to_window: int(scale * side)")
     draft.write("geometry", "position", position, keys.origin("pad_type", "center is the default"))
-    draft.write("geometry", "value", level, keys.origin("pad_value", "0,0,0 is the default"))
+    draft.write("geometry", "value", pixel, keys.origin("pad_value", "0,0,0 is the default"))
     draft.claim("geometry", "emulated", "accuracy_checker scale_fit_to_window, center_padding")
     draft.network(size, _told(keys if "size" in keys else last))
-
-
-def _level(value: Any) -> int:
-    """Check a gray level: one number, or three equal ones."""
-    one, *others = set(numbers(value))
-    if others or one.denominator != 1 or not 0 <= one <= 255:
-        raise ValueError("one gray level from 0 to 255 expected; a profile pads with gray")
-    return int(one)
 
 
 def finish(path: Path) -> None:

@@ -15,6 +15,7 @@ from simulator.importers import accuracy_checker_fit as fit
 from simulator.importers import values
 from simulator.importers.accuracy_checker_fit import Path
 from simulator.importers.draft import Draft, Order, together
+from simulator.importers.image_steps import after_normalization
 from simulator.importers.keys import Keys
 from simulator.importers.open_model_zoo import Inside, divisors, numbers
 
@@ -99,9 +100,7 @@ def _auto_resize(path: Path, keys: Keys) -> None:
 
 
 def _may_resize(path: Path, keys: Keys) -> bool:
-    before = "resize" if path.resized else "normalization" if path.normalization.origins else ""
-    if path.done:
-        before = "crop or padding"
+    before = "crop or padding" if path.done else "resize" if path.resized else ""
     if before:
         why = "a profile resizes once, and before that only crops"
         keys.refuse("type", f"a {before} comes before it; {why}")
@@ -127,7 +126,10 @@ def _kernel(path: Path, keys: Keys, library: str, origin: str) -> None:
             draft.write("resize", "antialias", False, "tf.image.resize is called without antialias")
         draft.write("resize", "coordinates", "half_pixel", "TensorFlow 2; in 1 it was legacy")
     draft.write("resize", "domain", "rgb", "the reader gives no YUV")
-    draft.claim("resize", "native", f"Accuracy Checker's resizer of {backend}")
+    source = f"Accuracy Checker's resizer of {backend}"
+    draft.claim("resize", "native", source)
+    if path.normalization.origins:
+        after_normalization(draft, source, chosen)
 
 
 def _normalization(path: Path, keys: Keys) -> None:

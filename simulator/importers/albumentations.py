@@ -86,6 +86,7 @@ class Albumentations(Importer):
             follow(steps, each, _KINDS, _ASIDE)
         if not draft.problems:
             steps.finish(_ORDER, each[0][1])
+            found[stack].doubt(draft)
 
 
 def _is_document(file: ConfigFile) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from simulator.importers.draft import Draft
 from simulator.importers.importer import ConfigFile
 from simulator.importers.keys import Keys
-from simulator.importers.python_values import Called, Code, Reader
+from simulator.importers.python_values import Called, Code, Default, Reader
 from simulator.importers.values import Object, show
 
 CONTAINERS = ("Compose", "Sequential")
@@ -26,6 +26,7 @@ _RANDOM = (
 )  # fmt: skip
 """How the names of steps of training begin."""
 _NOT_ENDED = re.compile(r"(?<=[^\s(\[{,])[ \t]*\n(?=\s*[^\s)\]},])")
+_DEFINED = re.compile(r"^\s*(?:class|def)\s+(\w+)", re.MULTILINE)
 _NUMBERED = re.compile(r"^(\s*)\(\w+\): ", re.MULTILINE)
 
 
@@ -53,6 +54,20 @@ class Composition:
             for name, values, line in self.steps
         ]
 
+    def doubt(self, draft: Draft) -> None:
+        """Claim no more than an assumption where a size is a parameter's default."""
+        held = [(key, value) for _, values, _ in self.steps for key, value in values.items()]
+        taken = [
+            f"{key}={one}"
+            for key, value in held
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, Default)
+        ]
+        if taken:
+            said = ", ".join(dict.fromkeys(taken))
+            why = f"{said}: a parameter's default, and a caller may give another"
+            draft.claim("geometry", "assumed", why)
+
 
 def _at(file: ConfigFile, line: int) -> Callable[[object], str]:
     return lambda _: f"{file.path}:{line}"
@@ -72,6 +87,7 @@ def compositions(file: ConfigFile, parameters: Mapping[str, str]) -> list[Compos
     if re.match(r"\s*\w+\(", text):  # a repr
         text = _NOT_ENDED.sub(",\n", _NUMBERED.sub(r"\1", text))
     reader = Reader(file.path, text, lambda _, __: {})
+    own = set(_DEFINED.findall(text))
     inner: set[int] = set()
     found: list[Composition] = []
     for call in reversed(reader.calls):  # outer ones first
@@ -80,7 +96,10 @@ def compositions(file: ConfigFile, parameters: Mapping[str, str]) -> list[Compos
             continue
         inner |= {id(one.value) for one in _inside(call, reader)}
         if kind in CONTAINERS or "crop_size" in parameters[kind].split():
-            steps = _steps(call.value, call.line, parameters, reader)
+            steps = [
+                (f"this file's {name}" if name in own else name, values, line)
+                for name, values, line in _steps(call.value, call.line, parameters, reader)
+            ]
             if any(name in parameters for name, _, _ in steps):
                 label = f"{call.name or kind}, line {call.line}"
                 found.insert(0, Composition(label, steps))

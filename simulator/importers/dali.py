@@ -39,6 +39,7 @@ _KERNELS = {"INTERP_NN": "nearest", "INTERP_LINEAR": "bilinear", "INTERP_CUBIC":
             "INTERP_LANCZOS3": "lanczos3", "INTERP_TRIANGULAR": "bilinear",
             "INTERP_GAUSSIAN": "gaussian"}  # fmt: skip
 _NUMBERS = {**dict(enumerate(_KERNELS.values()))}
+_HALF = ("FLOAT16", "float16", 8)
 _TYPES = ("FLOAT", "float", "FLOAT32", 9)
 _UNUSED = values.keys_by_reason({
     "where it runs, not what it computes":
@@ -261,7 +262,11 @@ def _crop_mirror_normalize(steps: ImageSteps, keys: Keys) -> None:
     if keys.take("mirror", lambda value: value, 0) not in (0, False):
         keys.refuse("mirror", "images are flipped; a profile flips none")
     written = keys.take("dtype", lambda value: value, "FLOAT")
-    if (written if isinstance(written, int) else written.rpartition(".")[2]) not in _TYPES:
+    kind = written if isinstance(written, int) else written.rpartition(".")[2]
+    if kind in _HALF:
+        why = f"{keys.origin('dtype')}: rounded to float16 there, float32 here"
+        steps.draft.claim("normalize", "assumed", why)
+    elif kind not in _TYPES:
         keys.refuse("dtype", "types.FLOAT expected; a profile has float32")
     keys.tell("dtype", "mirror", "pad_output", "out_of_bounds_policy")
     keys.only("pad_output", False, "a fourth channel; a profile's images have three")

@@ -24,6 +24,8 @@ from simulator.modalities.image.sections import image_spec
 
 _PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 _TORCH = {0: "nearest_exact", 2: "bilinear", 3: "bicubic"}
+_INNER = ("image_processor", "config")
+"""Where a processor stands in ``processor_config.json``, and in a file for Transformers.js."""
 CONFIG = "config.json"
 """Beside the processor: the network's own configuration, with its task and its classes."""
 _CHANGES = "the default depends on the class and on Transformers' version, so the file must say"
@@ -40,6 +42,12 @@ class HuggingFace(Importer):
     keys = ("image_processor", "image_processor_type", "feature_extractor_type", "do_resize",
             "do_normalize")  # fmt: skip
     beside = ("preprocessor_config.json", "processor_config.json")
+
+    def recognises(self, file: ConfigFile) -> bool:
+        """Whether it has keys of a processor, or holds one as ``config``."""
+        config = file.json.get("config") if file.is_json else None
+        is_inner = isinstance(config, dict) and "feature_extractor_type" in config
+        return is_inner or super().recognises(file)
 
     def of_network(self, network: NetworkFile) -> CardFields | None:
         """Return what the processor says, and task and labels of ``config.json``."""
@@ -63,12 +71,13 @@ class HuggingFace(Importer):
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the processor's resize, crop and normalization."""
         keys = file.json_keys(draft)
-        if "image_processor" in file.json:  # processor_config.json of Transformers 5
+        inner = next((one for one in _INNER if one in file.json), None)
+        if inner is not None:
             for key, beside in file.json.items():
-                if key != "image_processor":
+                if key != inner:
                     said = f"{values.plain(key)[:80]}={values.show(beside)}"
                     draft.aside.append(f"{said}: of another part of the processor, not of images")
-            keys = keys.inner("image_processor")
+            keys = keys.inner(inner)
         _read(keys)
 
 

@@ -46,6 +46,23 @@ HIDDEN = {
     "ImageGPT": "its network takes indices of colors",
     "TimmWrapper": "its steps are in timm's own file; import that",
     **dict.fromkeys(("VideoMAE", "Vivit", "VideoLlava", "Tvp"), "it takes videos"),
+    **dict.fromkeys(
+        (
+            "Qwen2VL",
+            "Glm4v",
+            "Pix2Struct",
+            "Fuyu",
+            "Siglip2",
+            "Idefics2",
+            "Idefics3",
+            "SmolVLM",
+            "LlavaNext",
+            "LlavaOnevision",
+            "Mllama",
+            "Pixtral",
+        ),
+        "it cuts an image into patches or tiles, as many as the image has pixels for",
+    ),
 }
 """Processors whose steps are others than their files' keys say (``models/*`` of the sources)."""
 

@@ -136,13 +136,9 @@ class ImageSteps:
             return
         if max(size) == 0:
             return  # it was refused
-        if self.normalization.origins and kernel.interpolation in _LINEAR:
-            after = (
-                "of normalized numbers there; here of bytes before it, the same but for rounding"
-            )
-            draft.claim("resize", "assumed", f"{kernel.source}; {after}")
-        else:
-            draft.claim("resize", kernel.kind, kernel.source)
+        draft.claim("resize", kernel.kind, kernel.source)
+        if self.normalization.origins:
+            after_normalization(draft, kernel.source, kernel.interpolation)
         self._resize = _Resize(keys, key, scaling, size, rounding, how)
         draft.whole |= {"resize", "geometry"}
         draft.write("resize", "backend", kernel.backend, kernel.library)
@@ -216,13 +212,9 @@ class ImageSteps:
             keys.refuse(key, "a profile pads once, after a resize that keeps the ratio of sides "
                         "and fits into the same size")  # fmt: skip
             return
-        made = self.normalization
-        gray = {one * s + m for one, s, m in zip(level, made.std, made.mean, strict=True)}
-        pixel = round(float(min(gray)))
-        if any(abs(one - pixel) > Fraction(1, 1000) for one in gray) or not 0 <= pixel <= 255:
-            shown = ", ".join(f"{float(one):g}" for one in sorted(gray))
-            keys.refuse(key, f"pads with {shown} on 0-255 ({why}); a profile pads with one gray "
-                        "level, a whole number")  # fmt: skip
+        pixel = gray_level(level, self.normalization)
+        if isinstance(pixel, str):
+            keys.refuse(key, f"{pixel} ({why})")
             return
         self._done = True
         rounding = {"down": "floor", "half_up": "dali", "even": "albumentations"}[last.rounding]
@@ -262,6 +254,23 @@ class ImageSteps:
         self.draft.normalize(made.mean, made.std, order, lambda _: said)
 
 
+def gray_level(level: Sequence[Fraction], made: Normalization) -> int | str:
+    """Return the pixel that gives a padding's level after a normalization, or why none does."""
+    gray = {one * s + m for one, s, m in zip(level, made.std, made.mean, strict=True)}
+    pixel = round(float(min(gray)))
+    if all(abs(one - pixel) <= Fraction(1, 1000) for one in gray) and 0 <= pixel <= 255:
+        return pixel
+    shown = ", ".join(f"{float(one):g}" for one in sorted(gray))
+    return f"pads with {shown} on 0-255; a profile pads with one gray level, a whole number"
+
+
+def after_normalization(draft: Draft, source: str, interpolation: str) -> None:
+    """Claim a resize of normalized numbers, which is one of bytes but for rounding."""
+    if interpolation in _LINEAR:
+        said = "of normalized numbers there; here of bytes before it, the same but for rounding"
+        draft.claim("resize", "assumed", f"{source}; {said}")
+
+
 def _of_start(start: Rounding) -> str:
     return next(name for (_, one), name in _ROUNDINGS.items() if one == start)
 
@@ -296,6 +305,7 @@ def follow(
         step = kinds.get(name)
         if step is None:
             offered = ", ".join(kinds)
+            keys.prefix = keys.prefix.removesuffix(f"{name}.")
             keys.problem(name, f"a profile cannot express this step; these are known: {offered}")
             return
         keys.skip(*named)

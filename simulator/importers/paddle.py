@@ -37,16 +37,16 @@ _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _UNIT: Order = ("unit_divide", "x / 255, then (x - mean) / std")
 _FACTOR: Order = ("unit_divide", "x * scale, then (x - mean) / std; x / 255 here")
 _CHANGES = "changes no pixel"
-_STEPS_ASIDE = dict.fromkeys(("Permute", "ToCHWImage", "KeepKeys", "DecodeImage", "DetPermute"),
-                             _CHANGES)  # fmt: skip
-_LISTS = (("Preprocess",), ("PreProcess", "transform_ops"), ("Deploy", "transforms"))
-"""Where the list of steps stands: PaddleDetection; PaddleClas and PaddleX; PaddleSeg."""
+_STEPS_ASIDE = dict.fromkeys(("ToCHWImage", "KeepKeys", "DecodeImage", "DetPermute"), _CHANGES)
+_LISTS = (("Preprocess",), ("PreProcess", "transform_ops"), ("DetPreProcess", "transform_ops"),
+          ("RecPreProcess", "transform_ops"), ("Deploy", "transforms"))  # fmt: skip
+"""Where lists of steps stand: PaddleDetection; PaddleClas and PaddleX, PP-ShiTu; PaddleSeg."""
 _REST = keys_by_reason({
     "the network itself; the model card names an ONNX file":
         "Global Hpi arch model params input_img use_dynamic_shape tracker fpn_stride export_onnx",
     "how it is run": "mode min_subgraph_size batch_size metric export_eb",
-    "what happens to the answers": "draw_threshold PostProcess NMS mask with_background "
-                                   "save_index use_gt",
+    "what happens to the answers": "draw_threshold PostProcess DetPostProcess RecPostProcess NMS "
+                                   "mask with_background save_index use_gt IndexProcess",
     "the classes: the model card's labels": "label_list",
 })  # fmt: skip
 
@@ -69,23 +69,29 @@ class Paddle(Importer):
                 made.name(dict(enumerate(names)))
         return made
 
-    line = r"^(Preprocess|PreProcess|Deploy)\s*:"
+    line = r"^(Preprocess|(Det|Rec)?PreProcess|Deploy)\s*:"
+
+    def stacks(self, file: ConfigFile) -> list[str]:
+        """Name the lists of steps: PP-ShiTu has a detector and a recognizer."""
+        return [name for name, *_ in _LISTS if name in file.yaml.values] or ["the only one"]
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the list of steps."""
         top = file.yaml_keys(draft)
-        place = next((one for one in _LISTS if one[0] in top), _LISTS[0])
+        wanted = self.stacks(file)[stack]
+        place = next((one for one in _LISTS if one[0] == wanted), _LISTS[0])
         each = _each(top, place)
         steps = ImageSteps(draft, "Paddle", "rgb", ["Paddle turns OpenCV's BGR to RGB"])
         draft.whole.add("decode")
         for field, value in (("backend", "opencv"), ("exif", "apply")):
             draft.write("decode", field, value, "cv2.imdecode(data, 1)")
         draft.claim("decode", "native", "cv2.imdecode(data, 1), which obeys EXIF")
-        kinds = _KINDS | ({"Resize": _resize_seg} if place[0] == "Deploy" else {})
+        kinds = _KINDS | (_OF_SEG if place[0] == "Deploy" else {})
         follow(steps, each, kinds, _STEPS_ASIDE)
         if not draft.problems:
             is_factor = any(name == "NormalizeImage" and "scale" in keys for name, keys in each)
             steps.finish(_FACTOR if is_factor else _UNIT, top)
+        top.aside(dict.fromkeys((name for name, *_ in _LISTS if name != wanted), "another stack"))
         top.rest(_REST, named=[place[0]], passed_over="Paddle")
 
 
@@ -120,7 +126,12 @@ def _resize(steps: ImageSteps, keys: Keys) -> None:
     """``Resize`` of PaddleDetection: (h, w)."""
     height, width = keys.need("target_size", values.sides, (0, 0), "a profile needs one size")
     kernel = _kernel(keys, "interp")
-    if not keys.take("keep_ratio", values.boolean, True):
+    is_old = "max_size" in keys  # PaddleDetection 0.x: above 0 it keeps the ratio
+    keys.only("max_size", 0, "the size of the network's input varies by image", values.whole)
+    keys.only("use_cv2", True, "it resizes by Pillow")
+    keys.aside(dict.fromkeys(("image_shape", "resize_box", "max_size", "use_cv2"), _CHANGES))
+    keys.tell("max_size", "use_cv2")
+    if not keys.take("keep_ratio", values.boolean, not is_old):
         steps.resize(keys, "target_size", "squash", (height, width), kernel, how="keep_ratio")
     elif height == width:
         steps.resize(keys, "target_size", "fit", (height, width), kernel, "even", "keep_ratio")
@@ -147,6 +158,7 @@ def _letterbox(steps: ImageSteps, keys: Keys) -> None:
 
 def _resize_image(steps: ImageSteps, keys: Keys) -> None:
     kernel = _kernel(keys, "interpolation")
+    keys.aside({"return_numpy": _CHANGES})
     short = keys.take("resize_short", values.pixels, 0)
     if short:
         steps.resize(keys, "resize_short", "short_side", (short, short), kernel, "even")
@@ -224,9 +236,19 @@ def _pad(steps: ImageSteps, keys: Keys) -> None:
     steps.pad(keys, "size", size, level, "top_left", why)
 
 
+def _permute(steps: ImageSteps, keys: Keys) -> None:
+    """``Permute``: the axes, and of old files the order of the channels."""
+    if keys.take("to_bgr", values.boolean, False):
+        steps.reverse(keys.origin("to_bgr"))
+    keys.aside({"to_bgr": _CHANGES, "channel_first": "the axes: the model card's input.layout"})
+    keys.tell("to_bgr")
+
+
+_OF_SEG: dict[str, Follow] = {"Resize": _resize_seg, "Normalize": _normalize}
 _KINDS: dict[str, Follow] = {
-    "Resize": _resize, "LetterBoxResize": _letterbox, "ResizeImage": _resize_image,
-    "CropImage": _crop, "NormalizeImage": _normalize_image, "Normalize": _normalize,
+    "Resize": _resize, "DetResize": _resize, "DetNormalizeImage": _normalize_image,
+    "Permute": _permute, "LetterBoxResize": _letterbox, "ResizeImage": _resize_image,
+    "CropImage": _crop, "NormalizeImage": _normalize_image, "Normalize": _normalize_image,
     "PadStride": _stride, "Pad": _pad,
 }  # fmt: skip
 

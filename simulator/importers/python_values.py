@@ -35,6 +35,10 @@ class Code(str):
     __slots__ = ()
 
 
+class Default(int):
+    """A whole number that a parameter has where a caller gives none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Called:
     """A call that stands in the text.
@@ -148,7 +152,7 @@ class Reader:
                 self._name = self._function = one.name
                 inner = dict(scope)
                 if not isinstance(one, ast.ClassDef):
-                    inner |= {name: Code(name) for name in _parameters(one.args)}
+                    inner |= _parameters(one.args)
                 self._statements(one.body, inner)
                 self._name, self._function = outer, around
             case ast.With(items=items, body=body):
@@ -372,6 +376,16 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
 
 
-def _parameters(arguments: ast.arguments) -> list[str]:
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    return [one.arg for one in [*every, arguments.vararg, arguments.kwarg] if one is not None]
+def _parameters(arguments: ast.arguments) -> Scope:
+    """Return the parameters of a function: a :class:`Default` where one is written."""
+    placed = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(reversed(placed), reversed(arguments.defaults), strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    every = [*placed, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    made: Scope = {one.arg: Code(one.arg) for one in every if one is not None}
+    for one, default in pairs:
+        if isinstance(default, ast.Constant) and type(default.value) is int:
+            made[one.arg] = Default(default.value)
+    return made

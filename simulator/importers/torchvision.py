@@ -24,6 +24,7 @@ from simulator.modalities.image.sections import image_spec
 
 PARAMETERS = {
     "Resize": "size interpolation max_size antialias",
+    "Scale": "size interpolation",
     "CenterCrop": "size",
     "Normalize": "mean std inplace",
     "ToDtype": "dtype scale",
@@ -57,7 +58,8 @@ class Torchvision(Importer):
     base = "pillow_fp32"
     line = (
         r"\A\s*(Compose|Sequential|ImageClassification)\(\s*\n|^\s*(from torchvision import .*"
-        r"(transforms|v2)|import torchvision\.transforms|from torchvision\.transforms)"
+        r"(transforms|v2)|import torchvision\.transforms|from torchvision\.transforms)|"
+        r"torchvision\.transforms\.(v2\.)?Compose\("
     )
 
     def stacks(self, file: ConfigFile) -> list[str]:
@@ -81,6 +83,7 @@ class Torchvision(Importer):
         follow(steps, each, _KINDS, _ASIDE | to_rgb)
         if not draft.problems:
             steps.finish(_ORDER, each[0][1])
+            found[stack].doubt(draft)
 
 
 def _interpolation(value: Any) -> str:
@@ -213,7 +216,8 @@ def _preset(steps: ImageSteps, keys: Keys) -> None:
 
 
 _KINDS: dict[str, Follow] = {
-    "Resize": _resize, "CenterCrop": _crop, "Normalize": _normalize, "ToTensor": _tensor,
+    "Resize": _resize, "Scale": _resize, "CenterCrop": _crop, "Normalize": _normalize,
+    "ToTensor": _tensor,
     "MaybeToTensor": _tensor, "PILToTensor": _bytes, "MaybePILToTensor": _bytes, "ToImage": _bytes,
     "ToImageTensor": _bytes, "ToPILImage": _image, "ConvertImageDtype": _dtype, "ToDtype": _dtype,
     "ImageClassification": _preset,

@@ -56,6 +56,12 @@ def test_what_dali_serializes(imports):
     imports.refuses(": a damaged model.dali: ", raw[:-400], "model.dali")
 
 
+def test_half_precision_is_said(imports):
+    profile = imports.profile(DALI.replace("types.FLOAT", "types.FLOAT16"), "pipe.py")
+
+    assert profile.spec.evidence["normalize"].kind == "assumed"
+
+
 @pytest.fixture
 def repository(tmp_path):
     """A repository of models, as the DALI backend's README lays it out."""
@@ -99,10 +105,10 @@ def test_what_triton_does_not_say(repository, text, problem):
     ("old", "new", "problem"),
     [
         ("resize_shorter=40", "resize_x=40", ":9: resize.resize_x: one side alone"),
-        ("types.FLOAT", "types.FLOAT16", ":10: crop_mirror_normalize.dtype=types.FLOAT16: types."),
+        ("types.FLOAT", "types.INT16", ":10: crop_mirror_normalize.dtype=types.INT16: types."),
         ("crop=(32, 32)", "crop=(48, 48)", ":10: crop_mirror_normalize.crop=[48, 48]: larger"),
         ("crop=(32, 32)", "crop=(32, 32), mirror=flip", ":10: crop_mirror_normalize.mirror=flip"),
-        ("fn.resize(images", "fn.rotate(fn.resize(images", ":9: rotate.rotate: a profile cannot"),
+        ("fn.resize(images", "fn.rotate(fn.resize(images", ":9: rotate: a profile cannot"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_said_is_refused(imports, old, new, problem):

@@ -8,6 +8,8 @@ import pytest
 from importing import MMDEPLOY, MMPRETRAIN, PADDLE, PADDLE_CLAS, geometry, normalization, photo
 from PIL import Image
 
+from simulator.importers import convert
+
 SIZES = [(50, 37), (31, 64), (45, 80)]
 MEAN = np.array([123.675, 116.28, 103.53], np.float32)
 STD = np.array([58.395, 57.12, 57.375], np.float32)
@@ -195,3 +197,43 @@ def test_a_deploy_json_takes_the_pipeline_beside_it(imports):
 
     assert geometry(profile) == ("letterbox", "dali", "top_left", 114)
     assert profile.spec.evidence["precision"].kind == "assumed"
+
+
+SHITU = """\
+Global: {infer_imgs: x}
+DetPreProcess:
+  transform_ops:
+    - DetResize: {interp: 2, keep_ratio: false, target_size: [640, 640]}
+    - DetNormalizeImage: {is_scale: true, mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}
+    - DetPermute: {}
+RecPreProcess:
+  transform_ops:
+    - ResizeImage: {size: [224, 224], return_numpy: False}
+    - NormalizeImage: {scale: 0.00392157, mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}
+"""
+OLD = """\
+arch: YOLO
+Preprocess:
+- {type: Resize, interp: 2, max_size: 0, target_size: 608, use_cv2: true, resize_box: false}
+- {type: Normalize, is_channel_first: false, is_scale: true, mean: [0, 0, 0], std: [1, 1, 1]}
+- {type: Permute, channel_first: true, to_bgr: TURNED}
+"""
+
+
+def test_two_stacks_of_paddle(imports):
+    path = imports.file(SHITU, "shitu.yaml")
+    sizes = ["height: 640, width: 640", "height: 224, width: 224"]
+    assert all(size in convert(path, entry=at) for at, size in enumerate(sizes, 1))
+
+
+@pytest.mark.parametrize(("turned", "order"), [("false", "rgb"), ("true", "bgr")])
+def test_old_files_of_paddle(imports, turned, order):
+    wanted = {"geometry.kind": "squash", "color.order": order, "normalize.std": [255.0] * 3}
+    imports.gives(wanted, OLD.replace("TURNED", turned), "infer_cfg.yml")
+
+
+def test_what_replaces_a_base_is_no_key(imports):
+    more = "data_preprocessor = dict(_delete_=True, mean=[0, 0, 0], std=[255, 255, 255])\n"
+    imports.file(MMPRETRAIN, "base.py")
+    profile = imports.profile(f"_base_ = './base.py'\n{more}", "net.py")
+    assert normalization(profile)[1] == [255.0] * 3

@@ -107,6 +107,20 @@ def test_compositions_of_training_are_left_out(imports):
     assert twice == ["transform, line 7", "transform, line 20"]
 
 
+def test_a_default_is_an_assumption(imports):
+    profile = imports.profile(SCRIPT.replace("Resize(256)", "Resize(size)"), "e.py")
+
+    assert geometry(profile) == ("short_side_crop", "torchvision", 256)
+    assert profile.spec.evidence["geometry"].kind == "assumed"
+
+
+def test_a_step_of_the_script_s_own(imports):
+    own = SCRIPT.replace("def pre", "class CenterCrop:\n    pass\ndef pre").replace(
+        "T.Cent", "Cent"
+    )
+    imports.refuses(":10: this file's CenterCrop: a profile cannot express", own, "e.py")
+
+
 def test_steps_that_are_appended(imports):
     text = (
         "from torchvision import transforms\nsteps = [transforms.Resize(40)]\n"
@@ -121,12 +135,12 @@ def test_steps_that_are_appended(imports):
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("Resize(256)", "Resize(size)", ":7: Resize.size=size: a number of pixels expected"),
+        ("Resize(256)", "Resize(side)", ":7: Resize.size=side: a number of pixels expected"),
         ("Resize(256)", "Resize(256, max_size=500)", ":7: Resize.max_size=500: the size of"),
         ("Resize(256)", "Resize(256, 9)", ":7: Resize.interpolation=9: one of nearest"),
         ("CenterCrop(224)", "CenterCrop(288)", ":8: CenterCrop.size=288: larger than the short"),
-        ("CenterCrop(224)", "Pad(4)", ":8: Pad.Pad: a profile cannot express this step"),
-        ("CenterCrop(224)", "Lambda(lambda x: x)", ":8: Lambda.Lambda: a profile cannot express"),
+        ("CenterCrop(224)", "Pad(4)", ":8: Pad: a profile cannot express this step"),
+        ("CenterCrop(224)", "Lambda(lambda x: x)", ":8: Lambda: a profile cannot express"),
         ("MEAN, STD)", "MEAN, (0, 1, 1))", ":10: Normalize.std=[0, 1, 1]: numbers above 0"),
         ("MEAN, STD)", "MEAN, STD, True, 1)", ":10: Normalize.argument 4=1: unknown key"),
         ("        T.CenterCrop(224),\n", "", ":7: Resize.size=256: the size of the network's"),

@@ -314,6 +314,17 @@ def test_accuracy_checker_values(imports):
     assert profile.spec.runtime.backend == "onnxruntime"
 
 
+def test_accuracy_checker_resizes_and_pads_what_is_normalized(imports):
+    """Bilinear weights add to 1, so a resize may come before; (114 - 100) / 2 = 7."""
+    steps = [
+        "type: normalization, mean: 100, std: 2",
+        "type: resize, size: 32, aspect_ratio_scale: fit_to_window",
+        "type: padding, size: 32, pad_value: 7",
+    ]
+    wanted = {"geometry.value": 114, "evidence.resize.kind": "assumed"}
+    imports.gives(wanted, checker(steps), "a.yml")
+
+
 def test_accuracy_checker_tensor_in_opencv(imports):
     """cv2.imread is BGR; means come before the channels are reversed, so they are reversed too."""
     steps = [

@@ -16,7 +16,7 @@ from simulator.data.capture import Capture
 from simulator.data.folder import Item
 from simulator.data.recording import load_recording
 from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.levels import WHOLE, of_card
+from simulator.diagnose.levels import of_training, planes
 from simulator.diagnose.stack_words import between
 from simulator.experiments.session import Session
 from simulator.identify.composer import Point
@@ -30,6 +30,8 @@ from simulator.pipeline.stack import ResolvedProfile
 
 _EQUALS = 64
 """Equal stacks of a side at most that are compared with the other side's."""
+_LEVEL = 0.75
+"""Levels that rounding leaves at most, of pixels to whole ones where the stack found has none."""
 _NUMBERS = {"order", "normalize"}
 
 
@@ -83,14 +85,16 @@ def named_by_search(
         product(ours.points(), theirs.points()), key=lambda pair: _apart(pair[0], pair[1], whole)
     )
     left = max(side.found.score.largest for side in (ours, theirs))
-    rounding = left * float(of_card(spec).std.max()) < WHOLE
-    certainty = Certainty.ROUNDING if rounding else Certainty.NEAREST
+    levels = left * float(of_training([planes(one, spec) for one in train], spec).std.max())
+    certainty = Certainty.ROUNDING if levels <= _LEVEL else Certainty.NEAREST
     if not left:
         certainty = Certainty.EXACT
     shown = tuple(
         f"the {name} stack found has {_equal(side.found)}"
         for name, side in (("training", ours), ("deployment", theirs))
     )
+    if certainty is Certainty.ROUNDING:
+        shown += (f"that is {levels:.2g} levels of a pixel at most, which is rounding",)
     return [
         Finding(
             Part.FRONT_END, d.name, (*d.evidence, *shown), certainty, left, d.change, d.code

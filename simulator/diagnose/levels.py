@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from simulator.contract import Array
 from simulator.diagnose.normalization import Numbers
+from simulator.experiments.conventions import CONVENTIONS
 from simulator.modalities.image.card import ImageCard
 
 WHOLE = 0.01
@@ -36,6 +37,28 @@ def of_card(card: ImageCard) -> Numbers:
     """Return a card's normalization."""
     scale = 255 / card.input.top
     return Numbers(np.array(card.input.mean) * scale, np.array(card.input.std) * scale)
+
+
+def of_training(tensors: Sequence[Array], card: ImageCard) -> Numbers:
+    """Return the normalization of which tensors are whole levels; the card's where none is.
+
+    The card's is tried first, then what is usual: code need not do what the card says.
+
+    Args:
+        tensors: of the training, each (3, H, W).
+        card: of the model.
+    """
+    own = of_card(card)
+    usual = [Numbers(*(255 / one.top * np.array(n) for n in (one.mean, one.std)))
+             for one in CONVENTIONS]  # fmt: skip
+    return next((one for one in (own, *usual) if _whole(tensors, one)), own)
+
+
+def _whole(tensors: Sequence[Array], numbers: Numbers) -> bool:
+    levels = [levels_of(one, numbers) for one in tensors]
+    return all(
+        np.array_equal(one, np.rint(one)) and one.min() >= 0 and one.max() <= 255 for one in levels
+    )
 
 
 def bits_of(tensor: Array) -> tuple[object, ...]:

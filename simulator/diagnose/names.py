@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.contract import Array
 from simulator.data.folder import Item
 from simulator.diagnose.answers import name_classes
 from simulator.diagnose.blame import Sample
@@ -22,10 +23,13 @@ from simulator.diagnose.layers.part import part as layer_by_layer
 from simulator.diagnose.masks import Seen as Masks
 from simulator.diagnose.masks import name_masks
 from simulator.diagnose.outputs import name_outputs, only
+from simulator.diagnose.levels import of_training, planes
+from simulator.diagnose.normalization import Numbers
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line
 from simulator.modalities.image.card import ImageCard
+from simulator.modalities.image.front_end import statistics
 from simulator.modalities.image.geometry import Placement
 from simulator.pipeline.inference import answering
 from simulator.profile.axes import axis_of
@@ -134,7 +138,7 @@ class Names:
         train: list[Any] = sides[0]
         deploy: list[Any] = sides[1]
         apart = max(float(np.abs(a - b).max()) for a, b in zip(train, deploy, strict=True))
-        found = name_inputs(train, deploy, card)
+        found = name_inputs(train, deploy, card, self._numbers(card, train))
         solved = [one for one in found if (one.left or 0.0) < HALF * apart]
         names = self._both(Part.FRONT_END, solved)
         if any(one.certainty is not Certainty.NEAREST for one in names):
@@ -147,6 +151,13 @@ class Names:
             return names
         sure = found and found[0].certainty is not Certainty.NEAREST
         return found if sure or not names else names
+
+    def _numbers(self, card: ImageCard, train: Sequence[Array]) -> Numbers:
+        """Mean and std of the training stack: those of its profile, or that its values show."""
+        profile = self.declared.pair[TRAIN][0]
+        if profile.spec.front_end is None:
+            return Numbers(*statistics(profile, card.input))
+        return of_training([planes(one, card) for one in train], card)
 
     def _layers(self) -> list[Finding]:
         session, stacks = self.declared.session, self.declared.parts.stacks

@@ -25,6 +25,12 @@ def pre(path: str):
 def swapped(path: str):
     return np.ascontiguousarray(pre(path)[::-1])
 
+def unit(path: str):
+    return (pre(path) * 64 + 127) / np.float32(255)
+
+def levels(path: str):
+    return pre(path) * 64 + 127
+
 def box(path: str):
     pixels = Image.open(path).convert("RGB").resize((32, 32), Image.BOX)
     return ((np.asarray(pixels, np.float32) - 127) / 64).transpose(2, 0, 1)
@@ -61,6 +67,13 @@ def test_two_functions_are_told_apart_by_the_values_that_they_give(own):
     assert summary.repair is None  # no field of a profile changes what code does
     assert summary.explained
     assert "The network and the postprocessing are the same on both sides." in summary.verdict.lost
+
+
+def test_training_code_need_not_normalize_as_the_card_says(own):
+    """x / 255 where the card says (x - 127) / 64."""
+    summary = own("own.py:unit", "own.py:levels", limit=2)
+
+    assert [one.name for one in summary.findings] == ["255 forgotten"]
 
 
 def test_one_image_is_enough(own):

@@ -20,11 +20,11 @@ from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.front_ends import named_by_search
 from simulator.diagnose.inputs import name_inputs
 from simulator.diagnose.layers.part import part as layer_by_layer
+from simulator.diagnose.levels import of_training, planes
 from simulator.diagnose.masks import Seen as Masks
 from simulator.diagnose.masks import name_masks
-from simulator.diagnose.outputs import name_outputs, only
-from simulator.diagnose.levels import of_training, planes
 from simulator.diagnose.normalization import Numbers
+from simulator.diagnose.outputs import name_outputs, only
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line

@@ -25,7 +25,7 @@ def of_0_to_1(path):
 
 
 def mat(path):
-    """ncnn's image of the same pixels."""
+    """The same pixels as an image of ncnn."""
     return ncnn.Mat.from_pixels(pixels(path), ncnn.Mat.PixelType.PIXEL_RGB, SIZE, SIZE)
 
 

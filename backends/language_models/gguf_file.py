@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from backends.language_models.gguf_header import check
 from backends.language_models.libraries import gguf, tokenizers
 from backends.language_models.llama import Sizes
+from simulator import gguf_header
 from simulator.contract import Array, MissingLibrary, ModelError
 from simulator.errors import one_line, shortened
 from simulator.limits import POSITIONS
@@ -37,7 +37,7 @@ class GgufFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            check(path)
+            gguf_header.read(path)
             reader = gguf.GGUFReader(str(path))
         except MissingLibrary:
             raise

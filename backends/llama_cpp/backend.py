@@ -11,7 +11,6 @@ BACKEND = Backend(
     name="llama_cpp",
     summary="llama.cpp: GGUF files on its own kernels, and their vocabulary",
     library=llama,
-    companions=(runtime.gguf,),
     offers=(TOKENIZE, *runtime.RUN),
     fields=runtime.FIELDS,
 )

@@ -9,14 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.language_models import gguf_header
 from backends.llama_cpp.library import check, llama, started
+from simulator import gguf_header
 from simulator.contract import (
     Admits,
     Array,
     AtLeast,
     Effective,
-    Library,
     ModelError,
     Offer,
     Port,
@@ -24,8 +23,6 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
-
-gguf = Library("gguf", distribution="gguf", extra="text")
 
 _KINDS = {
     "F32": ("fp32", "fp32"), "F16": ("fp16", "fp16"), "BF16": ("bf16", "bf16"),
@@ -144,13 +141,8 @@ def _types(file: Path) -> dict[str, int]:
         ModelError: it is no GGUF file, or has none.
     """
     try:
-        gguf_header.check(file)
-        found = Counter(
-            tensor.tensor_type.name
-            for tensor in gguf.GGUFReader(str(file)).tensors
-            if len(tensor.shape) > 1
-        )
-    except (ValueError, OSError, IndexError, KeyError) as error:
+        found = Counter(gguf_header.read(file).matrices)
+    except (ValueError, OSError) as error:
         raise ModelError(f"{file}: not a GGUF file: {str(error)[:200]}") from error
     if not found:
         raise ModelError(f"{file}: has no weights")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,13 @@ from simulator import cli
 from simulator.cli import common
 
 if TYPE_CHECKING:
-    from simulator.contract.description import Description, Preprocessing, Scheme, Value
+    from simulator.contract.description import Description, Scheme, Value
     from simulator.profile.artifact import OwnFile
 
-KINDS = 40
-"""Rows of the table of operators; the rarest are counted together."""
+ROWS = 40
+"""Of the table of operators, of inputs and of outputs; the others are counted together."""
+_WIDE = 160
+"""Characters of a value of the metadata."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,71 +29,85 @@ def run(options: argparse.Namespace) -> int:
         ModelError: there is none, its format is not known, or it is damaged.
     """
     from simulator.profile.artifact import read
+    from simulator.registry import openers
 
     found = read(Path(options.file).absolute())
+    sizes = {file.name: file.stat().st_size for file in found.format.files(found.path)}
+    able = openers(found.format.name)
     if options.json:
-        common.print_json(_document(found))
+        common.print_json({
+            "file": str(found.path), "format": found.format.name, "sha256": found.digest,
+            "bytes": sizes, "opened_by": able, **asdict(found.description),
+        })  # fmt: skip
     else:
-        _screen(found)
+        _screen(found, sizes, able)
     return cli.PASS
 
 
-def _sizes(found: OwnFile) -> dict[str, int]:
-    return {file.name: file.stat().st_size for file in found.format.files(found.path)}
+def _screen(found: OwnFile, sizes: dict[str, int], able: Sequence[str]) -> None:
+    from rich.markup import escape
+    from rich.table import Table
 
-
-def _document(found: OwnFile) -> dict[str, object]:
-    from simulator.registry import openers
-
-    return {
-        "file": str(found.path),
-        "format": found.format.name,
-        "sha256": found.digest,
-        "bytes": _sizes(found),
-        "opened_by": openers(found.format.name),
-        **asdict(found.description),
-    }
-
-
-def _screen(found: OwnFile) -> None:
-    from simulator.registry import openers
-
-    console, said, sizes = common.console(), found.description, _sizes(found)
-    files = ", ".join(sizes) if len(sizes) > 1 else ""
-    able = openers(found.format.name)
-    lines = {
-        "file": f"{found.path.name}: {found.format.about}, {sum(sizes.values()):,} bytes",
-        "files": files,
-        "SHA-256": found.digest,
-        "opened by": ", ".join(able) or "no runtime here; its outputs can be recorded elsewhere",
-        "weights": said.storage or "",
-        "arithmetic": said.compute or "",
-        "quantized": quantized(said),
-        "input": preprocessed(said.preprocessing) if said.preprocessing else "",
-        "boxes": f"suppressed in the graph: {', '.join(said.postprocessing)}"
-        if said.postprocessing else "",
-        "unread": said.unread,
-    }  # fmt: skip
-    told = [(name, words) for name, words in lines.items() if words]
+    said, console = found.description, common.console()
+    console.print(escape(_shown(f"{found.path.name}: {verdict(said) or found.format.about}")))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    told = [*_facts(said), (
+        "file", f"{found.format.about}, {sum(sizes.values()):,} bytes"
+        f"{f' in {len(sizes)} files' if len(sizes) > 1 else ''}",
+    ), ("opened by", ", ".join(able) or "no runtime here; its outputs can be recorded elsewhere"),
+       ("SHA-256", found.digest)]  # fmt: skip
     told += [(f"  {_shown(name)}", words) for name, words in said.metadata.items() if words]
-    width = max(len(name) for name, _ in told)
     for name, words in told:
-        console.print(f"{name:<{width}}  {_shown(words)}", markup=False)
-    _table(("input or output", "type", "shape"), (
-        (f"{side} {_shown(one.name)}", _type(one), _shape(one.shape))
-        for side, values in (("in ", said.inputs), ("out", said.outputs)) for one in values
-    ))  # fmt: skip
-    shown, rest = said.operators[:KINDS], said.operators[KINDS:]
-    rows = [(one.operator, str(one.count), one.weights, one.activations) for one in shown]
-    if rest:
-        rows.append((f"{len(rest)} kinds more", str(sum(one.count for one in rest)), "", ""))
-    _table(("operator", "count", "weights", "takes"), rows)
+        grid.add_row(escape(name), escape(_shown(words)))
+    console.print(grid)
+    table = common.table("operator", "count", "weights", "takes")
+    made = sorted(said.operators, key=lambda one: not one.weights)
+    for one in made[:ROWS]:
+        table.add_row(escape(one.operator), str(one.count), one.weights, one.activations)
+    if made[ROWS:]:
+        rest = str(sum(one.count for one in made[ROWS:]))
+        table.add_row(f"{len(made) - ROWS} kinds more", rest, "", "")
+    if made:
+        console.print(table)
 
 
-def quantized(said: Description) -> str:
-    """Say how a file is quantized; empty where it is not."""
-    schemes = "; ".join(map(_scheme, said.quantization))
-    return ": ".join(filter(None, (said.form, schemes)))
+def verdict(said: Description) -> str:
+    """Say in one line what a file computes in; empty where it does not say."""
+    kinds = Counter[str]()
+    for one in said.operators:
+        kinds[one.weights] += one.count
+    del kinds[""]
+    of = kinds.total()
+    weights = ", ".join(
+        f"weights {kind}" + f" of {count} of {of} products" * (len(kinds) > 1)
+        for kind, count in kinds.most_common()
+    ) or (f"weights {said.storage}" if said.storage else "")  # fmt: skip
+    parts = [weights, f"arithmetic {said.compute}" if said.compute else ""]
+    if said.form or said.quantization:
+        parts.append(f"quantized ({said.form})" if said.form else "quantized")
+    if (own := said.preprocessing) and (any(own.mean) or {*own.std} != {1}):
+        parts.append("normalizes its input itself")
+    if said.postprocessing:
+        parts.append("suppresses boxes itself")
+    return "; ".join(filter(None, parts))
+
+
+def _facts(said: Description) -> Iterator[tuple[str, str]]:
+    for side, values in (("takes", said.inputs), ("gives", said.outputs)):
+        for number, one in enumerate(values[:ROWS]):
+            yield side if number == 0 else "", _value(one)
+        if values[ROWS:]:
+            yield "", f"{len(values) - ROWS} more"
+    for number, scheme in enumerate(said.quantization):
+        yield "quantized" if number == 0 else "", _scheme(scheme)
+    if said.preprocessing:
+        yield "input", " → ".join(said.preprocessing.steps)
+    if said.postprocessing:
+        yield "boxes", f"suppressed in the graph: {', '.join(said.postprocessing)}"
+    if said.unread:
+        yield "unread", said.unread
 
 
 def _scheme(one: Scheme) -> str:
@@ -98,28 +115,10 @@ def _scheme(one: Scheme) -> str:
     return f"{one.count} {one.of} {one.dtype} per {one.per}{about}"
 
 
-def preprocessed(found: Preprocessing) -> str:
-    """Say what a graph does with its input before the network begins."""
-    return " → ".join(found.steps)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    from rich.markup import escape
-
-    table = common.table(*heads)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    if table.row_count:
-        common.console().print(table)
-
-
-def _type(one: Value) -> str:
+def _value(one: Value) -> str:
     real = f", (q - {one.zero}) x {one.scale:.6g}" if one.scale else ""
-    return f"{one.dtype or '-'}{real}"
-
-
-def _shape(shape: Sequence[int | None]) -> str:
-    return "x".join("?" if side is None else str(side) for side in shape) or "one number"
+    sides = "x".join("?" if side is None else str(side) for side in one.shape)
+    return " ".join(filter(None, (one.name, one.dtype, sides))) + real
 
 
 def _shown(words: str) -> str:
@@ -127,4 +126,4 @@ def _shown(words: str) -> str:
     from simulator.errors import shortened
 
     plain = words if words.isprintable() else " ".join(repr(words)[1:-1].split())
-    return shortened(plain, 400)
+    return shortened(plain, _WIDE)

@@ -39,7 +39,7 @@ _MEMBERS = re.compile(
     r"|constants/(tensor_\d+|model_constants_config\.json))"
 )
 """What a program of one model may have, below the archive's own folder."""
-_GRAPH = "models/model.json"
+GRAPH = "models/model.json"
 _SAVED = re.compile(rf"data\.pkl|{_SETTINGS}|version|\.format_version|\.storage_alignment|data/\d+")
 """What ``torch.save`` writes of tensors."""
 _STORAGES = (
@@ -107,7 +107,7 @@ def _copied(source: IO[bytes], target: IO[bytes], known: re.Pattern[str], check:
                 raise ValueError(f"{one.filename[:100]!r} is none of what torch.export.save writes")
             seen.add(name)
             new.writestr(zipfile.ZipInfo(one.filename), check(name, packed.read(one)))
-        if known is _MEMBERS and _GRAPH not in seen:
+        if known is _MEMBERS and GRAPH not in seen:
             raise ValueError("it has no graph")
 
 

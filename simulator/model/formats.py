@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from simulator.contract.description import Description
+from simulator.contract.description import Description, operators
 from simulator.contract.model_format import Contents, ModelFormat
 
 
@@ -53,6 +53,12 @@ class TorchExport(ModelFormat):
         "backend": "pytorch", "device": "cpu", "mode": "eager", "memory_format": "contiguous"
     }  # fmt: skip
 
+    def _describe(self, path: Path) -> Description:
+        """Read inputs, outputs, operators and their types."""
+        from simulator.model.program_description import describe
+
+        return describe(path)
+
 
 class Tflite(ModelFormat):
     """A flat buffer of TensorFlow Lite."""
@@ -81,6 +87,14 @@ class Gguf(ModelFormat):
     about = "a GGUF file"
     suffix = ".gguf"
     typed = True
+
+    def _describe(self, path: Path) -> Description:
+        """Read the metadata, and the types of the matrices."""
+        from simulator import gguf_header
+
+        header = gguf_header.read(path)
+        made = operators(("matrix", kind, "") for kind in header.matrices)
+        return Description(operators=made, metadata=header.fields)
 
 
 class CTranslate2(ModelFormat):

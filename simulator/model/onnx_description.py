@@ -46,7 +46,7 @@ def describe(path: Path) -> Description:
     """
     model, _ = structure(path)
     graph = _Graph(model)
-    made = operators(graph.typed(node) for node in model.graph.node)
+    made = operators(graph.typed(node) for node in graph.nodes if node.op_type != "Constant")
     stored, computed = precision(made, PRODUCTS)
     return Description(
         inputs=tuple(graph.value(value) for value in inputs_of(model)),

@@ -115,9 +115,9 @@ def _typed(graph: Graph, at: str) -> tuple[str, str, str]:
     return layer.kind, _stored(graph, at), _rounded(graph, at) or taken
 
 
-def _stored(graph: Graph, at: str) -> str:
-    """The type in which a product's weights are stored; of FakeQuantize the integers it makes."""
-    at, source = _source(graph, at, 1)
+def _stored(graph: Graph, at: str, port: int = 1) -> str:
+    """The type in which weights are stored; of FakeQuantize the integers; empty: they are none."""
+    at, source = _source(graph, at, port)
     rounded = False
     for _ in range(_FAR):
         if source is None or source.kind not in _BEHIND:
@@ -145,15 +145,18 @@ def _rounded(graph: Graph, at: str) -> str:
 
 def _schemes(graph: Graph) -> Iterator[tuple[str, str, str, bool | None]]:
     for at, layer in graph.layers.items():
-        of_constant = (found := _source(graph, at, 0)[1]) is not None and found.kind == "Const"
         if layer.kind == "FakeQuantize":
             low, high = graph.constant(at, 1), graph.constant(at, 2)
             symmetric = None
             if low is not None and high is not None:
                 symmetric = bool(abs(low + high).max() <= abs(high).max() / 64)
-            of = "weights" if of_constant else "activations"
+            of = "weights" if _stored(graph, at, 0) else "activations"
             yield of, "int8", _per(graph, at, 2), symmetric
-        elif layer.kind == "Convert" and found is not None and of_constant:
+        elif (
+            layer.kind == "Convert"
+            and (found := _source(graph, at, 0)[1]) is not None
+            and found.kind == "Const"
+        ):
             kind = _kind(found.data.get("element_type", ""))
             users = graph.users.get(at, [])
             if kind.strip("u") in ("int4", "int8") and users:

@@ -3,11 +3,13 @@
 import json
 
 import made_coreml
+import made_gguf
 import numpy as np
 import onnx
 import openvino as ov
 import pytest
 import tiny
+import torch
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
@@ -16,6 +18,7 @@ from onnxruntime.quantization import (
     quantize_dynamic,
     quantize_static,
 )
+from openvino.preprocess import PrePostProcessor
 from shared_data import shared
 
 from simulator.cli import main
@@ -166,6 +169,38 @@ def test_core_ml_images(tmp_path):
         "an image in rgb", "x * 0.015625 + [-1.0, -2.0, -3.0] (red, green, blue)"
     )  # fmt: skip
     assert said.metadata["author"] == "nobody" and said.metadata["k"] == "v"
+
+
+def test_gguf_as_its_own_library_wrote_it(tmp_path):
+    said = read(made_gguf.write(tmp_path / "net.gguf", kind="Q8_0")).description
+
+    assert said.operators == (Operators("matrix", 15, "Q8_0", ""),)  # 7 a layer and the embedding
+    assert said.metadata["llama.context_length"] == str(made_gguf.CONTEXT)
+
+
+def test_a_program_as_torch_export_saved_it(tmp_path):
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(2))
+    program = torch.export.export(net.half().eval(), (torch.zeros(1, 3, 8, 9).half(),))
+    torch.export.save(program, tmp_path / "net.pt2")
+
+    said = read(tmp_path / "net.pt2").description
+
+    assert [(one.dtype, one.shape) for one in said.inputs] == [("float16", (1, 3, 8, 9))]
+    assert [(one.dtype, one.shape) for one in said.outputs] == [("float16", (1, 8, 42))]
+    assert Operators("conv2d", 1, "fp16", "fp16") in said.operators
+    assert (said.storage, said.compute) == ("fp16", "fp16")
+
+
+def test_the_verdict_stands_first(source, tmp_path, capsys):
+    ppp = PrePostProcessor(ov.convert_model(source))
+    ppp.input().tensor().set_element_type(ov.Type.u8)
+    ppp.input().preprocess().convert_element_type(ov.Type.f32).mean([1.0]).scale([2.0])
+    ov.save_model(ppp.build(), tmp_path / "net.xml", compress_to_fp16=False)
+
+    assert main(["model", "show", str(tmp_path / "net.xml")]) == 0
+
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "net.xml: weights fp32; arithmetic fp32; normalizes its input itself"
 
 
 def test_the_command_shows_all_of_it(source, capsys):

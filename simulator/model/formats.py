@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -87,14 +88,20 @@ class Gguf(ModelFormat):
     about = "a GGUF file"
     suffix = ".gguf"
     typed = True
+    runtime: ClassVar[Mapping[str, object]] = {
+        "backend": "llama_cpp", "device": "cpu", "flash_attention": False, "kv_cache": "fp16"
+    }  # fmt: skip
 
     def _describe(self, path: Path) -> Description:
-        """Read the metadata, and the types of the matrices."""
+        """Read the metadata, and the types of the matrices; llama.cpp rounds what meets integers."""
         from simulator import gguf_header
 
         header = gguf_header.read(path)
         made = operators(("matrix", kind, "") for kind in header.matrices)
-        return Description(operators=made, metadata=header.fields)
+        most = re.match(r"(BF|F|I?Q)(\d+)", made[0].weights if made else "")
+        stored = {"BF": "bf", "F": "fp"}.get(most[1], "int") + most[2] if most else None
+        computed = "int8" if stored and stored.startswith("int") else stored
+        return Description(operators=made, storage=stored, compute=computed, metadata=header.fields)
 
 
 class CTranslate2(ModelFormat):

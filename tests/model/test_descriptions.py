@@ -175,6 +175,7 @@ def test_gguf_as_its_own_library_wrote_it(tmp_path):
     said = read(made_gguf.write(tmp_path / "net.gguf", kind="Q8_0")).description
 
     assert said.operators == (Operators("matrix", 15, "Q8_0", ""),)  # 7 a layer and the embedding
+    assert (said.storage, said.compute) == ("int8", "int8")
     assert said.metadata["llama.context_length"] == str(made_gguf.CONTEXT)
 
 

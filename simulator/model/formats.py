@@ -93,7 +93,7 @@ class Gguf(ModelFormat):
     }  # fmt: skip
 
     def _describe(self, path: Path) -> Description:
-        """Read the metadata, and the types of the matrices; llama.cpp rounds what meets integers."""
+        """Read the metadata, and the types of the matrices; integers meet 8 bits."""
         from simulator import gguf_header
 
         header = gguf_header.read(path)

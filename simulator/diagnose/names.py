@@ -26,11 +26,15 @@ from simulator.diagnose.masks import name_masks
 from simulator.diagnose.normalization import Numbers
 from simulator.diagnose.outputs import name_outputs, only
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
+from simulator.diagnose.sounds import name_sounds
+from simulator.diagnose.tokens import name_tokens
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line
+from simulator.modalities.audio.card import AudioCard
 from simulator.modalities.image.card import ImageCard
 from simulator.modalities.image.front_end import statistics
 from simulator.modalities.image.geometry import Placement
+from simulator.modalities.text.card import TextCard
 from simulator.pipeline.inference import answering
 from simulator.profile.axes import axis_of
 from simulator.profile.modality import at
@@ -131,15 +135,25 @@ class Names:
         """Solved from the values, as the profiles declare it, or by a search for both stacks."""
         session = self.declared.session
         card = session.card.spec
-        sides = [[one[input_of(side)] for one in self.samples] for side in (TRAIN, DEPLOY)]
+        sides: list[list[Any]] = [
+            [one[input_of(side)] for one in self.samples] for side in (TRAIN, DEPLOY)
+        ]
+        train, deploy = sides
+        if isinstance(card, TextCard):
+            return self._both(Part.FRONT_END, name_tokens(train, deploy, card))
         fits = all(isinstance(one, np.ndarray) for side in sides for one in side)
+        if isinstance(card, AudioCard) and fits:
+            context = session.executor.context
+            sounds = [context(one).source for one in self.declared.items[: len(self.samples)]]
+            return self._both(Part.FRONT_END, name_sounds(train, deploy, card, sounds))
         if not isinstance(card, ImageCard) or not fits:
             return self.declared.findings(Part.FRONT_END)
-        train: list[Any] = sides[0]
-        deploy: list[Any] = sides[1]
         apart = max(float(np.abs(a - b).max()) for a, b in zip(train, deploy, strict=True))
         found = name_inputs(train, deploy, card, self._numbers(card, train))
-        solved = [one for one in found if (one.left or 0.0) < HALF * apart]
+        near = Certainty.NEAREST
+        solved = [
+            one for one in found if one.certainty is not near or (one.left or 0.0) < HALF * apart
+        ]
         names = self._both(Part.FRONT_END, solved)
         if any(one.certainty is not Certainty.NEAREST for one in names):
             return names

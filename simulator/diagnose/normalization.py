@@ -139,6 +139,12 @@ def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
     wrong = np.flatnonzero(mean.wrong | std.wrong)
     if len(names) == len(found) and not (len(found) == 2 and len(wrong) == 1):
         return names
+    added = right.mean / right.std - fit.zero / fit.std
+    near = far / right.std.min() + 1e-5
+    if not std.wrong.any() and np.ptp(added) <= 2 * near:
+        return [_zero_point(float(added.mean()), fit.step)]
+    if np.abs(added).max() <= near and (alone := std.named()) is not None:
+        return [alone]
     gain = right.std / fit.std
     offset = right.mean - gain * fit.zero
     if len(wrong) == 3 and np.ptp(gain) < 0.01 and np.ptp(offset) < 0.5:
@@ -150,6 +156,13 @@ def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
         ]
     code = f"normalize with mean {listed(right.mean)} and std {listed(right.std)} (of 0-255)"
     return [Named("; ".join(parts), code, figures=True)]
+
+
+def _zero_point(added: float, step: float) -> Named:
+    """Name one number that is added to every value, in the tensor's units and steps."""
+    steps = f", {added / step:.3g} steps" if step else ""
+    text = f"a zero point is ignored ({added:.4g} is added to every value{steps})"
+    return Named(text, "subtract the zero point before multiplying by the scale")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,6 +12,9 @@ from simulator.diagnose.levels import WHOLE, Difference, levels_of
 from simulator.diagnose.normalization import Numbers
 from simulator.identify.affine import ULPS
 
+_LEVELS = 256
+"""Values at most of a tensor of 8 bits, whatever its channels."""
+
 
 def rounded(before: Sequence[Array], after: Sequence[Array], right: Numbers) -> Finding | None:
     """Name a rounding, where nothing else differs.
@@ -51,7 +54,8 @@ def _fractions(
         return Difference("resized pixels are rounded to whole levels", keep)
     if whole == [False, True] and (b <= a + WHOLE).all():
         return Difference("resized pixels are cut to whole levels", keep)
-    if whole == [True, False]:
+    quantized = np.unique(np.stack(after)).size <= _LEVELS
+    if whole == [True, False] and not quantized:
         code = "round the resized pixels to whole levels"
         return Difference("resized pixels are not rounded to whole levels", code)
     return None

@@ -38,7 +38,13 @@ def as_outputs(found: Tensors, wanted: Mapping[str, Shape]) -> dict[str, Array]:
         laid = () if one is None or one.dtype.kind not in "fiu" else (one, one[None])
         fitting = [each for each in laid if _fits(each.shape, shape) or _beside(each.shape, shape)]
         if not fitting:
-            raise SampleError(f"gave {told}; the card's outputs are {must}")
+            more = (
+                one is not None
+                and one.ndim > 0
+                and _fits((*one.shape[:-1], one.shape[-1] - 1), shape)
+            )
+            hint = ": one class more, perhaps a background class at the start" if more else ""
+            raise SampleError(f"gave {told}; the card's outputs are {must}{hint}")
         outputs[name] = np.ascontiguousarray(fitting[0], np.float32)
     return outputs
 

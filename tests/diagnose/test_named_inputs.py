@@ -64,6 +64,10 @@ SLIPS = {
     "divided by 255 twice": lambda p: totensor(p / 255),
     "one scale for three standard deviations (fits 0.226 for 0.229, 0.224, 0.225)":
         lambda p: totensor(p, std=[0.226] * 3),
+    "one scale for three standard deviations (fits 0.225 for 0.229, 0.224, 0.225)":
+        lambda p: np.float32(p / (255 * 0.225)) - per_channel(*MEAN / STD),
+    "a zero point is ignored (2.132 is added to every value)":
+        lambda p: totensor(p) + np.float32(2.132),
     "mean of [0, 1] with std of [0, 255]": lambda p: (p - per_channel(*MEAN))
         / per_channel(*255 * STD),
     "mean in the other channel order": lambda p: totensor(p, mean=MEAN[::-1]),
@@ -132,6 +136,15 @@ def test_a_quantized_input_shows_its_steps(photos):
     assert found.name.startswith("input is quantized: steps of 0.0186")
     assert found.certainty is Certainty.ROUNDING
     assert found.left <= 0.0186 * 0.6
+
+
+def test_steps_below_a_level_are_no_fractions_of_a_resize(photos):
+    """Nothing is cut, so that no value is a level away."""
+    (found,) = named(photos, lambda p: np.rint(totensor(p) / 0.0187) * 0.0187)
+    both = named(photos, lambda p: (np.rint(totensor(p) / 0.0187) + 114) * 0.0187)
+
+    assert found.name.startswith("input is quantized: steps of 0.0187")
+    assert both[0].name == "a zero point is ignored (2.132 is added to every value, 114 steps)"
 
 
 def test_another_order_of_arithmetic_is_rounding(photos):

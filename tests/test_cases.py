@@ -27,6 +27,8 @@ def test_a_case_is_answered(folder, command, tmp_path, monkeypatch):
     shared("models")
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    for name, value in cases.NAMES.items():
+        monkeypatch.setenv(name, value)
     done = warm.command(*cases.arguments(command))
     assert done.returncode in (0, 1), done.stderr
     said = cases.answer(done.stdout)

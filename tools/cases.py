@@ -34,8 +34,8 @@ HEAD = """# The case book
 Reports from public trackers: a model answered otherwise after deployment, and somebody found the
 cause by hand. Each case has both stacks as small code of our own and as profiles, the command, and
 what it prints first. `$DATA` is a folder of images and small networks, `$CARDS` that of
-[`tests/cards`](../tests/cards). `python tools/cases.py` makes this page; `make prove` runs each
-command and holds its answer against the cause that the report names.
+[`tests/cards`](../tests/cards); both are exported. `python tools/cases.py` makes this page;
+`make prove` runs each command and holds its answer against the cause that the report names.
 
 """
 
@@ -114,7 +114,7 @@ def run(folder: Path, command: str) -> str:
         shutil.copytree(folder, place, dirs_exist_ok=True)
         path = Path(sys.executable).with_name("simulate")
         words = [str(path), *arguments(command)]
-        wide = os.environ | {"COLUMNS": "120"}
+        wide = os.environ | NAMES | {"COLUMNS": "120"}
         done = subprocess.run(
             words, cwd=place, env=wide, capture_output=True, text=True, check=False
         )

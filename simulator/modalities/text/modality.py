@@ -140,8 +140,12 @@ class TextModality(Modality):
         ]
 
     def placing(self, profile: Profile, card: Any) -> TextPlacing:
-        """Return the function that gives the rows of a sample's requests."""
-        tokenize = front_end.tokenizing(profile, choose(profile), card)
+        """Return the function that gives the rows of a sample's requests.
+
+        Of a front end that is not ours they are those of the sections that describe it.
+        """
+        spec = profile.spec.model_copy(update={"front_end": None})
+        tokenize = front_end.tokenizing(profile, choose(replace(profile, spec=spec)), card)
         return TextPlacing(tokenize, front_end.feeding(profile, card))
 
     def beside(self, placings: Sequence[TextPlacing], source: Passage) -> list[Beside] | None:

@@ -1,24 +1,15 @@
 """Makes the small network of this case: the mean of the tokens' vectors, and its tokenizer."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-WORDS = [
-    "the",
-    "runner",
-    "was",
-    "thirsty",
-    "so",
-    "she",
-    "drank",
-    "some",
-    "water",
-    "tied",
-    "her",
-    "shoes",
-]
+TEXTS = json.loads(Path("texts/thirst.json").read_text())["requests"]
+WORDS = dict.fromkeys(word for text in TEXTS for word in text["context"].split())
 VOCABULARY = {word: at for at, word in enumerate(["<pad>", "<s>", "<unk>", *WORDS])}
 
 tokenizer = Tokenizer(models.WordLevel(VOCABULARY, "<unk>"))

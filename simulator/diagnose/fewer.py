@@ -12,6 +12,8 @@ from simulator.modalities.image.geometry import Placement
 from simulator.tasks.detection.boxes import Detections
 
 TOLD = 5
+_TOUCHES = 1.0
+"""Pixels from the border of the picture within which a box touches it."""
 _NMS = "postprocess.nms."
 Named = tuple[str, str, Mapping[str, object]]
 """A name, what undoes it in code, and the fields of the profile that undo it."""
@@ -39,12 +41,11 @@ class Found:
         return np.isin(np.arange(len(self.train)), self.there)
 
     @property
-    def at_border(self) -> NDArray[np.bool_]:
-        """Which of the training stack's boxes touch the border of the picture."""
+    def margins(self) -> NDArray[np.float64]:
+        """How far each of the training stack's boxes is from the border of the picture."""
         boxes, place = self.train.boxes, self.placement
-        low = (boxes[:, :2] <= 1).any(axis=1)
-        high = (boxes[:, 2:] >= np.array([place.width, place.height]) - 1).any(axis=1)
-        found: NDArray[np.bool_] = np.logical_or(low, high)
+        ends = np.array([place.width, place.height]) - boxes[:, 2:]
+        found: NDArray[np.float64] = np.concatenate([boxes[:, :2], ends], axis=1).min(axis=1)
         return found
 
     @property
@@ -61,16 +62,16 @@ def fewer(seen: Sequence[Found]) -> Named | None:
 
 def _reasons(seen: Sequence[Found]) -> Iterator[Named]:
     kept = np.concatenate([one.kept for one in seen])
-    border, scores, sides, classes = (
+    margins, scores, sides, classes = (
         np.concatenate(values)
         for values in zip(
-            *((o.at_border, o.train.scores, o.sides, o.train.classes) for o in seen), strict=True
+            *((o.margins, o.train.scores, o.sides, o.train.classes) for o in seen), strict=True
         )
     )
     if kept.all():
         yield "", "", {}
         return
-    if border[~kept].all() and not border[kept].any():
+    if (nearest := margins[~kept].max()) <= _TOUCHES and nearest < margins[kept].min(initial=9):
         code = "keep boxes that touch the border of the picture"
         yield "boxes at the border are dropped", code, {}
     lost, least = scores[~kept].max(), scores[kept].min(initial=1.0)

@@ -22,6 +22,14 @@ from simulator.modalities.image.steps import normalize
 
 _EXPLAINED = 0.5
 """A relation that leaves more of the spread explains nothing: the pixels are others."""
+_STORED = {
+    2: "mirrored left to right",
+    3: "rotated by 180 degrees",
+    4: "upside down",
+    6: "rotated by 90 degrees counterclockwise",
+    8: "rotated by 90 degrees clockwise",
+}
+"""How an image lies in a file of each EXIF orientation, against the image as displayed."""
 _HALF = 0.75
 """Levels that the rounding to a whole level leaves, at most; of limited range a level is wider."""
 
@@ -31,6 +39,7 @@ def name_inputs(
     deploy: Sequence[Array],
     card: ImageCard,
     numbers: Numbers | None = None,
+    orientations: Sequence[int] = (),
 ) -> list[Finding]:
     """Name what the deployment's inputs have that the training's have not, by solving alone.
 
@@ -42,6 +51,7 @@ def name_inputs(
         card: of the model.
         numbers: mean and std of the training stack, in the order of the tensor's channels; those of
             the card by default.
+        orientations: the EXIF orientation of each file, 1 where it has none.
 
     Returns:
         Nothing where all bits are equal, or where no relation of values explains the difference.
@@ -60,7 +70,7 @@ def name_inputs(
         found, after = moved.solution, moved.tensors
     if found.fit.share > _EXPLAINED:
         return []
-    names = list(_elements(found, card))
+    names = list(_elements(found, card, orientations))
     if moved is not None:
         names.append(moved.named)
     names += _values(found, after, levels, right, card)
@@ -80,7 +90,9 @@ def name_inputs(
     ]
 
 
-def _elements(found: Solution, card: ImageCard) -> Iterator[Difference]:
+def _elements(
+    found: Solution, card: ImageCard, orientations: Sequence[int]
+) -> Iterator[Difference]:
     """Yield what happened to the order of the elements."""
     code = {
         "NHWC read as NCHW": "transpose from (H, W, C) to (C, H, W); a reshape does not",
@@ -103,9 +115,21 @@ def _elements(found: Solution, card: ImageCard) -> Iterator[Difference]:
         turned = found.order.startswith(("rotated", "mirrored", "upside"))
         text = "turn the image back: apply the file's EXIF orientation, once" if turned else ""
         change = {"decode.exif": "apply"} if turned else {}
-        yield Difference(found.order, text or code[found.order], change, shown)
+        name = _by_exif(found.order, orientations) if turned else found.order
+        yield Difference(name, text or code[found.order], change, shown)
     if found.signed:
         yield Difference("uint8 taken for int8", "read the pixels as unsigned bytes")
+
+
+def _by_exif(turn: str, orientations: Sequence[int]) -> str:
+    """Name a turn by the EXIF orientation that all files have, where that is it."""
+    (flag,) = set(orientations) if len(set(orientations)) == 1 else (1,)
+    if turn == _STORED.get(flag):
+        both = "EXIF applied by one stack only" if flag < 5 else "EXIF ignored"
+        return f"{both} ({turn})"
+    if turn == _STORED.get({6: 8, 8: 6}.get(flag, 1)):
+        return f"EXIF applied, unlike in training ({turn})"
+    return turn
 
 
 def _values(

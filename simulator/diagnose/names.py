@@ -142,14 +142,14 @@ class Names:
         if isinstance(card, TextCard):
             return self._both(Part.FRONT_END, name_tokens(train, deploy, card))
         fits = all(isinstance(one, np.ndarray) for side in sides for one in side)
+        files = [session.executor.context(one).source for one in self.declared.items[: len(train)]]
         if isinstance(card, AudioCard) and fits:
-            context = session.executor.context
-            sounds = [context(one).source for one in self.declared.items[: len(self.samples)]]
-            return self._both(Part.FRONT_END, name_sounds(train, deploy, card, sounds))
+            return self._both(Part.FRONT_END, name_sounds(train, deploy, card, files))
         if not isinstance(card, ImageCard) or not fits:
             return self.declared.findings(Part.FRONT_END)
         apart = max(float(np.abs(a - b).max()) for a, b in zip(train, deploy, strict=True))
-        found = name_inputs(train, deploy, card, self._numbers(card, train))
+        turned = [one.orientation for one in files]
+        found = name_inputs(train, deploy, card, self._numbers(card, train), turned)
         near = Certainty.NEAREST
         solved = [
             one for one in found if one.certainty is not near or (one.left or 0.0) < HALF * apart

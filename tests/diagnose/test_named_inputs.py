@@ -1,5 +1,7 @@
 """Slips made here with numpy on photographs are named, from two images each."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -120,6 +122,26 @@ def test_slips_are_named(photos, name):
     assert (found.certainty is Certainty.NEAREST) == (name in NEAREST)
     assert found.evidence
     assert found.change or found.code
+
+
+@pytest.mark.parametrize(
+    ("orientation", "turns", "name"),
+    [
+        (6, 1, "EXIF ignored (rotated by 90 degrees counterclockwise)"),
+        (6, -1, "EXIF applied, unlike in training (rotated by 90 degrees clockwise)"),
+        (3, 2, "EXIF applied by one stack only (rotated by 180 degrees)"),
+        (1, 1, "rotated by 90 degrees counterclockwise"),
+    ],
+)
+def test_a_turn_is_that_of_the_files_exif(photos, orientation, turns, name):
+    """A file of orientation 6 is turned clockwise to be displayed."""
+    square = [one[:, :96, :96] for one in photos]
+    sides = [[totensor(np.rot90(p, by, (1, 2)))[None] for p in square] for by in (0, turns)]
+    card = SimpleNamespace(input=CARD.input.model_copy(update={"width": 96}))
+
+    (found,) = name_inputs(*sides, card, orientations=[orientation] * 2)
+
+    assert found.name == name
 
 
 def test_two_slips_at_once(photos):

@@ -21,9 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import hidden
+
 from simulator.data.recording import load_recording
 from simulator.experiments.session import Session
-from simulator.identify import hidden, kit
+from simulator.identify import kit
 from simulator.identify.run import ready, recorded_only, searched
 from simulator.identify.space import Space, load_space, space
 

@@ -3,7 +3,9 @@
 ``tools/hidden_stacks.py`` does the same with all options that run here (docs/identify.md).
 """
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +13,15 @@ import tiny
 
 from simulator.data.recording import load_recording
 from simulator.experiments.session import Session
-from simulator.identify import hidden, kit
+from simulator.identify import kit
 from simulator.identify.run import ready, recorded_only, searched
 from simulator.identify.space import Space, space
 from simulator.model.card import Card
 from simulator.testing import files
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+import hidden
 
 STACKS = 10
 NARROW = {

@@ -1,12 +1,9 @@
 """The space has what the backends offer here, and its stacks are those that its options say."""
 
-from itertools import islice
-
 import pytest
 import tiny
 
 from simulator.errors import ProfileError, UserError
-from simulator.identify.hidden import draws
 from simulator.identify.space import Space, load_space, space
 from simulator.model.card import Card
 from simulator.profile.load import load
@@ -124,13 +121,6 @@ def test_runtimes_of_outputs_leave_no_quantizer(cache, card):
         "storage": "fp32", "compute": "fp32",
     }  # fmt: skip
     assert "quantize" not in choices
-
-
-def test_draws_repeat_and_are_possible(whole, card):
-    drawn = [[*islice(draws(whole, card, 7), 3)] for _ in range(2)]
-
-    assert drawn[0] == drawn[1]
-    assert all(whole.fits(picks, card) for picks in drawn[0])
 
 
 def test_a_document_narrows_the_space(whole, tmp_path):

@@ -85,6 +85,13 @@ def read_file(path: str | os.PathLike[str], most: int) -> bytes:
         os.close(number)
 
 
+def json_before(data: bytes) -> bytes:
+    """Return the JSON that Ultralytics writes before an engine: its length, then it; or nothing."""
+    length = int.from_bytes(data[:4], "little")
+    found = data[4 : 4 + length]
+    return found if found[:1] == b"{" and found[-1:] == b"}" and len(found) == length else b""
+
+
 def hash_folder(folder: Path) -> str:
     """Return the SHA-256 of the names and contents of the files directly in a folder.
 

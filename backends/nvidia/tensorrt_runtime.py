@@ -25,6 +25,7 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
+from simulator.files import json_before
 
 
 class TensorRtRuntime(Runtime):
@@ -62,7 +63,9 @@ class TensorRtRuntime(Runtime):
             refuse_another(artifact, here)
             file = artifact / "model.engine"
         self._stream = Stream()
-        self._engine = open_engine(file.read_bytes())
+        data = file.read_bytes()
+        said = json_before(data)
+        self._engine = open_engine(data[4 + len(said) :] if said else data)
         self._context = self._engine.create_execution_context()
         ports: dict[Any, list[Port]] = {mode: [] for mode in (_modes().INPUT, _modes().OUTPUT)}
         for index in range(self._engine.num_io_tensors):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from simulator.contract.description import Description, Value, operators
 from simulator.contract.model_format import ModelFormat
 from simulator.errors import ModelError
-from simulator.files import LARGE, read_file
+from simulator.files import LARGE, json_before, open_file, read_file
 
 
 class TensorRtEngine(ModelFormat):
@@ -28,6 +30,13 @@ class TensorRtEngine(ModelFormat):
     def recognises(self, path: Path) -> bool:
         """Whether it has one of the names that NVIDIA's tools give it."""
         return path.suffix.lower() in (".engine", ".plan", ".trt") and not os.path.isdir(path)
+
+    def _describe(self, path: Path) -> Description:
+        """Read the metadata that Ultralytics writes before an engine."""
+        with open_file(path, LARGE) as file:
+            said = json.loads(json_before(file.read(2**20)) or b"{}")
+        metadata = {str(key): str(value) for key, value in said.items()}
+        return replace(super()._describe(path), metadata=metadata)
 
 
 class RknnFile(ModelFormat):

@@ -192,6 +192,19 @@ def test_a_program_as_torch_export_saved_it(tmp_path):
     assert (said.storage, said.compute) == ("fp16", "fp16")
 
 
+def test_the_metadata_that_ultralytics_writes_before_an_engine(tmp_path):
+    said = json.dumps({"task": "detect", "stride": 32, "names": {"0": "person"}}).encode()
+    with (tmp_path / "net.engine").open("wb") as file:  # ultralytics/engine/exporter.py
+        file.write(len(said).to_bytes(4, byteorder="little", signed=True))
+        file.write(said + b"ftrt engine")
+    (tmp_path / "bare.plan").write_bytes(b"ftrt" + bytes(400))
+
+    assert read(tmp_path / "net.engine").description.metadata == {
+        "task": "detect", "stride": "32", "names": "{'0': 'person'}"
+    }  # fmt: skip
+    assert not read(tmp_path / "bare.plan").description.metadata
+
+
 def test_the_verdict_stands_first(source, tmp_path, capsys):
     ppp = PrePostProcessor(ov.convert_model(source))
     ppp.input().tensor().set_element_type(ov.Type.u8)

@@ -93,7 +93,10 @@ class ModelFormat:
             ModelError: the file is damaged or refused, and why.
         """
         with foreign(ModelError, f"{path}: not {self.about} that can be read"):
-            return self._describe(path)
+            try:
+                return self._describe(path)
+            except OSError as error:
+                raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
 
     def _describe(self, path: Path) -> Description:
         found = self.read(path)

@@ -15,6 +15,13 @@ _TEXT = 4096
 """Bytes of a text."""
 
 
+_TYPES = """
+    float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 complex128 uint64
+    resource variant uint32 uint16 int4 bfloat16 int2 uint4
+""".split()  # noqa: SIM905
+"""Of the tensors of a ``.tflite`` by their numbers, as NumPy calls them."""
+
+
 class Broken(ValueError):
     """The bytes are no FlatBuffer of the expected kind."""
 
@@ -98,3 +105,9 @@ def _number(data: bytes, at: int, kind: str) -> int:
         raise Broken("an offset points outside of the file")
     found: int = struct.unpack_from(kind, data, at)[0]
     return found
+
+
+def type_of(tensor: Table) -> str:
+    """Return NumPy's name of the type of a tensor of a ``.tflite``."""
+    kind = tensor.integer(1, "<b")
+    return _TYPES[kind] if 0 <= kind < len(_TYPES) else f"type {kind}"

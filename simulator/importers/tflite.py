@@ -33,8 +33,7 @@ MOST = 2**30
 """Bytes of a network, unpacked."""
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError,
            RuntimeError, OSError, EOFError, ValueError)  # fmt: skip
-_MARK = b"TFL3"
-_TYPES = {0: "float32", 1: "float16", 3: "uint8", 9: "int8"}
+MARK = b"TFL3"
 _IMAGE_TO_TENSOR = "MediaPipe's ImageToTensor: cv::Mat::convertTo(scale, offset)"
 _FLOATS: Order = ("fused_multiply_add", _IMAGE_TO_TENSOR)
 _BYTES: Order = ("multiply", "bytes are fed; the network takes (x - zero point) * scale")
@@ -54,6 +53,7 @@ class Network:
         color: the color space, as a number of the schema.
         mean, std: of NormalizationOptions; empty without them.
         scale, zero: of the input's quantization, 0 without one.
+        title, summary: of the network.
         files: names of the associated files.
         has_metadata: whether there is any.
     """
@@ -68,6 +68,8 @@ class Network:
     std: tuple[float, ...] = ()
     scale: float = 0
     zero: int = 0
+    title: str = ""
+    summary: str = ""
     files: list[str] = field(default_factory=list)
     has_metadata: bool = False
 
@@ -98,7 +100,7 @@ class Tflite(Importer):
     def recognises(self, file: ConfigFile) -> bool:
         """Whether a file begins as a ``.tflite`` or a zip file."""
         is_zip = file.head[:4] == b"PK\x03\x04" and file.path.suffix != ".keras"
-        return file.head[4:8] == _MARK or is_zip
+        return file.head[4:8] == MARK or is_zip
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name the networks."""
@@ -118,11 +120,11 @@ class Tflite(Importer):
 
 def _networks(file: ConfigFile) -> list[Network]:
     path, raw = file.path, file.whole(MOST)
-    files = [(path.name, raw)] if raw[4:8] == _MARK else _unpacked(path, raw)
+    files = [(path.name, raw)] if raw[4:8] == MARK else _unpacked(path, raw)
     found = []
     for name, data in files:
         try:
-            found.append(_network(name, data))
+            found.append(network_of(name, data))
         except flat.Broken as error:
             raise ProfileError([f"{path}: {plain(name)}: a damaged .tflite: {error}"]) from error
     return found
@@ -146,8 +148,13 @@ def _unpacked(path: Path, raw: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-def _network(name: str, data: bytes) -> Network:
-    if data[4:8] != _MARK:
+def network_of(name: str, data: bytes) -> Network:
+    """Return what a file says of its first input, and of itself.
+
+    Raises:
+        Broken: it is no such file, or a damaged one.
+    """
+    if data[4:8] != MARK:
         raise flat.Broken("its first bytes are another file's")
     model = flat.Table.root(data)
     graphs, buffers = model.tables(2), model.tables(4)
@@ -160,7 +167,7 @@ def _network(name: str, data: bytes) -> Network:
         made.ports = _ports(tensors, inputs), _ports(tensors, outputs)
         tensor = tensors[int(inputs[0])]
         made.shape = tuple(int(side) for side in tensor.numbers(0, "<i"))
-        made.kind = _TYPES.get(tensor.integer(1, "<b"), "another type")
+        made.kind = flat.type_of(tensor)
         quantization = tensor.table(4)
         if quantization and (scales := quantization.numbers(2, "<f")):
             made.scale = scales[0]
@@ -192,7 +199,7 @@ def network_file(path: Path) -> NetworkFile:
     file = ConfigFile(path)
     (network,) = _networks(file)
     weights = "fp32" if network.kind.startswith("float") else "int8"
-    return NetworkFile(path, *network.ports, _behind(file.whole(MOST)), weights)
+    return NetworkFile(path, *network.ports, packed_behind(file.whole(MOST)), weights)
 
 
 def _classes(raw: bytes) -> list[str]:
@@ -205,7 +212,7 @@ def _classes(raw: bytes) -> list[str]:
         return []
 
 
-def _behind(raw: bytes) -> dict[str, str]:
+def packed_behind(raw: bytes) -> dict[str, str]:
     """The values of a zip file behind a network: of JSON, or of a Python dictionary as text."""
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as packed:
@@ -219,6 +226,7 @@ def _behind(raw: bytes) -> dict[str, str]:
 def _describe(made: Network, metadata: flat.Table) -> None:
     """Take the metadata of the first input."""
     made.has_metadata = True
+    made.title, made.summary = metadata.text(0), metadata.text(1)
     graphs = metadata.tables(3)
     tensors = [*graphs[0].tables(2), *graphs[0].tables(3)] if graphs else []
     holders = [metadata, *graphs[:1], *tensors]

@@ -7,7 +7,7 @@ Sources: tensorflow, ``lite/schema/schema.fbs``; tensorflow/tflite-support,
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from simulator.contract.description import (
@@ -20,18 +20,13 @@ from simulator.contract.description import (
 )
 from simulator.errors import ModelError
 from simulator.files import LARGE, read_file
-from simulator.importers.flat import Broken, Table
+from simulator.importers.flat import Broken, Table, type_of
+from simulator.importers.tflite import MARK, Network, network_of, packed_behind
 
-MARK = b"TFL3"
 PRODUCTS = {"CONV_2D": (0, 1), "DEPTHWISE_CONV_2D": (0, 1), "FULLY_CONNECTED": (0, 1),
             "CONV_3D": (0, 1), "BATCH_MATMUL": (0, 1), "TRANSPOSE_CONV": (2, 1),
             "UNIDIRECTIONAL_SEQUENCE_LSTM": (0, 1)}  # fmt: skip
 """The places of data and weights among the inputs of each convolution and product."""
-TYPES = """
-    float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 complex128 uint64
-    resource variant uint32 uint16 int4 bfloat16 int2 uint4
-""".split()  # noqa: SIM905
-"""By their numbers, as NumPy calls them."""
 _NAMES = """
     ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE
     EMBEDDING_LOOKUP FLOOR FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D
@@ -60,19 +55,16 @@ def describe(path: Path) -> Description:
     Raises:
         ModelError: it is no ``.tflite`` file, or a damaged one.
     """
-    try:
-        data = read_file(path, LARGE)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    data = read_file(path, LARGE)
     if data[4:8] != MARK:
         raise ModelError(f"{path}: not a .tflite file: its first bytes are another file's")
     try:
-        return _described(Table.root(data))
+        return _described(Table.root(data), network_of(path.name, data), packed_behind(data))
     except Broken as error:
         raise ModelError(f"{path}: a damaged .tflite file: {error}") from error
 
 
-def _described(model: Table) -> Description:
+def _described(model: Table, said: Network, behind: Mapping[str, str]) -> Description:
     codes = [_code(one) for one in model.tables(1)]
     graphs, buffers = model.tables(2), model.tables(4)
     if not graphs:
@@ -104,7 +96,12 @@ def _described(model: Table) -> Description:
             "version": str(model.integer(0, "<I")),
             "description": model.text(3),
             "carries": ", ".join(filter(None, (one.text(0) for one in model.tables(6)))),
-            **_told(model, buffers),
+            "name": said.title,
+            "summary": said.summary,
+            "NormalizationOptions mean": ", ".join(f"{one:.8g}" for one in said.mean),
+            "NormalizationOptions std": ", ".join(f"{one:.8g}" for one in said.std),
+            "files": ", ".join(said.files),
+            **behind,
         },
     )
 
@@ -121,8 +118,7 @@ class _Tensor:
     """One tensor of the graph."""
 
     def __init__(self, table: Table, buffers: Sequence[Table]) -> None:
-        kind, buffer = table.integer(1, "<b"), table.integer(2, "<I")
-        self.dtype = TYPES[kind] if 0 <= kind < len(TYPES) else f"type {kind}"
+        self.dtype, buffer = type_of(table), table.integer(2, "<I")
         raw = buffers[buffer].raw(0) if 0 < buffer < len(buffers) else b""
         self.stored = bool(raw)
         few = self.dtype == "float32" and len(raw) in (4, 12)
@@ -192,23 +188,3 @@ def _typed(
     # 8-bit weights beside floats: the kernel rounds the floats of each inference ("dynamic range")
     computed = "int8" if taken == "float32" and own.dtype == "int8" else taken
     return name, own.dtype, computed
-
-
-def _told(model: Table, buffers: Sequence[Table]) -> dict[str, str]:
-    """What TFLite Metadata says of the first input: how an application is to feed it."""
-    for table in model.tables(6):
-        at = table.integer(1, "<I")
-        if table.text(0) == "TFLITE_METADATA" and at < len(buffers):
-            said = Table.root(buffers[at].raw(0))
-            found = {"name": said.text(0), "summary": said.text(1)}
-            graphs = said.tables(3)
-            for unit in graphs[0].tables(2)[0].tables(4) if graphs and graphs[0].tables(2) else ():
-                options = unit.table(1)
-                if options and unit.integer(0, "<B") == 1:
-                    for field, name in enumerate(("mean", "std")):
-                        numbers = options.numbers(field, "<f")
-                        found[f"NormalizationOptions {name}"] = ", ".join(
-                            f"{v:.8g}" for v in numbers
-                        )
-            return found
-    return {}

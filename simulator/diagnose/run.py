@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulator.command.experiment import Experiment
+from simulator.contract.recipe import Chain
 from simulator.data.folder import Item, subset
 from simulator.data.recording import Recording
 from simulator.diagnose.blame import Blame, Values
@@ -25,8 +26,9 @@ from simulator.experiments.summary import head
 from simulator.notices import merged
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_together
+from simulator.pipeline.own_front_end import OwnOutputs
 from simulator.pipeline.plan import Plan
-from simulator.pipeline.stack import Pair
+from simulator.pipeline.stack import Pair, Stack
 from simulator.report.verdict import concluded
 from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResult, Repair
 
@@ -52,7 +54,7 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
     job.refuse_taken(folder)
     with job.session(limited=False) as opened:
         session, absent = _recorded_only(opened, pair, asked.limit)
-        stacks = session.stacks(variants(pair).values())
+        stacks = [_of_any_classes(one, session) for one in session.stacks(variants(pair).values())]
         parts = parts_of(session, *stacks)
         mixtures = dict(parts.mixtures())
         plan = session.plan([*mixtures.values()], parts.asides())
@@ -93,6 +95,19 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
             summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
             run.finish(summary, took | session.ran())
     return Result(summary, folder)
+
+
+def _of_any_classes(stack: Stack, session: Session) -> Stack:
+    """Let a classifier's outputs that code gives have classes more or fewer: that has a name."""
+    if session.card.task.name != "classification":
+        return stack
+    recipes = [
+        replace(one, outputs={name: (*shape[:-1], None) for name, shape in one.outputs.items()})
+        if isinstance(one, OwnOutputs)
+        else one
+        for one in stack.chain.recipes
+    ]
+    return replace(stack, chain=Chain(tuple(recipes)))
 
 
 def _recorded_only(session: Session, pair: Pair, limit: int | None) -> tuple[Session, int]:

@@ -41,6 +41,7 @@ class ModelFormat:
             and give.
         about: such a file in words, with an article.
         suffix: how the names of its files end, with the dot.
+        weights: how the name of the file of weights ends that must lie beside it; empty: none must.
         key: the field of a model card that names such a file; empty: no card does, it is made of
             another.
         is_folder: whether it is a folder of files.
@@ -56,6 +57,7 @@ class ModelFormat:
     name: ClassVar[str]
     about: ClassVar[str]
     suffix: ClassVar[str]
+    weights: ClassVar[str] = ""
     key: ClassVar[str] = ""
     is_folder: ClassVar[bool] = False
     by_weights: ClassVar[bool] = False
@@ -66,8 +68,10 @@ class ModelFormat:
     runtime: ClassVar[Mapping[str, object]] = {}
 
     def recognises(self, path: Path) -> bool:
-        """Whether a file or folder is of this format, by its name."""
-        return path.name.lower().endswith(self.suffix) and not os.path.isdir(path)
+        """Whether a file or folder is of this format, by its name and by what lies beside it."""
+        whole = not self.weights or os.path.isfile(path.with_suffix(self.weights))
+        named = path.name.lower().endswith(self.suffix)
+        return whole and named and os.path.isdir(path) == self.is_folder
 
     def files(self, path: Path) -> list[Path]:
         """Return all files that a model consists of; those of a folder are directly in it.
@@ -75,7 +79,9 @@ class ModelFormat:
         Raises:
             ModelError: one is missing, or may not be used.
         """
-        return sorted(path.iterdir()) if self.is_folder else [path]
+        if self.is_folder:
+            return sorted(path.iterdir())
+        return [path, path.with_suffix(self.weights)] if self.weights else [path]
 
     def read(self, path: Path) -> Contents | None:
         """Read what a file takes and gives; None where only its runtime knows.

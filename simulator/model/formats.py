@@ -125,15 +125,8 @@ class OpenVinoIr(ModelFormat):
     name = "openvino_ir"
     about = "an OpenVINO IR"
     suffix = ".xml"
+    weights = ".bin"
     runtime: ClassVar[Mapping[str, object]] = {"backend": "openvino", "device": "cpu"}
-
-    def recognises(self, path: Path) -> bool:
-        """Whether weights lie beside it."""
-        return super().recognises(path) and os.path.isfile(path.with_suffix(".bin"))
-
-    def files(self, path: Path) -> list[Path]:
-        """Return the graph and the weights."""
-        return [path, path.with_suffix(".bin")]
 
     def _describe(self, path: Path) -> Description:
         """Read layers, types, quantization, the steps of PrePostProcessor, and ``rt_info``."""

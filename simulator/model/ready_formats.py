@@ -96,10 +96,6 @@ class CoreMlPackage(CoreMl):
     suffix = ".mlpackage"
     is_folder = True
 
-    def recognises(self, path: Path) -> bool:
-        """Whether it is a folder of that name."""
-        return path.name.lower().endswith(self.suffix) and os.path.isdir(path)
-
     def files(self, path: Path) -> list[Path]:
         """Return all files below the folder."""
         return sorted(file for file in path.rglob("*") if file.is_file())
@@ -120,14 +116,7 @@ class Ncnn(ModelFormat):
     name = "ncnn"
     about = "a model of ncnn"
     suffix = ".param"
-
-    def recognises(self, path: Path) -> bool:
-        """Whether weights lie beside it."""
-        return super().recognises(path) and os.path.isfile(path.with_suffix(".bin"))
-
-    def files(self, path: Path) -> list[Path]:
-        """Return the graph and the weights."""
-        return [path, path.with_suffix(".bin")]
+    weights = ".bin"
 
     def _describe(self, path: Path) -> Description:
         """Read the layers; key 8 of a convolution or product says that its weights are INT8."""

@@ -84,8 +84,9 @@ def read(path: Path) -> OwnFile:
 
 
 def _graph_beside(path: Path) -> Path:
-    """The graph of a file of weights: OpenVINO and ncnn keep both under one stem."""
-    graphs = [path.with_suffix(one) for one in (".xml", ".param") if path.suffix == ".bin"]
+    """The graph of a file of weights, where a format keeps both under one stem."""
+    formats = (one for one in MODEL_FORMATS if one.weights and one.weights == path.suffix)
+    graphs = (path.with_suffix(one.suffix) for one in formats)
     return next((graph for graph in graphs if os.path.isfile(graph)), path)
 
 

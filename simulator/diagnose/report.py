@@ -22,8 +22,8 @@ from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResul
 from simulator.typed import Unit
 
 INNOCENT = ("equal", "rounding")
-NAMED = 2
-"""Likely names at most that the verdict has."""
+NAMED, SURE = 2, 3
+"""Likely and sure names at most that the verdict has."""
 _SAME = {
     "front end": "both stacks give the network the same input",
     "network": "fed the same input both agree",
@@ -77,15 +77,20 @@ def _guilty(summary: DiagnoseSummary, guilty: Sequence[PartResult]) -> str:
     sure = [one for one in own if one.certainty != "nearest"]
     said = {one.part for one in sure}
     near = [one for one in own if one.part not in said]
-    more = f"; {len(near) - NAMED} more below" if len(near) > NAMED else ""
-    likely = "; ".join(one.name for one in near[:NAMED]) + more
+    likely = _some(near, NAMED)
     if not own:
         return f"{which}; no name was found for it."
     if not sure:
         how = ", most likely" if names == ["network"] else "; the nearest that was found"
         return f"{which}{how}: {likely}."
     of = f"; of the {near[0].part} most likely: {likely}" if near else ""
-    return f"{which}: {'; '.join(one.name for one in sure)}{of}."
+    return f"{which}: {_some(sure, SURE)}{of}."
+
+
+def _some(found: Sequence[FindingResult], most: int) -> str:
+    """The first names."""
+    more = f"; {len(found) - most} more below" if len(found) > most else ""
+    return "; ".join(one.name for one in found[:most]) + more
 
 
 def _is(names: Sequence[str]) -> str:

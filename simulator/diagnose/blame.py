@@ -174,7 +174,7 @@ class Blame:
             "rounding": "The same outputs give the same answers through both, up to rounding.",
             "differs": "The same outputs give other answers through the other postprocessing.",
         }[state]
-        one, two = (self.parts.cuts[side].answer for side in SIDES)
+        one, two = (self.parts.last(TRAIN, side) for side in SIDES)
         same = one is not None and two is not None and _settings(one) == _settings(two)
         if same:
             told = "Both stacks have the same settings of it."

@@ -17,12 +17,11 @@ from simulator.data.folder import Item
 from simulator.diagnose import stack_words
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
-from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, cut
+from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, behind, cut
 from simulator.diagnose.trial import apart, records_of, values_of
 from simulator.errors import UserError
 from simulator.experiments.session import Session, Variant
 from simulator.modalities.image.card import ImageCard
-from simulator.pipeline.inference import answering
 from simulator.pipeline.stack import Pair
 from simulator.profile import axes
 from simulator.profile.document import changes
@@ -32,6 +31,14 @@ from simulator.tasks.score import Record
 SAME = ("equal", "rounding")
 NAMED = 2
 """Fields at most that the name of a finding has."""
+
+_ANSWERS = {
+    "iou_threshold": "another IoU threshold of the NMS: {} in place of {}",
+    "score_threshold": "another score threshold: {} in place of {}",
+    "top_k_after": "at most {} boxes are kept in place of {}",
+    "kind": "another NMS: {} in place of {}",
+}
+"""Of the postprocessing's fields."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +116,8 @@ class Declared:
             return {TRAIN: own.front, DEPLOY: self.session.builder.front_end(*mixed)}
         if part is Part.POSTPROCESS:
             train = self.parts.stacks[TRAIN].chain
-            other = answering(mixed[0], self.session.card)
-            placed = train.with_last(other)
-            return {TRAIN: train, DEPLOY: placed}
+            other = behind(self.pair[TRAIN][0], mixed[0], self.session.card)
+            return {TRAIN: train, DEPLOY: train.with_last(other)}
         stack = self.session.stack(Variant("repaired", mixed, self.pair))
         return {
             TRAIN: own.outputs,
@@ -133,13 +139,20 @@ class Declared:
         evidence = f"{axis}: {', '.join(fields)}", told
         more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
         plain = f"{axis} differs ({', '.join(fields[:NAMED])}{more})"
-        for name in self._names(axis) or [plain]:
+        for name in self._names(part, axis) or [plain]:
             yield Finding(part, name, evidence, certainty, change=self._change(axis))
 
-    def _names(self, axis: str) -> list[str]:
-        """What engineers call an axis of the front end of images; nothing of another."""
+    def _names(self, part: Part, axis: str) -> list[str]:
+        """What engineers call what differs in an axis; nothing where that is not known."""
+        if part is Part.POSTPROCESS:
+            apart = [one[1:] for one in axes.differences(*self._sides) if one[0] == axis]
+            return [
+                _ANSWERS[key].format(*(_of_card(one) for one in (theirs, ours)))
+                for key, ours, theirs in apart
+                if key in _ANSWERS
+            ]
         card = self.session.card.spec
-        if not isinstance(card, ImageCard) or self._part(axis) is not Part.FRONT_END:
+        if not isinstance(card, ImageCard) or part is not Part.FRONT_END:
             return []
         found = stack_words.between(*self._sides, card)
         return [one.name for one in found if axis in map(axes.axis_of, one.change)]
@@ -155,6 +168,10 @@ class Declared:
         found = changes(before, after)
         found.pop("evidence", None)
         return axes.flat(found)
+
+
+def _of_card(value: Any) -> str:
+    return "the model card's" if value == "model" else str(value)
 
 
 def _word(value: Any) -> str:

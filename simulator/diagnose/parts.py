@@ -13,8 +13,10 @@ from itertools import product
 from simulator.contract.recipe import Boundary, Chain, Recipe
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
-from simulator.pipeline.inference import Answer
+from simulator.model.card import Card
+from simulator.pipeline.inference import Answer, answering
 from simulator.pipeline.stack import Stack
+from simulator.profile.profile import Profile
 
 TRAIN, DEPLOY = SIDES
 Sides = tuple[str, str, str]
@@ -69,10 +71,12 @@ class Parts:
     Attributes:
         stacks: by the name of the side.
         cuts: likewise.
+        card: of the model.
     """
 
     stacks: dict[str, Stack]
     cuts: dict[str, Cut]
+    card: Card
 
     def outputs(self, front: str, network: str) -> Chain | None:
         """Return the way to the outputs of one side's network for one side's input.
@@ -92,11 +96,20 @@ class Parts:
         front, network, post = sides
         if front == network == post:
             return self.stacks[front].chain
-        outputs, last = self.outputs(front, network), self.cuts[post].answer
-        if outputs is None or last is None:
-            return None
-        placed = self.cuts[front].answer or last
-        return Chain((*outputs.recipes, replace(last, placing=placed.placing)))
+        outputs, last = self.outputs(front, network), self.last(front, post)
+        return Chain((*outputs.recipes, last)) if outputs and last else None
+
+    def last(self, front: str, post: str) -> Answer | None:
+        """Return one side's postprocessing behind the other's front end; None: it is not known."""
+        found = self.cuts[post].answer
+        if found is None or front == post:
+            return found
+        placed = self.cuts[front].answer or found
+        settings = found.settings
+        if found.task is self.card.task:  # and not a model file's own NMS
+            ours, theirs = self.stacks[front].profile, self.stacks[post].profile
+            settings = behind(ours, theirs, self.card).settings
+        return replace(found, settings=settings, placing=placed.placing)
 
     def mixtures(self) -> Iterator[tuple[Sides, Stack]]:
         """Yield every mixture that can run, the training stack first, as a stack of its own."""
@@ -115,7 +128,16 @@ class Parts:
 def parts_of(session: Session, train: Stack, deploy: Stack) -> Parts:
     """Return both stacks cut into their parts."""
     stacks = dict(zip(SIDES, (train, deploy), strict=True))
-    return Parts(stacks, {side: cut(session, stack) for side, stack in stacks.items()})
+    return Parts(stacks, {side: cut(session, one) for side, one in stacks.items()}, session.card)
+
+
+def behind(front: Profile, post: Profile, card: Card) -> Answer:
+    """Return the postprocessing of one profile, for samples that are placed as another says.
+
+    How boxes and masks go back from a letterbox, or from a squash, follows the front end.
+    """
+    spec = front.spec.model_copy(update={"postprocess": post.spec.postprocess})
+    return answering(replace(front, spec=spec), card)
 
 
 def label(sides: Sides) -> str:

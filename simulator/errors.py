@@ -75,8 +75,8 @@ class NotFinite(SampleError):
 
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """What a terminal may obey, but for tabs and the ends of lines: also what turns text around."""
-_LISTED = 1000
-"""Characters of the names that a message lists at most."""
+_LISTED, _NEAR = 1000, 300
+"""Characters of the names that a message lists at most; less beside one that is meant."""
 
 
 def unknown(what: str, got: object, offered: Iterable[object]) -> str:
@@ -95,7 +95,7 @@ def unknown(what: str, got: object, offered: Iterable[object]) -> str:
     names = sorted(str(name) for name in offered)
     near = difflib.get_close_matches(str(got), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    listed = shortened(", ".join(names), _LISTED) or "none"
+    listed = shortened(", ".join(names), _NEAR if near else _LISTED) or "none"
     return f"unknown {what} {str(got)!r}{hint} (offered: {listed})"
 
 

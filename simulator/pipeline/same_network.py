@@ -22,6 +22,7 @@ from simulator.modalities.card import CardSpec
 from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
+from simulator.notices import Kind, Notice
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.inference import Infer, Inferred
 from simulator.pipeline.local import LocalExecutor
@@ -62,7 +63,7 @@ class Same:
     profile: Profile
     front_end: Callable[[Profile, CardSpec], Sequence[Recipe]]
 
-    def lines(self, name: str, choices: Sequence[Choice]) -> list[str]:
+    def notice(self, name: str, choices: Sequence[Choice]) -> Notice:
         """Say how near the outputs are, and what to write where they are not.
 
         Args:
@@ -74,9 +75,10 @@ class Same:
             said = self._said(name, in_fp32(runtimes, "the card's own file"))
         except UserError:  # of what cannot run in FP32 here, no more is known
             said = None
-        return said or [f"{name}: not checked that it is the network of {self.source.path.name}"]
+        unknown = f"{name}: not checked that it is the network of {self.source.path.name}"
+        return said or Notice(Kind.MODEL, unknown)
 
-    def _said(self, name: str, choice: Choice) -> list[str] | None:
+    def _said(self, name: str, choice: Choice) -> Notice | None:
         if self.source.format != ONNX:
             return None
         usual = self.card.modality.left_to_card(self.profile)
@@ -88,12 +90,15 @@ class Same:
         said = f"{name}: its outputs differ from those of {self.source.path.name} in FP32 by "
         said += f"{off:.2%} (root mean square, {len(found)} {self.card.modality.unit}s)"
         if off < FAR:
-            return [said]
+            return Notice(Kind.MODEL, said)
         for words, spec in self.card.modality.fed_otherwise(self.spec):
             other = _apart(wanted, self._answers((*self.front_end(usual, spec), self.infer)))
             if other is not None and other < FAR:
-                return [f"{said}; fed otherwise, by {other:.2%}: --set STACK.{words}"]
-        return [f"{said}: another network, or fed with other numbers than in training"]
+                said += f"; fed otherwise, by {other:.2%}: --set STACK.{words}"
+                break
+        else:
+            said += ": another network, or fed with other numbers than in training"
+        return Notice(Kind.NOT_IN_FORCE, said)
 
     def _own(self, choice: Choice) -> Infer:
         """The step that runs the card's own file."""

@@ -240,7 +240,7 @@ class StackBuilder:
             ).recipes,
         )  # fmt: skip
         runtimes = [made[Stage.RUNTIME] for _, made in (*pair.values(), chosen)]
-        return [Notice(Kind.MODEL, line) for line in same.lines(name, runtimes)]
+        return [same.notice(name, runtimes)]
 
     def front_end(self, profile: Profile, choices: Choices) -> Chain:
         """Return the steps of a profile up to the network's input."""

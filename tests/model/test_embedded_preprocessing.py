@@ -224,8 +224,9 @@ def test_another_network_of_the_same_shapes_is_told(made, photos, cache):
 
     _, stack, _ = outputs(made, photos, "pillow_fp32", f"precision.artifact={path}")
 
-    (told,) = [one.text for one in stack.notices if "outputs differ" in one.text]
-    assert told.endswith(": another network, or fed with other numbers than in training")
+    (told,) = [one for one in stack.notices if "outputs differ" in one.text]
+    assert told.text.endswith(": another network, or fed with other numbers than in training")
+    assert told.is_strict
 
 
 def test_a_diagnosis_feeds_both_networks_alike(made, photos, cache, tmp_path):

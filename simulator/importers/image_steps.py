@@ -91,8 +91,13 @@ class ImageSteps:
 
     @property
     def size(self) -> Size:
-        """The size that the resize gives, or fits into; (0, 0) before it."""
+        """The size that the resize gives, or fits into; (0, 0) before it, or not known."""
         return self._resize.size if self._resize else (0, 0)
+
+    @property
+    def is_resized(self) -> bool:
+        """Whether a step has resized."""
+        return self._resize is not None
 
     @property
     def varies(self) -> bool:
@@ -114,7 +119,7 @@ class ImageSteps:
         keys: Keys,
         key: str,
         scaling: Scaling,
-        size: Size,
+        size: Size | None,
         kernel: Kernel,
         rounding: Rounding = "down",
         how: str = "",
@@ -125,7 +130,8 @@ class ImageSteps:
             keys: of the step.
             key: the key that says the size.
             scaling: what *size* is.
-            size: height and width; the short side twice; or the box to fit into.
+            size: height and width; the short side twice; or the box to fit into. None: that of
+                the network, which the document does not say.
             kernel: with what.
             rounding: of the side that follows from the other.
             how: the key that says the kind of scaling, if there is one.
@@ -134,12 +140,16 @@ class ImageSteps:
         if self._resize or self._done:
             keys.refuse(key, "a resize, crop or padding comes before it; a profile resizes once")
             return
-        if max(size) == 0:
+        if size == (0, 0):
             return  # it was refused
-        draft.claim("resize", kernel.kind, kernel.source)
-        if self.normalization.origins:
-            after_normalization(draft, kernel.source, kernel.interpolation)
-        self._resize = _Resize(keys, key, scaling, size, rounding, how)
+        kind, source = kernel.kind, kernel.source
+        if self.normalization.origins and kernel.interpolation in _LINEAR:
+            kind = "assumed"
+            source += (
+                "; of normalized numbers there; here of bytes before it, but for rounding equal"
+            )
+        draft.claim("resize", kind, source)
+        self._resize = _Resize(keys, key, scaling, size or (0, 0), rounding, how)
         draft.whole |= {"resize", "geometry"}
         draft.write("resize", "backend", kernel.backend, kernel.library)
         draft.write("resize", "interpolation", kernel.interpolation, kernel.origin)
@@ -212,7 +222,7 @@ class ImageSteps:
             keys.refuse(key, "a profile pads once, after a resize that keeps the ratio of sides "
                         "and fits into the same size")  # fmt: skip
             return
-        pixel = gray_level(level, self.normalization)
+        pixel = _gray_level(level, self.normalization)
         if isinstance(pixel, str):
             keys.refuse(key, f"{pixel} ({why})")
             return
@@ -239,7 +249,8 @@ class ImageSteps:
             return
         if not self._done and last.scaling == "squash":
             draft.write("geometry", "kind", "squash", last.origin)
-            draft.network(last.size, last.origin)
+            if last.size != (0, 0):
+                draft.network(last.size, last.origin)
         elif not self._done:
             needed = "padding to one size" if last.scaling == "fit" else "crop"
             why = f"the size of the network's input varies by image; a profile needs a {needed}"
@@ -254,7 +265,7 @@ class ImageSteps:
         self.draft.normalize(made.mean, made.std, order, lambda _: said)
 
 
-def gray_level(level: Sequence[Fraction], made: Normalization) -> int | str:
+def _gray_level(level: Sequence[Fraction], made: Normalization) -> int | str:
     """Return the pixel that gives a padding's level after a normalization, or why none does."""
     gray = {one * s + m for one, s, m in zip(level, made.std, made.mean, strict=True)}
     pixel = round(float(min(gray)))
@@ -262,13 +273,6 @@ def gray_level(level: Sequence[Fraction], made: Normalization) -> int | str:
         return pixel
     shown = ", ".join(f"{float(one):g}" for one in sorted(gray))
     return f"pads with {shown} on 0-255; a profile pads with one gray level, a whole number"
-
-
-def after_normalization(draft: Draft, source: str, interpolation: str) -> None:
-    """Claim a resize of normalized numbers, which is one of bytes but for rounding."""
-    if interpolation in _LINEAR:
-        said = "of normalized numbers there; here of bytes before it, the same but for rounding"
-        draft.claim("resize", "assumed", f"{source}; {said}")
 
 
 def _of_start(start: Rounding) -> str:

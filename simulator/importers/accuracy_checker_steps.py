@@ -174,6 +174,7 @@ def _write_before(steps: _Steps) -> None:
 
 def _padding(steps: _Steps, keys: Keys) -> None:
     key, size = _sides(keys, steps.size)
+    key = "pad_type" if key == "type" and "pad_type" in keys else key
     level = keys.take("pad_value", numbers, [Fraction(0)] * 3)
     places = {"center": "center", "right_bottom": "top_left"}
     position = keys.choice("pad_type", places, "center")

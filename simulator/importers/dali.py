@@ -9,7 +9,6 @@ Sources: DALI documentation, ``fn.decoders.image`` (RGB, turned by EXIF), ``fn.r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from simulator.errors import ProfileError
 from simulator.importers import protobuf_file, values
+from simulator.importers.compositions import Composition
 from simulator.importers.draft import Draft, Order
 from simulator.importers.image_steps import Follow, ImageSteps, Kernel, follow
 from simulator.importers.importer import ConfigFile, Importer
@@ -79,7 +79,7 @@ class Dali(Importer):
             why = "no function that calls fn.resize, or text of operators"
             draft.problems.append(f"{file.path}:1: {why}")
             return
-        each = found[stack].keys(file, draft)
+        each = found[stack].keys(draft, file)
         steps = ImageSteps(draft, "DALI", "rgb", ["fn.decoders.image gives RGB"])
         for _, keys in each:
             keys.aside(_UNUSED)
@@ -88,34 +88,17 @@ class Dali(Importer):
             steps.finish(_ORDER, each[0][1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Pipeline:
-    """The operators of one pipeline: name, arguments, and line of each."""
-
-    label: str
-    operators: list[tuple[str, values.Object, int]]
-
-    def keys(self, file: ConfigFile, draft: Draft) -> list[tuple[str, Keys]]:
-        """Return the name and the keys of every operator."""
-        made = []
-        for name, arguments, line in self.operators:
-            place = f"{file.path}:{line}"
-            keys = Keys(draft, arguments, lambda _, place=place: place, prefix=f"{name}.")  # type: ignore[misc]
-            made.append((name, keys))
-        return made
-
-
-def _pipelines(file: ConfigFile) -> list[_Pipeline]:
+def _pipelines(file: ConfigFile) -> list[Composition]:
     if file.path.suffix == ".dali":
-        return [_Pipeline("the only one", _serialized(file))]
+        return [Composition("the only one", _serialized(file))]
     if file.has_line(r"^\s*op\s*\{"):
         proto = TextProto.read(file.path, file.text)
-        return [_Pipeline("the only one", _operators(proto))]
+        return [Composition("the only one", _operators(proto))]
     reader = Reader(file.path, file.text, lambda _, __: {})
     calls = [one for one in reader.calls if one.called.startswith("fn.") or ".fn." in one.called]
     names = list(dict.fromkeys(one.function for one in calls if one.value["type"] == "resize"))
     return [
-        _Pipeline(name or "the module", [_operator(one) for one in calls if one.function == name])
+        Composition(name or "the module", [_operator(one) for one in calls if one.function == name])
         for name in names
     ]
 

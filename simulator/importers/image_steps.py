@@ -145,9 +145,7 @@ class ImageSteps:
         kind, source = kernel.kind, kernel.source
         if self.normalization.origins and kernel.interpolation in _LINEAR:
             kind = "assumed"
-            source += (
-                "; of normalized numbers there; here of bytes before it, but for rounding equal"
-            )
+            source += "; of normalized numbers there; here of bytes, the same but for rounding"
         draft.claim("resize", kind, source)
         self._resize = _Resize(keys, key, scaling, size or (0, 0), rounding, how)
         draft.whole |= {"resize", "geometry"}

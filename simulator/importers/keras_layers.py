@@ -21,7 +21,7 @@ from typing import Any
 from simulator.errors import ProfileError
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order, together
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, follow
+from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Size, follow
 from simulator.importers.importer import MAX_BYTES, ConfigFile
 from simulator.importers.keys import Keys
 
@@ -94,8 +94,9 @@ def read(path: Path, model: values.Object, draft: Draft) -> None:
     both = {"Rescaling", "Normalization"} <= kinds
     order = _BOTH if both else _ALONE if "Normalization" in kinds else _AFFINE
     if "Resizing" in kinds:
+        size = steps.size
         steps.finish(order, each[0][1])
-        _crop_before(draft, next(keys for name, keys in each if name == "Resizing"))
+        crop_before(draft, next(keys for name, keys in each if name == "Resizing"), size, False)
     else:
         steps.finish_pixels(order)
         why = "no layer resizes; what the application does is not in the file"
@@ -142,34 +143,40 @@ def _chain(layers: list[values.Object]) -> list[values.Object]:
 
 
 def _resizing(steps: ImageSteps, keys: Keys) -> None:
-    kernel = keys.choice("interpolation", KERNELS, "bilinear")
-    antialias = keys.take("antialias", values.boolean, False)
-    keys.only("pad_to_aspect_ratio", False, "it pads before the resize; a profile pads after it")
-    keys.take("crop_to_aspect_ratio", values.boolean, False)
-    keys.tell("antialias", "width", "crop_to_aspect_ratio", "pad_to_aspect_ratio")
-    keys.aside(dict.fromkeys(("fill_mode", "fill_value"), "of padding, which is off"))
     why = "without it images keep their size"
     size = (keys.need("height", values.pixels, 0, why), keys.need("width", values.pixels, 0, why))
+    keys.tell("width", "crop_to_aspect_ratio")
+    resize(steps, keys, "height", size)
+
+
+def resize(steps: ImageSteps, keys: Keys, key: str, size: Size) -> None:
+    """Follow ``Resizing``, or the converter of KerasHub that has one."""
+    kernel = keys.choice("interpolation", KERNELS, "bilinear")
+    antialias = keys.take("antialias", values.boolean, False)
+    if antialias and kernel == "nearest":
+        keys.refuse("antialias", "TensorFlow's nearest has none")
+    keys.only("pad_to_aspect_ratio", False, "it pads before the resize; a profile pads after it")
+    keys.take("crop_to_aspect_ratio", values.boolean, False)
+    keys.tell("antialias", "pad_to_aspect_ratio")
+    keys.aside(dict.fromkeys(("fill_mode", "fill_value"), "of padding, which is off"))
     origin = keys.origin("interpolation", "bilinear is the default")
     source = "Keras' Resizing on the TensorFlow backend: tf.image.resize"
     fields = {"antialias": antialias, "coordinates": "half_pixel"}
     used = Kernel("tensorflow", kernel, "tf.image.resize", origin, source, fields)
-    steps.resize(keys, "height", "squash", size, used)
+    steps.resize(keys, key, "squash", size, used)
 
 
-def _crop_before(draft: Draft, keys: Keys) -> None:
-    height, width = keys.values["height"], keys.values["width"]
-    if (
-        keys.values.get("crop_to_aspect_ratio")
-        and draft.size
-        and (draft.size[0][0] * width != draft.size[0][1] * height)
-    ):
+def crop_before(draft: Draft, keys: Keys, size: Size, default: bool) -> None:
+    """Write the crop to the network's ratio of sides that ``Resizing`` may begin with."""
+    if not keys.take("crop_to_aspect_ratio", values.boolean, default):
+        return
+    if draft.size and draft.size[0][0] * size[1] != draft.size[0][1] * size[0]:
         keys.refuse("crop_to_aspect_ratio", "another ratio of sides than the network's")
-    elif keys.values.get("crop_to_aspect_ratio"):
-        crop = {"aspect": "network", "rounding": "floor"}
-        origin = keys.origin("crop_to_aspect_ratio")
-        draft.write("geometry", "crop_before_resize", crop, origin)
-        draft.claim("geometry", "emulated", "keras/src/backend/tensorflow/image.py resize")
+        return
+    crop = {"aspect": "network", "rounding": "floor"}
+    origin = keys.origin("crop_to_aspect_ratio", "true is the default")
+    draft.write("geometry", "crop_before_resize", crop, origin)
+    draft.claim("geometry", "emulated", "keras/src/backend/tensorflow/image.py resize")
 
 
 def _crop(steps: ImageSteps, keys: Keys) -> None:
@@ -180,12 +187,18 @@ def _crop(steps: ImageSteps, keys: Keys) -> None:
 
 
 def _rescaling(steps: ImageSteps, keys: Keys) -> None:
-    scale = keys.need("scale", values.three_above_zero, [Fraction(1)] * 3, "it is a factor")
-    scale = [values.neat(one) for one in scale]
+    keys.need("scale", values.three_above_zero, [Fraction(1)] * 3, "it is a factor")
+    affine(steps, keys)
+
+
+def affine(steps: ImageSteps, keys: Keys) -> None:
+    """Follow x * scale + offset: (x - mean) / std with -offset / scale and 1 / scale."""
+    factors = keys.take("scale", values.three_above_zero, [Fraction(1)] * 3)
+    scale = [values.neat(one) for one in factors]
     offset = keys.take("offset", values.three, [Fraction(0)] * 3)
     mean = [-b / a for a, b in zip(scale, offset, strict=True)]
-    said = together(keys.origin("scale"), keys.origin("offset", "0 is the default"))
-    steps.normalize(mean, [1 / one for one in scale], said)
+    said = [keys.origin("scale", "1 is the default"), keys.origin("offset", "0 is the default")]
+    steps.normalize(mean, [1 / one for one in scale], together(*said))
 
 
 def _normalization(steps: ImageSteps, keys: Keys) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -221,13 +220,13 @@ def _write(draft: Draft, feature: Any, found: Arithmetic) -> None:
     image, color = feature.type.imageType, COLORS[feature.type.imageType.colorSpace]
     origin = f"from coreml: {values.show(feature.name)}: colorSpace={image.colorSpace}"
     draft.color("Core ML is given images in color", color, f"{origin} ({color})")
-    scale = 1 / _exact(1 / found.scale, found.scale)
-    mean = [-_exact(one) / scale for one in found.bias]
+    std = values.reciprocal(values.exact(found.scale))
+    mean = [-values.exact(one) * std for one in found.bias]
     bias = ", ".join(f"{one:.8g}" for one in found.bias)
     said = f"scale={found.scale:.8g}, bias={bias} of red, green, blue"
     said = f"from coreml: {found.where}: {said}" if found.where else "no scale and no bias"
     order = mean if color == "rgb" else mean[::-1]
-    draft.normalize(order, [1 / scale] * 3, _ORDER, lambda _: said)
+    draft.normalize(order, [std] * 3, _ORDER, lambda _: said)
     draft.network((image.height, image.width), origin)
     if image.HasField("enumeratedSizes") or image.HasField("imageSizeRange"):
         draft.aside.append("other sizes are allowed; this is the default")
@@ -235,14 +234,6 @@ def _write(draft: Draft, feature: Any, found: Arithmetic) -> None:
     draft.claim("precision", "assumed", f"{why}; FP16 is {draft.base.name}'s")
     draft.aside.append("scale and bias belong to the file: the card's ONNX file is the network "
                        "without them")  # fmt: skip
-
-
-def _exact(value: float, inverse: float = 0) -> Fraction:
-    """Return the shortest decimal number that is this float32, or whose inverse is another."""
-    short = Fraction(value).limit_denominator(1000)
-    if inverse and np.float32(1 / short) == np.float32(inverse):
-        return short
-    return Fraction(f"{value:.8g}")
 
 
 COREML = CoreMl()

@@ -16,7 +16,8 @@ from typing import Any
 
 from simulator.importers import huggingface_types as types
 from simulator.importers import values
-from simulator.importers.draft import Draft, Order, together
+from simulator.importers.draft import Draft, Order
+from simulator.importers.image_steps import ImageSteps, Kernel
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.importers.network import CardFields, NetworkFile
@@ -86,14 +87,18 @@ def _read(keys: Keys) -> None:
     name, suffix = _type(keys)
     if name is None:
         return
-    draft.whole |= {"resize", "geometry"}
     own = f"{image_spec(draft.base).decode.backend} is from {draft.base.name}"
     usual = "transformers.image_utils.load_image: Pillow, EXIF applied"
     draft.claim("decode", "assumed", f"preprocessor_config does not name a decoder; {own}. {usual}")
-    _color(keys, name)
-    _resample(keys, suffix)
-    _geometry(keys, name)
-    _statistics(keys, name, suffix)
+    steps = ImageSteps(draft, "Transformers", "rgb", ["Transformers opens images as RGB"])
+    _geometry(steps, keys, name, _kernel(keys, suffix))
+    order = _statistics(steps, keys, name, suffix)
+    if name == "MobileViT":
+        flips = keys.take("do_flip_channel_order", values.boolean, True)
+        steps.order = "bgr" if flips else "rgb"
+        steps.turned.append(keys.origin("do_flip_channel_order", "true is MobileViT's default"))
+    if not draft.problems:
+        steps.finish(order, keys)
     if name in types.TO_BATCH and _has_one_size(keys):
         keys.aside({"do_pad": "every image has the size of the largest"})
     separate = "a separate step before or after the crop"
@@ -128,37 +133,24 @@ def _has_one_size(keys: Keys) -> bool:
     return isinstance(size, dict) and set(size) == {"height", "width"}
 
 
-def _color(keys: Keys, name: str) -> None:
-    order, origin = "rgb", "Transformers opens images as RGB"
-    if name == "MobileViT":
-        flips = keys.take("do_flip_channel_order", values.boolean, True)
-        origin = keys.origin("do_flip_channel_order", "true is MobileViT's default")
-        order = "bgr" if flips else "rgb"
-    keys.draft.color("Transformers opens images as RGB", order, origin)
-
-
-def _resample(keys: Keys, suffix: str) -> None:
-    draft, torch = keys.draft, suffix == "ImageProcessorFast"
+def _kernel(keys: Keys, suffix: str) -> Kernel:
+    torch = suffix == "ImageProcessorFast"
     why = f"{_CHANGES}: 0 nearest, 2 bilinear, 3 bicubic"
-    interpolation = keys.choice("resample", _TORCH if torch else _PILLOW, "bilinear", need=why)
+    chosen = keys.choice("resample", _TORCH if torch else _PILLOW, "bilinear", need=why)
     named = keys.origin("image_processor_type", "a processor of Transformers 4")
-    draft.write("resize", "backend", "pytorch" if torch else "pillow", named)
-    draft.write("resize", "interpolation", interpolation, keys.origin("resample"))
-    if torch and interpolation != "nearest_exact":
-        draft.write("resize", "antialias", True, "tvF.resize is called with antialias=True")
-        draft.write("resize", "arithmetic", "uint8", "tvF.resize, transforms.v2, of uint8 tensors")
-    draft.write("resize", "domain", "rgb", "images are RGB")
+    origin = keys.origin("resample")
     if torch:
+        fields = {"antialias": True, "arithmetic": "uint8"} if chosen != "nearest_exact" else {}
         source = "TorchvisionBackend.resize: tvF.resize of a uint8 tensor, antialias=True"
-        draft.claim("resize", "native", source)
-    elif suffix == "ImageProcessor":
-        source = (
-            "PIL.Image.resize, as Transformers 4 runs a processor of this name; Transformers 5 "
-            "takes torchvision where that is installed (then backend: pytorch, antialias: true)"
-        )
-        draft.claim("resize", "assumed", source)
-    else:
-        draft.claim("resize", "native", "image_transforms.resize: PIL.Image.resize")
+        return Kernel("pytorch", chosen, named, origin, source, fields)
+    if suffix != "ImageProcessor":
+        source = "image_transforms.resize: PIL.Image.resize"
+        return Kernel("pillow", chosen, named, origin, source)
+    source = (
+        "PIL.Image.resize, as Transformers 4 runs a processor of this name; Transformers 5 "
+        "takes torchvision where that is installed (then backend: pytorch, antialias: true)"
+    )
+    return Kernel("pillow", chosen, named, origin, source, kind="assumed")
 
 
 def _size(keys: Keys, key: str, square: bool | None) -> dict[str, int]:
@@ -181,7 +173,7 @@ def _size(keys: Keys, key: str, square: bool | None) -> dict[str, int]:
     return keys.need(key, check, {}, "it sets the size of the resized images")
 
 
-def _geometry(keys: Keys, name: str) -> None:
+def _geometry(steps: ImageSteps, keys: Keys, name: str, kernel: Kernel) -> None:
     kind = types.TYPES.get(name, types.PLAIN)
     if not keys.need("do_resize", values.boolean, True, _CHANGES):
         why = "images keep their size; a profile resizes every image to the network's size"
@@ -194,56 +186,29 @@ def _geometry(keys: Keys, name: str) -> None:
         keys.problem("do_center_crop", f"not written; {_CHANGES}")
     crops = keys.take("do_center_crop", values.boolean, bool(kind.crops))
     if name == "ConvNext":
-        _convnext(keys, size, crops)
+        _convnext(steps, keys, size, crops, kernel)
         return
     if not crops:
         keys.aside({"crop_size": "do_center_crop is false"})
     crop = _size(keys, "crop_size", True) if crops else size
     if not size or not crop:
         return
-    origin = keys.origin("size")
     if "shortest_edge" in crop:
         why = "the size of the network's input varies by image; this needs do_center_crop and a "
         keys.refuse("crop_size" if crops else "size", f"{why}crop_size of {{height, width}}")
-    elif "shortest_edge" in size:
-        _short_side(keys, size["shortest_edge"], crop, origin)
-    elif size == crop:
-        _squash(keys, crop, origin)
-    elif size["height"] == size["width"] >= max(crop.values()):
-        _cropped(keys, "squash_crop", size["height"], crop, origin)
-    else:
-        why = "a profile squashes to a square that is no smaller than the crop"
-        keys.refuse("crop_size", f"a crop from an image squashed to {values.show(size)}; {why}")
+        return
+    side = size.get("shortest_edge", 0)
+    both = (side, side) if side else (size["height"], size["width"])
+    steps.resize(keys, "size", "short_side" if side else "squash", both, kernel)
+    if crops:
+        steps.crop(keys, "crop_size", (crop["height"], crop["width"]), "down")
 
 
-def _squash(keys: Keys, size: dict[str, int], origin: str, why: str = "") -> None:
-    keys.draft.write("geometry", "kind", "squash", f"{origin}{why}")
-    keys.draft.network((size["height"], size["width"]), origin)
-
-
-def _short_side(keys: Keys, short_side: int, crop: dict[str, int], origin: str) -> None:
-    if short_side < max(crop.values()):
-        why = "Transformers pads with zeros, a profile's crop does not"
-        keys.refuse("crop_size", f"larger than the short side of {short_side}: {why}")
-    else:
-        _cropped(keys, "short_side_crop", short_side, crop, origin)
-
-
-def _cropped(keys: Keys, kind: str, short_side: int, crop: dict[str, int], origin: str) -> None:
-    draft = keys.draft
-    rule = "int(size * long / short); the crop starts rounded down"
-    draft.write("geometry", "kind", kind, origin)
-    draft.write("geometry", "rounding", "floor", rule)
-    draft.write("geometry", "short_side", short_side, origin)
-    draft.claim("geometry", "emulated", "transformers get_resize_output_image_size and center_crop")
-    draft.network((crop["height"], crop["width"]), keys.origin("crop_size", "as size says"))
-
-
-def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
+def _convnext(
+    steps: ImageSteps, keys: Keys, size: dict[str, int], crops: bool, kernel: Kernel
+) -> None:
     """ConvNextImageProcessor.resize: below 384 int(size / crop_pct) and a crop, else a squash."""
     fraction = keys.take("crop_pct", values.above_zero, Fraction(224, 256))
-    default = "224 / 256 is ConvNext's default"
-    origin = together(keys.origin("size"), keys.origin("crop_pct", default))
     if crops:
         why = "ConvNext crops as part of its resize; a second crop is not possible"
         keys.refuse("do_center_crop", why)
@@ -253,17 +218,18 @@ def _convnext(keys: Keys, size: dict[str, int], crops: bool) -> None:
         if size:
             keys.refuse("size", "ConvNextImageProcessor needs {shortest_edge}")
         return
-    both = {"height": edge, "width": edge}
     short_side = int(edge / float(fraction))
     if edge >= 384:
-        _squash(keys, both, origin, "; 384 and more is squashed")
+        steps.resize(keys, "size", "squash", (edge, edge), kernel, how="crop_pct")
     elif short_side > values.PIXELS:
         keys.refuse("crop_pct", f"the short side becomes {short_side} pixels")
     else:
-        _short_side(keys, short_side, both, f"{origin}; int(size / crop_pct)")
+        both = (short_side, short_side)
+        steps.resize(keys, "size", "short_side", both, kernel, how="crop_pct")
+        steps.crop(keys, "size", (edge, edge), "down")
 
 
-def _statistics(keys: Keys, name: str, suffix: str) -> None:
+def _statistics(steps: ImageSteps, keys: Keys, name: str, suffix: str) -> Order:
     """(x * factor - offset - mean) / std as (x - mean') / std', on 0-255."""
     rescales = keys.take("do_rescale", values.boolean, True)
     factor = keys.take("rescale_factor", values.factor, Fraction(1, 255))
@@ -282,14 +248,11 @@ def _statistics(keys: Keys, name: str, suffix: str) -> None:
         if keys.need("include_top", values.boolean, False, _CHANGES):
             own = keys.take("image_std", values.three_above_zero, [Fraction(1)] * 3)
             std = [a * b for a, b in zip(std, own, strict=True)]
-    about = [keys.origin("do_normalize", "false"), keys.origin("do_rescale", "true")]
-    about.append(keys.origin("rescale_factor", "1 / 255"))
-    keys.draft.normalize(
-        [m / scale for m in mean],
-        [s / scale for s in std],
-        _arithmetic(suffix == "ImageProcessorFast", rescales, normalizes),
-        lambda key: together(keys.origin(f"image_{key}", "none"), *about),
-    )
+    defaults = {"image_mean": "none", "image_std": "none", "do_normalize": "false",
+                "do_rescale": "true", "rescale_factor": "1 / 255"}  # fmt: skip
+    said = [keys.origin(key, default) for key, default in defaults.items()]
+    steps.normalize([m / scale for m in mean], [s / scale for s in std], *said)
+    return _arithmetic(suffix == "ImageProcessorFast", rescales, normalizes)
 
 
 def _arithmetic(fast: bool, rescales: bool, normalizes: bool) -> Order:

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from simulator.importers.draft import Draft, Normalization, Order
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.openvino_ir import Graph, Layer, graph_of
-from simulator.importers.values import PIXELS, number, show
+from simulator.importers.values import PIXELS, number, reciprocal, show
 
 _COLORS = {"NV12toRGB": ("nv12", "rgb"), "NV12toBGR": ("nv12", "bgr"),
            "I420toRGB": ("i420", "rgb"), "I420toBGR": ("i420", "bgr")}  # fmt: skip
@@ -167,23 +165,12 @@ def _arithmetic(steps: _Steps, at: str, layer: Layer) -> bool:
     each = numbers * (3 // len(numbers))
     mean, std = [Fraction(0)] * 3, [Fraction(1)] * 3
     if is_factor:
-        std = each if layer.kind == "Divide" else [_reciprocal(one) for one in each]
+        std = each if layer.kind == "Divide" else [reciprocal(one) for one in each]
     else:
         mean = each if layer.kind == "Subtract" else [-one for one in each]
     said = f"{layer.kind} {show(layer.name)}={show(_short(values))}"
     steps.normalization.then(mean, std, said)
     return True
-
-
-def _reciprocal(factor: Fraction) -> Fraction:
-    """Return the fewest digits whose float32 has this reciprocal: OpenVINO writes 1 / scale."""
-    exact = 1 / factor
-    with np.errstate(over="ignore"):
-        for digits in range(1, 10):
-            short = f"{float(exact):.{digits}g}"
-            if np.float32(1) / np.float32(short) == np.float32(float(factor)):
-                return Fraction(short)
-    return exact
 
 
 def _short(values: Any) -> list[float]:

@@ -26,7 +26,7 @@ from simulator.importers import flat
 from simulator.importers.draft import Draft, Order
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.network import CardFields, NetworkFile, Shape, of_draft
-from simulator.importers.values import PIXELS, plain, show
+from simulator.importers.values import PIXELS, exact, plain, show
 from simulator.profile.load import load
 
 MOST = 2**30
@@ -267,18 +267,13 @@ def _statistics(one: Network) -> tuple[list[Fraction], list[Fraction], str] | st
             return "NormalizationOptions: one or three numbers each expected"
         if not all(math.isfinite(v) for v in (*one.mean, *one.std)) or min(one.std) <= 0:
             return "NormalizationOptions: finite numbers and a std above 0 expected"
-        mean, std = ([_exact(v) for v in one_of] * (3 // len(one_of))
+        mean, std = ([exact(v) for v in one_of] * (3 // len(one_of))
                      for one_of in (one.mean, one.std))  # fmt: skip
         return mean, std, "NormalizationOptions"
     if one.kind == "uint8" and 0 < one.scale < math.inf:
-        mean, std = [Fraction(one.zero)] * 3, [1 / _exact(one.scale)] * 3
+        mean, std = [Fraction(one.zero)] * 3, [1 / exact(one.scale)] * 3
         return mean, std, f"no NormalizationOptions: bytes are fed; (x - {one.zero}) * {one.scale}"
     return "no NormalizationOptions, which a network of this type needs"
-
-
-def _exact(value: float) -> Fraction:
-    """Return the shortest decimal number that is this float32."""
-    return Fraction(f"{value:.8g}")
 
 
 def _write(

@@ -12,6 +12,8 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 Object = dict[str, Any]
 """A mapping of a document of another tool."""
 LARGEST = 10**12
@@ -112,6 +114,22 @@ def neat(factor: Fraction) -> Fraction:
     """Return exactly n/255 for the float that is nearest to it."""
     inverse = (1 / factor).limit_denominator(10)
     return 1 / inverse if inverse and float(1 / inverse) == float(factor) else factor
+
+
+def exact(value: float) -> Fraction:
+    """Return the shortest decimal number that is this float32."""
+    return Fraction(f"{value:.8g}")
+
+
+def reciprocal(factor: Fraction) -> Fraction:
+    """Return the fewest digits whose float32 has this reciprocal: tools write 1 / scale."""
+    inverse = 1 / factor
+    with np.errstate(over="ignore"):
+        for digits in range(1, 10):
+            short = f"{float(inverse):.{digits}g}"
+            if np.float32(1) / np.float32(short) == np.float32(float(factor)):
+                return Fraction(short)
+    return inverse
 
 
 def three(value: Any) -> list[Fraction]:

@@ -70,7 +70,7 @@ def test_timm(imports, change, problem):
         ({"do_resize": "yes"}, ": do_resize=yes: true or false expected"),
         ({"do_center_crop": False}, ': size={"shortest_edge": 224}: the size of the network\'s'),
         ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, ": size="),
-        ({"size": {"height": 256, "width": 200}}, ": crop_size="),
+        ({"size": {"height": 256, "width": 200}}, ": size="),
         ({"size": {"height": 200, "width": 200}}, ": crop_size="),
         ({"size": {"shortest_edge": 200}}, ": crop_size="),
         ({"size": {"shortest_edge": 0}}, ": size="),

@@ -68,6 +68,14 @@ def signing(key: str | None) -> Callable[[Path], None]:
     return sign
 
 
+def allow_code(parser: argparse.ArgumentParser) -> None:
+    """Add the leave to run what a folder asks for."""
+    parser.add_argument(
+        "--allow-code", action="store_true", help="run code that the folder names, where the run "
+        "was not begun here: who sent it could have it run anything",
+    )  # fmt: skip
+
+
 def timeout(parser: argparse.ArgumentParser) -> None:
     """Add the time limit of an inference."""
     parser.add_argument(

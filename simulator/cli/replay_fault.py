@@ -18,6 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN", help="the run folder of simulate faults")
     parser.add_argument("--fault", type=int, required=True, metavar="N", help="its number")
+    common.allow_code(parser)
     parser.add_argument("--json", action="store_true", help="print the values as JSON")
 
 
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from simulator.faults import screen
     from simulator.faults.replay import replay
 
-    found = replay(Path(options.run), options.fault)
+    found = replay(Path(options.run), options.fault, options.allow_code)
     if options.json:
         common.print_json([
             {

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", metavar="URL", help="the URL of the samples again, where it had a query"
     )
-    parser.add_argument(
-        "--allow-code", action="store_true", help="run code that the folder names, where the run "
-        "was not begun here: who sent it could have it run anything",
-    )  # fmt: skip
+    common.allow_code(parser)
     common.timeout(parser)
     common.signer(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
@@ -46,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Repeat the request of the run, skipping finished samples."""
     from simulator.cli.experiment import show
     from simulator.cli.progress import Bar
+    from simulator.experiments.claim import trusting
     from simulator.experiments.job import Result
     from simulator.results.read import read_manifest, read_summary
     from simulator.results.store import complete
@@ -81,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
             **arguments, out=folder, resume=True, workers=options.workers, progress=bar,
             report=experiment.report if experiment.reported else None, executor=executor,
         )  # fmt: skip
-        with _trusted(manifest["request"], options):
+        with trusting(manifest["request"], options.allow_code):
             found = experiment.run(asked)
     sign(folder)
     return show(experiment, found if isinstance(found, list) else [found], options.json)
@@ -92,6 +89,7 @@ def _command(folder: Path, options: argparse.Namespace) -> int:
     from simulator.cli.experiment import finished
     from simulator.cli.progress import Bar
     from simulator.command.options import declared
+    from simulator.experiments.claim import trusting
     from simulator.results.read import read_plan
 
     plan = read_plan(folder).model_dump()
@@ -103,17 +101,9 @@ def _command(folder: Path, options: argparse.Namespace) -> int:
             raise UserError(f"{folder}: --{name} is not for {command.name}; leave it out")
     if options.workers is not None:
         arguments["workers"] = options.workers
-    with Bar() as bar, _trusted(plan["request"], options):
+    with Bar() as bar, trusting(plan["request"], options.allow_code):
         found = command.run(command.Options(**arguments, out=folder, progress=bar))
     return finished(command, found, str(folder), options.json)
-
-
-def _trusted(request: object, options: argparse.Namespace) -> AbstractContextManager[None]:
-    """Let a request run code only if its user made it, or allows what others may have written."""
-    from simulator.command import allowed
-    from simulator.experiments.claim import made_here
-
-    return allowed.received(not (options.allow_code or made_here(request)))
 
 
 def _request(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from simulator.command.options import Declared, Group, Kind, given
 from simulator.data.address import Root, absolute, root_of
 from simulator.errors import UserError
 from simulator.profile.load import find, name_of
-from simulator.profile.reference import read_reference
+from simulator.profile.reference import interpreter, read_reference
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import PLAN
 from simulator.results.lock import LOCK, locked
@@ -53,19 +53,25 @@ def remembered(request: Request) -> Request:
     """Note in the cache that a request was made here, by which its code may run again."""
     if not allowed.current().received:
         with suppress(OSError):
-            mark = _mark(request.model_dump())
+            mark = _mark(request)
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
     return request
 
 
-def made_here(request: object) -> bool:
-    """Whether the request of a folder, which anyone may have edited, was made here."""
-    return _mark(request).exists()
+def trusting(request: object, allow_code: bool) -> AbstractContextManager[None]:
+    """Let the request of a folder, which anyone may have edited, run code only if it was made here.
+
+    Args:
+        request: as the folder says it.
+        allow_code: whether the user of this call trusts it.
+    """
+    return allowed.received(not (allow_code or _mark(request).exists()))
 
 
 def _mark(request: object) -> Path:
-    text = json.dumps(finite(request), sort_keys=True)
+    content = request.model_dump() if isinstance(request, Request) else request
+    text = json.dumps(finite(content), sort_keys=True)
     return cache.folder() / "requests" / hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -122,6 +128,8 @@ def _placed(declared: Declared, value: Any) -> Any:
 
 
 def _absolute(declared: Declared, value: Any) -> Any:
+    if value is not None and declared.name == "python":
+        return interpreter(value)
     if value is None or declared.about.kind not in PLACES:
         return value
     if declared.about.kind == "profile" and (named := read_reference(value)):

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from simulator.command.allowed import calling
 from simulator.errors import RunError, UserError
+from simulator.experiments.claim import trusting
 from simulator.experiments.common import load_stacks
 from simulator.experiments.job import Job
-from simulator.faults.campaign import load_campaign
+from simulator.faults.campaign import Campaign, load_campaign
 from simulator.faults.draw import Population
 from simulator.faults.experiment import Faults, FaultsOptions
 from simulator.faults.inject import injection
@@ -43,12 +46,13 @@ class Replayed:
     values: Mapping[str, tuple[Any, Any]]
 
 
-def replay(folder: Path, number: int) -> list[Replayed]:
+def replay(folder: Path, number: int, allow_code: bool = False) -> list[Replayed]:
     """Put one fault into the same artifacts again, and compare its rows with those of the run.
 
     Args:
         folder: of a finished run of ``simulate faults``.
         number: of the fault.
+        allow_code: run code that the folder names, where the run was not begun here.
 
     Raises:
         RunError: the folder holds no such run, or the campaign's document has changed since.
@@ -60,12 +64,20 @@ def replay(folder: Path, number: int) -> list[Replayed]:
     if not 0 <= number < summary["faults"]:
         raise UserError(f"--fault {number}: {folder} has the faults 0 to {summary['faults'] - 1}")
     experiment = Faults()
-    asked = FaultsOptions(**experiment.again(manifest["request"]["arguments"]))
+    request = manifest["request"]
+    asked = FaultsOptions(**experiment.again(request["arguments"]))
     campaign = load_campaign(asked.campaign, asked.number)
     if campaign.described() != manifest["campaign"]:
         raise RunError(f"{campaign.path}: not what it was when {folder} was made")
+    with trusting(request, allow_code), calling(asked):
+        return _replayed(folder, number, records, asked, campaign)
+
+
+def _replayed(
+    folder: Path, number: int, records: pa.Table, asked: FaultsOptions, campaign: Campaign
+) -> list[Replayed]:
     sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.changes)
-    with Job(experiment, asked).session() as session:
+    with Job(Faults(), asked).session() as session:
         names = records.filter(pc.is_null(records["skipped"]))["sample"].unique().to_pylist()
         by_name = {item.name: item for item in session.dataset.items}
         items = [by_name[name] for name in names]

@@ -96,6 +96,13 @@ def code_of(section: object) -> tuple[object, ...] | None:
     return tuple(section.get(name) for name in ("file", "function", "python", *_OF_PROGRAMS))
 
 
+def interpreter(python: str) -> str:
+    """Return the path of an interpreter that is named by its path, its environment's, or itself."""
+    place = os.path.expanduser(python)
+    place = os.path.join(place, "bin", "python") if os.path.isdir(place) else place
+    return os.path.abspath(shutil.which(place) or place)
+
+
 def portable(text: str, place: str) -> str:
     """Return what names a stack from any folder; *place* where it is a profile."""
     named = read_reference(text)
@@ -111,7 +118,7 @@ def _code(text: str, place: str, name: str, gives: str | None, base: Path) -> Na
     values: Values = {"backend": "python", "file": file, "function": name}
     python = allowed.current().python
     if python is not None:
-        values["python"] = os.path.abspath(os.path.expanduser(python))
+        values["python"] = interpreter(python)
     short = f"{os.path.basename(file)}:{name}"
     whole = f"{file}:{name}" + (f":{gives}" if gives else "")
     return _named(whole, short, f"the code {short}", values, gives)

@@ -15,6 +15,7 @@ from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.derived import derived
 from simulator.profile.load import load
+from simulator.profile.reference import BASE, read_reference
 from simulator.repair.passes import Passes, flips
 from simulator.repair.space import EXACT, NAME, Candidate, Space
 from simulator.results.json_text import finite
@@ -66,14 +67,15 @@ def repaired_profile(nearest: Candidate, deploy: str) -> str:
 
     Args:
         nearest: the answer.
-        deploy: the path or name of the deployment.
+        deploy: what names the deployment; code and programs extend what they say nothing of.
     """
+    base = BASE if read_reference(deploy) else deploy
     before, after = (
         profile.spec.model_dump(by_alias=True, exclude_none=True)
-        for profile in (load(deploy), nearest.chosen[0])
+        for profile in (load(base), nearest.chosen[0])
     )
     name, told = after["name"], f"with {nearest.name}" if nearest.picks else "as it is"
-    return derived(deploy, before, after, f"{name}-repaired", f"{name} {told}")
+    return derived(base, before, after, f"{name}-repaired", f"{name} {told}")
 
 
 def summarized(

@@ -15,3 +15,8 @@ In a message, an array or bytes object is its location in the sender's shared me
 :mod:`simulator.worker.codec`. If a message does not fit, its sender enlarges its file
 first and sends the new ``"size"``. The worker exits when the socket is closed.
 """
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036  the worker of a user may have any
+    sys.exit(f"it is Python {sys.version.split()[0]}, and 3.11 or later is needed")

@@ -127,8 +127,9 @@ class Worker:
                 if name == "close":
                     raise Stale from crash
                 if not of_sample:
-                    when = "as it started" if name == "make" else f"in {name}"
-                    raise ModelError(f"{problem} {when}") from crash
+                    if name == "make":
+                        raise ModelError(f"{self._called}, as it started, {crash}") from crash
+                    raise ModelError(f"{problem} in {name}") from crash
                 if self._crashes == self._patience:
                     raise ModelError(
                         f"{problem}, {self._patience} times in a row; given up"

@@ -6,11 +6,13 @@ import argparse
 import importlib
 import itertools
 import os
+import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -58,7 +60,7 @@ def serve(backend: Backend, link: int, theirs: int, ours: int) -> None:
     incoming, outgoing = Memory(theirs), Memory(ours)
     made: dict[int, Any] = {}
     numbers, mine = itertools.count(), os.getpid()
-    with socket.socket(fileno=link) as out, out.makefile("rb") as lines:
+    with suppress(ConnectionError), socket.socket(fileno=link) as out, out.makefile("rb") as lines:
         for line in lines:
             request = decode(line, incoming)
             start = time.perf_counter_ns()
@@ -72,7 +74,7 @@ def serve(backend: Backend, link: int, theirs: int, ours: int) -> None:
                 os._exit(0)
             out.sendall(_encoded(value, start, outgoing))
     sys.stdout.flush()
-    os._exit(0)  # do not wait for a library's own threads or destructors
+    _end()
 
 
 def _encoded(value: Any, start: int, outgoing: Memory) -> bytes:
@@ -88,7 +90,14 @@ def _end_with(parent: int) -> None:
     """End this process when its parent has exited, even during a call."""
     while os.getppid() == parent:
         time.sleep(1)
-    os._exit(1)
+    _end()
+
+
+def _end() -> None:
+    """End this process and what it has started; wait for no library's threads or destructors."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(0)
 
 
 def _answer(

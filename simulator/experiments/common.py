@@ -15,6 +15,7 @@ from simulator import checkout, machine
 from simulator.command import allowed
 from simulator.command.options import Pixels
 from simulator.contract import Stage
+from simulator.contract.model_format import RECORD
 from simulator.data.address import absolute
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
 from simulator.experiments.session import Session, Variant
@@ -213,16 +214,19 @@ def refuse_missing(stacks: Iterable[ResolvedProfile]) -> None:
     """
     problems = []
     needed = {
-        (choice.backend.name, choice.offer.present): choice
+        (choice.backend.name, choice.offer.present): (
+            choice,
+            stage == Stage.RUNTIME and profile.spec.precision.artifact is not None,
+        )
         for profile, choices in stacks
         for stage, choice in choices.items()
         if stage != Stage.RUNTIME or not profile.spec.runtime.resources
     }
-    for choice in needed.values():
+    for choice, finished in needed.values():
         try:
             choice.require()
         except MissingLibrary as error:
-            problems.append(str(error))
+            problems.append(f"{error}; or {RECORD}" if finished else str(error))
     if problems:
         raise MissingLibrary("\n".join(dict.fromkeys(problems)))
 

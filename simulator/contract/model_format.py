@@ -206,15 +206,23 @@ def refusal(path: Path) -> str:
 
 
 def _misplaced(path: Path, beside: Path) -> str:
-    """What a file of a known name is, where it is not what its name says."""
-    suffix = path.suffix.lower()
+    """What a file is, where it is not what its name says."""
     if os.path.isfile(path) and not os.path.getsize(path):
         return "an empty file"
-    format = next((one for one in MODEL_FORMATS if one.suffix == suffix), None)
-    if format is None or format.recognises(path) or not os.path.exists(path):
+    if format_of(path) is not None or not os.path.exists(path):
         return ""
-    if os.path.isdir(path) != format.is_folder:
-        return f"a {'file' if format.is_folder else 'folder'}, and not {format.about}"
+    if os.path.isdir(path):
+        inside = next((one.name for one in sorted(path.glob("*")) if format_of(one)), "")
+        return (
+            f"a folder; give the model file in it: {inside}"
+            if inside
+            else "a folder without a model file"
+        )
+    format = next((one for one in MODEL_FORMATS if one.suffix == path.suffix.lower()), None)
+    if format is None:
+        return ""
+    if format.is_folder:
+        return f"a file, and not {format.about}"
     return f"{format.about} has its weights beside it, and {beside.name} is missing"
 
 

@@ -177,6 +177,8 @@ def _embedded(described: Description) -> CardFields:
 
 def _format(model: Path) -> ModelFormat:
     """Return the format of a model file of which a card can be proposed."""
+    if not os.path.exists(model):
+        raise ModelError(f"{model}: there is no such file")
     if said := refusal(model):
         raise ModelError(f"{model}: {said}")
     format = format_of(model)

@@ -147,12 +147,13 @@ def test_another_format_brings_its_runtime_unless_one_was_named(made):
 def test_damage_and_strangers_are_one_line(made, data, tmp_path, cache):
     whole = (made.parent / "net_int8.onnx").read_bytes()
     other = tiny.classifier(size=16).SerializeToString()
-    (tmp_path / "folder.onnx").mkdir()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "net.tflite").write_bytes(b"")
     files = {
         "cut.onnx": (whole[: len(whole) // 2], "not an ONNX model, or only a part of one"),
         "net.txt": (b"no model", "no format of model files is known by this name"),
         "none.onnx": (None, "there is no such file"),
-        "folder.onnx": (None, "a folder, and not an ONNX file"),
+        "folder": (None, "a folder; give the model file in it: net.tflite"),
         "empty.onnx": (b"", "an empty file"),
         "other.onnx": (other, "takes float32 1x3x16x16; the model card gives float32 1x3x32x32"),
         "pointer.rknn": (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),

@@ -95,7 +95,10 @@ class PythonFrontEnd(FrontEnd):
             except BaseException as error:  # people's code may raise anything
                 told = _told(error)
                 if self._takes == "path" and "'str'" in told:
-                    told += '; it got a path, and @simulator.takes("pil") or "array" gives another'
+                    told += (
+                        "; it got a path; for a picture, annotate its parameter: "
+                        "PIL.Image.Image or np.ndarray"
+                    )
                 raise SampleError(f"{self._name} raised {told}") from error
         if isinstance(found, list | tuple) and len(found) == 1:
             (found,) = found

@@ -142,9 +142,9 @@ def _run(arguments: list[str]) -> int:
         if name not in (known := names()):
             raise UserError(unknown("command", shortened(name), known))
     from simulator.cli import common
-    from simulator.cli.help_text import HelpText
+    from simulator.cli.help_text import HelpText, Parser
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="simulate" if name == MAIN else f"simulate {name}",
         formatter_class=HelpText,
         allow_abbrev=False,
@@ -155,7 +155,9 @@ def _run(arguments: list[str]) -> int:
         lines = "\n".join(f"  {command:<14}{text}" for command, text in listed().items())
         parser.epilog = f"other commands (simulate COMMAND --help):\n{lines}"
     run = prepared(name, parser)
-    options = parser.parse_args(arguments)
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        parser.refuse(rest, _of_main() if name != MAIN else ())
     common.exemplify(options)
     code = supervised.apart(getattr(options, "executor", None) or "local")
     if code is not None:
@@ -165,6 +167,14 @@ def _run(arguments: list[str]) -> int:
     if getattr(options, "explain_time", False):
         common.explain_time(begun)
     return code
+
+
+def _of_main() -> list[str]:
+    """The options of ``simulate`` without a command."""
+    from simulator.command.experiment import EXPERIMENTS
+    from simulator.command.options import declared
+
+    return [one.flag for one in declared(EXPERIMENTS.of(MAIN).Options).values()]
 
 
 def _refuse_unwritable(text: str) -> None:

@@ -1,13 +1,42 @@
-"""Help as wide as the terminal: paragraphs are filled, and example commands go on below."""
+"""Help as wide as the terminal, and one line of what is wrong with the arguments."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from textwrap import fill
+from typing import NoReturn
+
+from simulator.cli.exits import USER_ERROR
+from simulator.errors import shortened
 
 _FURTHER = "           "
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with the arguments, and where the options are listed."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the command."""
+        self.exit(USER_ERROR, f"error: {message}; {self.prog} --help lists the options\n")
+
+    def refuse(self, rest: Sequence[str], elsewhere: Sequence[str] = ()) -> NoReturn:
+        """End the command where arguments are left over.
+
+        Args:
+            rest: the arguments.
+            elsewhere: options that ``simulate`` without a command has.
+        """
+        left = next((one for one in rest if one.startswith("-")), rest[0]).split("=")[0]
+        if not left.startswith("-"):
+            self.error(f"{shortened(left)!r} stands behind no option")
+        if left in elsewhere:
+            self.error(f"{self.prog} has no {left}, which simulate without a command has")
+        near = difflib.get_close_matches(left, list(self._option_string_actions), 1, 0.75)
+        self.error(f"unknown option {left}" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 class HelpText(argparse.RawDescriptionHelpFormatter):

@@ -217,7 +217,7 @@ class Samples(Subset):
     """Which samples an experiment takes."""
 
     data: Annotated[str | Path | None, Option(
-        "a folder of samples, or a data card (YAML); default: the built-in images", "PATH", "data"
+        "a folder of samples, one sample, or a data card (YAML); default: the built-in images", "PATH", "data"
     )] = None  # fmt: skip
 
 
@@ -226,7 +226,7 @@ class OneModel(Samples):
     """One model, and its samples."""
 
     model: Annotated[str | Path | None, Option(
-        "a model card (YAML), or a model file; default: the built-in model", "CARD", "model"
+        "a model card (YAML), or a model file; default: the built-in model", "MODEL", "model"
     )] = None  # fmt: skip
     card: Annotated[str | Path | Mapping[str, object] | None, Option(
         "of a *model* that is a network: its card, a path or a dictionary of what a card says",
@@ -244,7 +244,7 @@ class Models(Samples):
     """Several models, and their samples."""
 
     models: Annotated[Sequence[str | Path | None], Option(
-        "a model card, or a model file; repeatable", "CARD", "model", flag="model"
+        "a model card, or a model file; repeatable", "MODEL", "model", flag="model"
     )] = ()  # fmt: skip
 
 
@@ -303,7 +303,7 @@ class Pair(Changes, Options):
         "recording's manifest; docs/your-code.md", "STACK", "profile", in_python=True
     )]  # fmt: skip
     deploy: Annotated[str, Option(
-        "the deployment stack, likewise", "PROFILE", "profile", in_python=True,
+        "the deployment stack, likewise", "STACK", "profile", in_python=True,
         instead=(
             "deploy-runtime",
             "likewise, but with the pixels of the training stack: only graph, precision, runtime "

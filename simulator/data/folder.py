@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dat
     folders below *root*. Samples directly in *root*, without a table, have no labels.
 
     Args:
-        root: the folder, or its URL.
+        root: the folder, its URL, or the path of one sample.
         labels: the classes of the model; None where its card has no label file. Then a label must
             be a class index.
         files: the files that are samples.
@@ -118,7 +119,7 @@ def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dat
     Raises:
         DataError: the folder cannot be used; the message says why and what to do.
     """
-    found = list_below(root, files.noun)
+    found = listed(root, files)
     paths = samples_in(root, files, found)
     tables = [name for name in TABLES if name in found.paths]
     if CAFFE in tables and (len(tables) > 1 or not is_caffe(found.paths[CAFFE], paths)):
@@ -140,6 +141,13 @@ def load_folder(root: Root, labels: Labels | None, files: Files = IMAGES) -> Dat
     )
     whole = Dataset(root, items, tuple(note for count, note in counts if count))
     return read_truths(whole, partial(label_of, labels=labels))
+
+
+def listed(root: Root, files: Files) -> Listing:
+    """List a folder; of the path of one sample that sample alone."""
+    if isinstance(root, Path) and files.has(root.name) and root.is_file():
+        return Listing({root.name: root})
+    return list_below(root, files.noun)
 
 
 def samples_in(root: Root, files: Files, found: Listing) -> dict[str, Where]:

@@ -10,11 +10,10 @@ from pydantic import Field
 
 from simulator.data import remote
 from simulator.data.address import Root, bare, beside, in_full, root_of, safe
-from simulator.data.folder import Dataset, Files, Item, load_folder, samples_in, with_truths
+from simulator.data.folder import Dataset, Files, Item, listed, load_folder, samples_in, with_truths
 from simulator.data.folder_labels import from_table, rows_of
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
-from simulator.data.listing import list_below
 from simulator.data.source import Given, Source, samples_of
 from simulator.places import Where
 
@@ -24,7 +23,7 @@ class Folder(Source):
 
     def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
         """Find the samples, which have no texts."""
-        paths = samples_in(root, files, list_below(root, files.noun))
+        paths = samples_in(root, files, listed(root, files))
         return Dataset(root, tuple(Item(name, path, None) for name, path in sorted(paths.items())))
 
     def load_classes(self, root: Root, files: Files, labels: Labels | None) -> Dataset:

@@ -29,7 +29,7 @@ class DiagnoseOptions(Pair, OneModel, Under):
 class Diagnose(Experiment[DiagnoseOptions]):
     """Which part of a deployment stack is to blame, what is it called, and what is to change?
 
-      simulate diagnose --train pillow_fp32 --deploy board.yaml --model model.yaml --data img/
+      simulate diagnose --train eval.py:NAME --deploy board.py:NAME --model net.onnx --data img/
 
     Each side's input goes through one and the same network, one input through both networks, and
     the same outputs through both postprocessings. One image is enough, and no label is needed.

@@ -99,7 +99,11 @@ def find(reference: str, base: Path | None = None) -> Path:
         return brought
     if name.suffix in (".yaml", ".yml"):
         raise ProfileError([f"{written}: there is no such file, and no profile of this name"])
-    raise ProfileError([f"{unknown('profile', reference, names())}; or give a path"])
+    if reference.startswith(("./", "../")):
+        what = "there is no such profile; a program is named 'exec:PROGRAM --in {image} --out"
+        raise ProfileError([f"{reference}: {what} {{tensor}}'"])
+    named = "or give a path, FILE.py:NAME or 'exec:PROGRAM …'"
+    raise ProfileError([f"{unknown('profile', reference, names())}; {named}"])
 
 
 def load(

@@ -14,6 +14,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from simulator.command import allowed
+from simulator.contract.model_format import format_of
 from simulator.errors import ProfileError, shortened
 from simulator.profile.document import Values, read
 
@@ -86,6 +87,9 @@ def read_reference(text: str, base: Path = Path()) -> Named | None:
         raise ProfileError([f"{text}: name the function, too: {text}:NAME{_functions(path)}"])
     if path.suffix in (".yaml", ".yml") and os.path.isfile(path):
         return _recording(path)
+    if format_of(path) is not None and os.path.isfile(path):
+        what = "is a model, not a stack; give it with --model, or as the file that ships with"
+        raise ProfileError([f"{text}: {what} --deploy-artifact"])
     return None
 
 
@@ -161,8 +165,11 @@ def _program(text: str, base: Path) -> Named:
     program = os.path.join(base, program) if os.sep in program else program
     found = shutil.which(program) if words else None
     if found is None:
-        why = "it is not executable (chmod +x)" if os.path.isfile(program) else "there is none"
-        raise ProfileError([f"{shortened(text)}: the program {words[0] if words else ''!r}: {why}"])
+        name = repr(words[0] if words else "")
+        why = f"there is no program {name}"
+        if os.path.isfile(program):
+            why = f"the program {name} is not executable (chmod +x)"
+        raise ProfileError([f"{shortened(text)}: {why}"])
     file, rest = os.path.abspath(found), shlex.join(words[1:])
     values: Values = {"backend": "program", "program": file, "arguments": rest}
     name, gives = os.path.basename(file), _WRITES.search(rest)

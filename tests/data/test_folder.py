@@ -237,12 +237,18 @@ def test_a_name_that_is_not_utf8_can_still_be_reported(tmp_path):
     assert read(item).width == 3
 
 
+def test_the_path_of_one_image_is_that_image(tmp_path):
+    fill(tmp_path, "a.jpg", "b.jpg")
+
+    assert seen(load_folder(tmp_path / "b.jpg", None)) == [("b.jpg", None)]
+
+
 def test_folders_that_cannot_be_used(tmp_path):
     (tmp_path / "empty").mkdir()
     fill(tmp_path, "mixed/a.jpg", "mixed/tench/b.jpg")
 
     assert "there is no such folder" in refusal(tmp_path / "none")
-    assert "is a file; give the folder" in refusal(tmp_path / "mixed/a.jpg")
+    assert "is a file; give the folder" in refusal(Path(__file__))
     assert "has no image" in refusal(tmp_path / "empty")
     assert "1 image directly in it and others in folders (tench)" in refusal(tmp_path / "mixed")
 

@@ -281,7 +281,7 @@ def test_the_runtime_alone(run):
         ("huge", "eval.py:huge returned float32 32768x32768, more than 1,024 MiB"),
         ("violet", "eval.py:violet gave the answer 'violet', which is no label of the card"),
         ("raises:boxes", "raises:boxes: FILE.py:NAME expected, with :outputs or :answer behind it"),
-        ("of_color", r"no attribute 'convert' .*got a path, and @simulator.takes\("),
+        ("of_color", r"no attribute 'convert' .*got a path; for a picture, annotate"),
         ("infinite", "gave float64 32x32x3 with values that are not finite"),
         ("", r"eval.py: name the function, too: eval.py:NAME \(it has preprocess, of_bytes,"),
         ("number", "eval.py:number is a int; name a function"),

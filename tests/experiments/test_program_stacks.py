@@ -146,9 +146,9 @@ def test_outputs_and_answers(command, run):
         ("exec:./app nothing {image} {tensor}",
          r"app wrote nothing to \{tensor\} \(it said: done\)"),
         ("exec:./app npy {image}", "app: write {image} and one of {tensor}"),
-        ("exec:./nowhere {image} {tensor}", "the program './nowhere': there is none"),
-        ("exec:./data.txt {image} {tensor}", r"'./data.txt': it is not executable \(chmod \+x\)"),
-        ("exec:", "the program '': there is none"),
+        ("exec:./nowhere {image} {tensor}", "there is no program './nowhere'"),
+        ("exec:./data.txt {image} {tensor}", r"'./data.txt' is not executable \(chmod \+x\)"),
+        ("exec:", "there is no program ''"),
         ("exec:./app 'x {image}", "no closing quotation"),
     ],
 )  # fmt: skip

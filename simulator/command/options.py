@@ -217,7 +217,8 @@ class Samples(Subset):
     """Which samples an experiment takes."""
 
     data: Annotated[str | Path | None, Option(
-        "a folder of samples, one sample, or a data card (YAML); default: the built-in images", "PATH", "data"
+        "a folder of samples, one sample, or a data card (YAML); default: the built-in images",
+        "PATH", "data",
     )] = None  # fmt: skip
 
 

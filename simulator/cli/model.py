@@ -95,9 +95,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from simulator.errors import UserError
     from simulator.model import checkpoint, proposed
-    from simulator.model.card import Card
     from simulator.profile.axes import TODO
     from simulator.profile.text import write_new
 
@@ -118,19 +116,30 @@ def _new(options: argparse.Namespace) -> int:
         write_new(classes, proposal.label_text)
     for source in proposal.sources:
         print(f"read: {source}")
+    for problem in proposal.problems:
+        print(f"not used: {problem}")
     marks = len(proposal.todo)
     print(f"{card}: {'1 field is' if marks == 1 else f'{marks} fields are'} marked {TODO}")
     for field in proposal.todo:
         print(f"  {field.key}: {field.todo}")
+    if not proposal.missing:
+        _try(card)
+    print(f"{'fill it in, then' if marks else 'next'}: simulate model check {card}")
+    return cli.PASS
+
+
+def _try(path: Path) -> None:
+    """Run one sample with a new card, or say why it cannot."""
+    from simulator.errors import UserError
+    from simulator.model.card import Card
+
     try:
-        written = Card(card, draft=True)
-        _proved(written, _stack(written))
+        card = Card(path, draft=True)
+        _proved(card, _stack(card))
     except UserError as error:
         print("it does not run yet:")
         for line in str(error).splitlines():
             print(f"  {line}")
-    print(f"{'fill it in, then' if marks else 'next'}: simulate model check {card}")
-    return cli.PASS
 
 
 def _tried(proposal: Proposal, options: argparse.Namespace) -> Proposal:

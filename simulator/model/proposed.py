@@ -72,6 +72,7 @@ def kept(proposal: Proposal) -> Path:
     if proposal.missing:
         asked = "; ".join(f"{field.key}: {field.todo}" for field in proposal.missing)
         said = f"{model}: no model card, and the file does not say {asked}."
+        said += "".join(f" Not used: {problem}." for problem in proposal.problems)
         if _in_memory(model):
             raise ModelError(f"{said} Say it: card={{...}} with these")
         flags = " ".join(f"--set {field.key}=VALUE" for field in proposal.missing)

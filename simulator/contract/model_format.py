@@ -164,10 +164,9 @@ def card_formats() -> list[ModelFormat]:
 
 
 def format_of(path: Path) -> ModelFormat | None:
-    """Return the format of a model file; None for another file."""
-    return next(
-        (model_format for model_format in MODEL_FORMATS if model_format.recognises(path)), None
-    )
+    """Return the format of a model file, that of its suffix first; None for another file."""
+    found = [one for one in MODEL_FORMATS if one.recognises(path)]
+    return min(found, key=lambda one: not path.name.lower().endswith(one.suffix), default=None)
 
 
 RECORD = "record its outputs where it runs (simulate recordings, docs/recordings.md)"

@@ -16,6 +16,8 @@ _NEAR = 1.25
 """A matrix with a name may leave so many times what the free fit leaves, in levels rms."""
 _SLACK = 0.35
 """And so many levels: two roundings to bytes."""
+_MIXED = 0.03
+"""By how much an entry of a matrix may miss one with a name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,12 +63,22 @@ def slips() -> Iterator[ColorSlip]:
     for kind in kinds:
         title = f"{_TITLES[kind[0]]}, {kind[1]} range"
         matrix, offset = _affine(lambda rgb, a=kind: rgb_to_yuv(rgb, *a))
-        text = f"YUV taken for RGB ({title})"
-        yield ColorSlip(text, matrix, offset, {}, "convert YUV to RGB")
+        for name, order in (("YUV", [0, 1, 2]), ("YVU (YCrCb)", [0, 2, 1])):
+            text, way = f"{name} taken for RGB ({title})", f"convert {name} to RGB"
+            yield ColorSlip(text, matrix[order], offset[order], {}, way)
+            text = f"{name} of swapped channels taken for RGB ({title})"
+            yield ColorSlip(text, matrix[order][:, ::-1], offset[order], {}, way)
         gray = np.repeat(matrix[:1] * 255 / (219 if kind[1] == Range.LIMITED else 255), 3, axis=0)
         if kind[1] == Range.FULL:
             name = f"colors lost: gray ({_TITLES[kind[0]]})"
             yield ColorSlip(name, gray, np.zeros(3), {}, "read images in color")
+            name = f"colors lost: gray ({_TITLES[kind[0]]}), of swapped channels"
+            yield ColorSlip(name, gray[:, ::-1], np.zeros(3), {}, "read images in color")
+        matrix, offset = _affine(
+            lambda rgb, a=kind: yuv_to_rgb(rgb_to_yuv(rgb, *a)[..., [0, 2, 1]], *a)
+        )
+        text = f"U and V exchanged (NV21 taken for NV12; {title})"
+        yield ColorSlip(text, matrix, offset, {}, "exchange the two planes of chroma")
     yield ColorSlip("colors lost: gray (mean of the channels)", np.full((3, 3), 1 / 3),
                     np.zeros(3), {}, "read images in color")  # fmt: skip
 
@@ -108,6 +120,17 @@ def named(right: Sequence[Array], levels: Sequence[Array]) -> tuple[ColorSlip, f
     made = x @ best[1].matrix.T + best[1].offset
     left = np.abs(np.clip(made, 0, 255) - np.clip(y, 0, 255))
     return best[1], float(left.max())
+
+
+def saturation(matrix: Array) -> float | None:
+    """Return by how much a matrix multiplies the colors' distance from gray; None: it does not."""
+    gray = np.array([0.299, 0.587, 0.114])  # BT.601
+    off = ~np.eye(3, dtype=bool)
+    others = np.broadcast_to(gray, (3, 3))[off]
+    kept = float((matrix[off] * others).sum() / (others * others).sum())
+    if np.abs(matrix - (kept * gray + (1 - kept) * np.eye(3))).max() > _MIXED:
+        return None
+    return 1 - kept
 
 
 def _root(values: Array) -> float:

@@ -24,6 +24,13 @@ class Certainty(StrEnum):
     """The values differ by rounding once it is undone; :attr:`Finding.left` says by how much."""
     NEAREST = "nearest"
     """It explains a part; :attr:`Finding.left` says what remains."""
+    NONE = "none"
+    """No name was found: it says what the difference looks like."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether nothing but rounding remains."""
+        return self in (Certainty.EXACT, Certainty.ROUNDING)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
 
@@ -57,8 +57,9 @@ def named_by_search(
     train: Sequence[Array],
     deploy: Sequence[Array],
     seconds: float,
+    placed: tuple[Collection[str], Collection[str]] | None = None,
     whole: Space | None = None,
-) -> list[Finding]:
+) -> tuple[list[Finding], int]:
     """Find the stack of each side among all that run here, and name the options that differ.
 
     Args:
@@ -67,20 +68,24 @@ def named_by_search(
         train: what the network got of each, of the card's shape.
         deploy: likewise.
         seconds: for both searches together, beside the listing of the options.
+        placed: the options of the axis ``geometry`` that are tried for each side; None: all.
         whole: the options to try; all that run here by default.
 
     Returns:
-        Nothing where no stack comes near the deployment's tensors.
+        The names, none where no stack comes near the deployment's tensors; and how many stacks were
+        tried.
     """
     spec = session.card.spec
     assert isinstance(spec, ImageCard)
     whole = whole or space(BASE, session.card, "tensors")
     begun = time.monotonic()
-    ours = _side(session, items, train, whole, begun + seconds / 2)
-    theirs = _side(session, items, deploy, whole, begun + seconds, ours.found.best)
+    own = [_narrowed(whole, some) for some in placed] if placed else [whole, whole]
+    ours = _side(session, items, train, own[0], begun + seconds / 2)
+    theirs = _side(session, items, deploy, own[1], begun + seconds, ours.found.best)
+    tried = ours.trials.tried + theirs.trials.tried
     far = float(np.mean([np.abs(a - b).mean() for a, b in zip(train, deploy, strict=True)]))
     if max(ours.found.score.mean, theirs.found.score.mean) > far / 2:
-        return []
+        return [], tried
     one, two = min(
         product(ours.points(), theirs.points()), key=lambda pair: _apart(pair[0], pair[1], whole)
     )
@@ -95,12 +100,19 @@ def named_by_search(
     )
     if certainty is Certainty.ROUNDING:
         shown += (f"that is {levels:.2g} levels of a pixel at most, which is rounding",)
-    return [
+    found = [
         Finding(
             Part.FRONT_END, d.name, (*d.evidence, *shown), certainty, left, d.change, d.code
         )
         for d in between(ours.chosen(one), theirs.chosen(two), spec)
     ]  # fmt: skip
+    return found, tried
+
+
+def _narrowed(whole: Space, geometries: Collection[str]) -> Space:
+    """A space without the other geometries."""
+    kept = {name: one for name, one in whole.axes["geometry"].items() if name in geometries}
+    return replace(whole, axes={**whole.axes, "geometry": kept})
 
 
 def _equal(found: Found) -> str:

@@ -8,10 +8,12 @@ from typing import get_args
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose import colors, curve, normalization
+from simulator.diagnose import colors, normalization
+from simulator.diagnose.broken import broken
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.levels import Difference, bits_of, levels_of, of_card, planes
 from simulator.diagnose.normalization import Numbers
+from simulator.diagnose.pixels import name_pixels
 from simulator.diagnose.rounding import rounded
 from simulator.diagnose.shift import moved_back
 from simulator.identify.affine import Affine, affine
@@ -61,10 +63,29 @@ def name_inputs(
         return []
     right = numbers or of_card(card)
     before, after = ([planes(one, card) for one in some] for some in (train, deploy))
+    if (lost := broken(before, after, right, card.input.order.upper())) is not None:
+        return [Finding(Part.FRONT_END, lost.name, (), Certainty.EXACT, None, {}, lost.code)]
     if (plain := rounded(before, after, right)) is not None:
         return [plain]
     levels = [levels_of(one, right) for one in before]
     found = solve(after, levels)
+    if found.order == next(iter(ORDERS)) and not (found.fit.exact or _bytes(found.fit)):
+        pixels = name_pixels(levels, after, right, card)
+        if pixels and pixels[0].certainty.sure:
+            return pixels
+    else:
+        pixels = []
+    return _solved(found, after, levels, right, card) or pixels
+
+
+def _solved(
+    found: Solution,
+    after: list[Array],
+    levels: Sequence[Array],
+    right: Numbers,
+    card: ImageCard,
+) -> list[Finding]:
+    """Name what least squares found."""
     moved = None
     if not found.fit.exact and (moved := moved_back(after, levels, found)) is not None:
         found, after = moved.solution, moved.tensors
@@ -143,12 +164,6 @@ def _values(
     fit, channels = found.fit, card.input.order.upper()
     undone, made_of = alike(found, after, levels)
     told = (_told(fit),)
-    if not (fit.exact or fit.left_out or _bytes(fit)):
-        out = [np.asarray(levels_of(one, right)) for one in undone]
-        if (bent := curve.named(made_of, out)) is not None:
-            shown = f"a level of the training always becomes the same one, within {bent[1]:.2g}"
-            yield Difference(bent[0], "leave the levels as they are decoded", {}, (shown,))
-            return
     if fit.order is None:
         yield from _colored(made_of, undone, right, card, told)
         return
@@ -172,7 +187,8 @@ def _values(
     }
     for one in names:
         yield Difference(one.name, one.code, change, told)
-    if fit.left_out and not names and not fit.step:
+    step = 0.0 if np.allclose(fit.step * right.std, 1, rtol=1e-3) else fit.step  # whole levels
+    if fit.left_out and not names and not step:
         ends = [fun([fun(one[np.isfinite(one)]) for one in undone]) for fun in (np.min, np.max)]
         yield Difference(
             f"values are clipped to {ends[0]:.4g} and {ends[1]:.4g}",
@@ -180,8 +196,8 @@ def _values(
             {},
             (f"{100 * fit.left_out:.2g}% of the pixels have a value at an end",),
         )
-    if fit.step:
-        text = f"input is quantized: steps of {fit.step:.4g}, {fit.step / _gain(fit):.3g} levels"
+    if step:
+        text = f"input is quantized: steps of {step:.4g}, {step / _gain(fit):.3g} levels"
         yield Difference(text, "give the network the unquantized input", {}, told)
 
 
@@ -220,6 +236,10 @@ def _colored(
         return
     fit = affine(out, [one[::step] for one in made_of])
     if fit.order is None:
+        if (times := colors.saturation(fit.matrix)) is not None:
+            text = f"saturation times {times:.3g}"
+            yield Difference(text, "leave the colors as they are decoded", {}, told)
+            return
         rows = "; ".join(
             f"{name} = {' + '.join(f'{w:.3f} {c}' for w, c in zip(row, 'RGB', strict=True))}"
             f" + {b:.3g}"
@@ -238,8 +258,8 @@ def _told(fit: Affine) -> str:
 
 
 def _bytes(fit: Affine) -> bool:
-    """Whether no more is left than the rounding of pixels to whole levels."""
-    return fit.levels <= _HALF
+    """Whether no more is left than the rounding of pixels to whole levels; of colors, twice."""
+    return fit.levels <= (_HALF if fit.order is not None else 2)
 
 
 def _rest(fit: Affine) -> tuple[str, ...]:

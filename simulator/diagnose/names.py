@@ -26,6 +26,7 @@ from simulator.diagnose.masks import name_masks
 from simulator.diagnose.normalization import Numbers
 from simulator.diagnose.outputs import name_outputs, only
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
+from simulator.diagnose.registered import Registered, registered, unnamed
 from simulator.diagnose.sounds import name_sounds
 from simulator.diagnose.tokens import name_tokens
 from simulator.diagnose.trial import values_of
@@ -52,6 +53,8 @@ SECONDS = 60
 """For the search of both front ends, where no relation of the inputs explains them."""
 HALF = 0.5
 """A name that leaves more than this share of the largest difference explains nothing."""
+FEW = 2
+"""Names that together may be the nearest; more of them explain anything."""
 
 
 @dataclass
@@ -155,16 +158,42 @@ class Names:
             one for one in found if one.certainty is not near or (one.left or 0.0) < HALF * apart
         ]
         names = self._both(Part.FRONT_END, solved)
-        if any(one.certainty is not Certainty.NEAREST for one in names):
+        if any(one.certainty.sure for one in names):
             return names
+        return self._other_pixels(card, train, deploy, names, apart)
+
+    def _other_pixels(
+        self,
+        card: ImageCard,
+        train: Sequence[Array],
+        deploy: Sequence[Array],
+        solved: list[Finding],
+        apart: float,
+    ) -> list[Finding]:
+        """Registered where images lie elsewhere; else, or for the last bits, searched."""
+        session, items = self.declared.session, self.declared.items[: len(train)]
+        searched: list[Finding] = []
+        known: Registered | None = None
         try:
-            items = self.declared.items[: len(train)]
-            found = named_by_search(session, items, train, deploy, SECONDS)
+            session.show.say("where the images lie in the inputs")
+            known = registered(session, items, train, deploy)
+            own = known.geometries(session) if known else None
+            if own is None or all(own):
+                searched, tried = named_by_search(session, items, train, deploy, SECONDS, own)
+                if searched and searched[0].certainty.sure:
+                    return known.shown(searched) if known else searched
+                self.notes.append(
+                    f"{tried:,} front ends of the decoders, kernels, geometries and colors that "
+                    "run here were tried, and none gives the inputs to the bit"
+                )
         except UserError as error:
             self.notes.append(f"no stack was searched for: {one_line(error)}")
-            return names
-        sure = found and found[0].certainty is not Certainty.NEAREST
-        return found if sure or not names else names
+        if known and known.findings:
+            return known.findings
+        for names in (solved, searched):
+            if 0 < len(names) <= FEW and (names[0].left or 0.0) < HALF * apart:
+                return names
+        return [unnamed(train, deploy, card, known is not None)]
 
     def _numbers(self, card: ImageCard, train: Sequence[Array]) -> Numbers:
         """Mean and std of the training stack: those of its profile, or that its values show."""

@@ -147,6 +147,10 @@ def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
         return [alone]
     gain = right.std / fit.std
     offset = right.mean - gain * fit.zero
+    if (plain := _levels(gain, offset, off, far)) is not None:
+        return [plain]
+    if len(wrong) > 1 and (one := _other(shown, right, fit.error)) is not None:
+        return [one]
     if len(wrong) == 3 and np.ptp(gain) < 0.01 and np.ptp(offset) < 0.5:
         parts = [f"scale {gain.mean():.4g} and offset {offset.mean():.3g} levels in all channels"]
     else:
@@ -163,6 +167,48 @@ def _zero_point(added: float, step: float) -> Named:
     steps = f", {added / step:.3g} steps" if step else ""
     text = f"a zero point is ignored ({added:.4g} is added to every value{steps})"
     return Named(text, "subtract the zero point before multiplying by the scale")
+
+
+KNOWN = {
+    "CLIP": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+    "ImageNet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "CIFAR-10": ((0.4914, 0.4822, 0.4465), (0.247, 0.2435, 0.2616)),
+    "Inception": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+}
+"""Mean and std, on 0-1, that people copy from one model to another."""
+
+
+def _levels(gain: Array, offset: Array, off: float, far: float) -> Named | None:
+    """Name what was done to the levels of all channels alike, before the training's numbers."""
+    if np.ptp(gain) > max(1e-4, 4 * off) or np.ptp(offset) > max(1e-2, 4 * far):
+        return None
+    scale, start = float(gain.mean()), float(offset.mean())
+    near = max(0.6, far)  # of a level, which whole levels lose
+    if abs(start) <= near and scale > 0:
+        for top in (127.5, 256.0, 254.0, 128.0, 127.0):
+            if abs(_TOP / scale / top - 1) < max(1e-5, 2 * off):
+                return Named(f"divided by {top:g} in place of 255", "divide by 255")
+        text = f"levels times {scale:.4g} in all channels"
+        return Named(text, "leave the brightness as it is decoded")
+    if abs(scale + 1) < 0.005 and abs(start - _TOP) < near:
+        return Named("levels are inverted (255 - x)", "do not invert the image")
+    if 0 < scale < 1 and abs(start - _TOP * (1 - scale)) < near:
+        text = f"blended with white: {100 * (1 - scale):.3g} %"
+        return Named(text, "leave transparency and brightness as they are")
+    return None
+
+
+def _other(shown: Numbers, right: Numbers, error: float) -> Named | None:
+    """Another model's mean and std."""
+    for name, (mean, std) in KNOWN.items():
+        theirs = Numbers(_TOP * np.array(mean), _TOP * np.array(std))
+        near = np.allclose(shown.std, theirs.std, rtol=max(1e-4, 6 * error), atol=0)
+        if near and np.allclose(shown.mean, theirs.mean, rtol=0, atol=max(0.02, 600 * error)):
+            told = f"mean {_unit(theirs.mean)} and std {_unit(theirs.std)}"
+            text = f"{name}'s mean and std in place of the model's ({told})"
+            code = f"normalize with mean {_unit(right.mean)} and std {_unit(right.std)} of [0, 1]"
+            return Named(text, code)
+    return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

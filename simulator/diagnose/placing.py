@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,30 +52,45 @@ class Placing:
 
     def like(self, geometry: Geometry) -> bool:
         """Return whether a geometry places the images so."""
+        if self.turned != "in order":
+            return False
+        if geometry.kind == "letterbox" and self.padding not in ("", str(geometry.value)):
+            return False
         for place, (height, width) in zip(self.places, self.sizes, strict=True):
             cut = geometry.cut(height, width)
             inner = height - cut.rows, width - cut.columns
             rows, columns = geometry.resized(*inner)
             at = geometry.placement(inner, (rows, columns))
             scale = rows / inner[0], columns / inner[1]
-            whole = Place(height * scale[0], width * scale[1],
-                          at.top - cut.top * scale[0], at.left - cut.left * scale[1])
+            whole = Place(
+                height * scale[0],
+                width * scale[1],
+                at.top - cut.top * scale[0],
+                at.left - cut.left * scale[1],
+            )
             if _apart(place, whole, (height, width), self.network) > SAME:
                 return False
         return True
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether the images are not resized."""
+        pairs = zip(self.places, self.sizes, strict=True)
+        return all(
+            abs(one.rows - rows) < _HALF and abs(one.columns - columns) < _HALF
+            for one, (rows, columns) in pairs
+        )
 
     @property
     def told(self) -> str:
         """What a front end does, in words of the field."""
         if (cropped := self._cropped_before()) is not None:
             return cropped
-        free = [
-            (self.network[0] - one.rows, self.network[1] - one.columns) for one in self.places
-        ]
+        free = [(self.network[0] - one.rows, self.network[1] - one.columns) for one in self.places]
         crops = any(min(one) < -_HALF for one in free)
         pads = any(max(one) > _HALF for one in free)
         where = self._where(free)
-        scaled = self._scaled(pads and not crops)
+        scaled = self._scaled(pads)
         if not (crops or pads):
             return scaled or "no resize"
         if crops and pads:
@@ -83,8 +98,11 @@ class Placing:
         if crops:
             crop = {"center": "center crop", "": "crop elsewhere"}.get(where, f"crop at {where}")
             return f"{scaled} and {crop}" if scaled else f"{crop} without a resize"
-        sides = {"center": "on both sides", "the top left": "on the right and below",
-                 "the bottom right": "on the left and above"}.get(where, "elsewhere")
+        sides = {
+            "center": "on both sides",
+            "the top left": "on the right and below",
+            "the bottom right": "on the left and above",
+        }.get(where, "elsewhere")
         return f"{scaled or 'no resize'} and padding {sides} with {self.padding}"
 
     def _cropped_before(self) -> str | None:
@@ -102,7 +120,7 @@ class Placing:
                 return None
             sides.add(tuple(round(b - a) for a, b in ends))
         rows, columns = self.network
-        if len({size for size in self.sizes}) > 1 or len(sides) > 1:
+        if len(set(self.sizes)) > 1 or len(sides) > 1:
             crop = "a crop of the image"
         else:
             ((height, width),) = sides
@@ -111,9 +129,9 @@ class Placing:
 
     def _scaled(self, pads: bool) -> str:
         """To what the images are scaled; empty where they are not."""
-        pairs = list(zip(self.places, self.sizes, strict=True))
-        if all(abs(one.rows - h) < _HALF and abs(one.columns - w) < _HALF for one, (h, w) in pairs):
+        if self.as_it_is:
             return ""
+        pairs = list(zip(self.places, self.sizes, strict=True))
         ratios = [(one.rows / h) / (one.columns / w) for one, (h, w) in pairs]
         sizes = {(round(one.columns), round(one.rows)) for one in self.places}
         if any(abs(ratio - 1) > 0.01 for ratio in ratios):
@@ -128,8 +146,13 @@ class Placing:
 
     def _where(self, free: Sequence[tuple[float, float]]) -> str:
         """Where in the free space, or in what is cut off, the images begin."""
-        shares = {"center": (0.5, 0.5), "the top left": (0, 0), "the bottom right": (1, 1),
-                  "the top": (0, 0.5), "the left": (0.5, 0)}
+        shares = {
+            "center": (0.5, 0.5),
+            "the top left": (0, 0),
+            "the bottom right": (1, 1),
+            "the top": (0, 0.5),
+            "the left": (0.5, 0),
+        }
         for name, (down, right) in shares.items():
             if all(
                 abs(one.top - down * y) < _HALF + 0.3 and abs(one.left - right * x) < _HALF + 0.3
@@ -163,7 +186,7 @@ def _apart(one: Place, other: Place, size: Size, network: Size) -> float:
         for end in (0, network[axis]):
             there = (end - a[1]) / a[0], (end - b[1]) / b[0]
             found.append(abs(there[0] - there[1]) * a[0])
-    return max(found)
+    return float(max(found))
 
 
 def placing(images: Sequence[Array], levels: Sequence[Array]) -> Placing | None:
@@ -185,17 +208,18 @@ def placing(images: Sequence[Array], levels: Sequence[Array]) -> Placing | None:
             sizes = tuple((one.shape[0], one.shape[1]) for one in images)
             network = levels[0].shape[1], levels[0].shape[2]
             found = Placing(tuple(map(_rounded, places)), sizes, network, turned)
-            back = [ORDERS[turned](one) for one in levels]
-            return Placing(found.places, sizes, network, turned, _padding(found, back))
+            padding = _padding(found, [ORDERS[turned](one) for one in levels])
+            return replace(found, padding=padding)
     return None
 
 
 def _rounded(place: Place) -> Place:
     """Whole pixels where sizes and places are about whole."""
     values = [place.rows, place.columns, place.top, place.left]
-    if all(map(_whole, values)):
-        values = [float(round(one)) for one in values]
-    return Place(*values, place.correlation)
+    if not all(map(_whole, values)):
+        return place
+    rows, columns, top, left = (float(round(one)) for one in values)
+    return Place(rows, columns, top, left, place.correlation)
 
 
 def _padding(found: Placing, levels: Sequence[Array]) -> str:
@@ -203,9 +227,8 @@ def _padding(found: Placing, levels: Sequence[Array]) -> str:
     outside = []
     for place, one in zip(found.places, levels, strict=True):
         rows, columns = np.arange(one.shape[1]) + 0.5, np.arange(one.shape[2]) + 0.5
-        out = (
-            ((rows < place.top - 1) | (rows > place.top + place.rows + 1))[:, None]
-            | ((columns < place.left - 1) | (columns > place.left + place.columns + 1))
+        out = ((rows < place.top - 1) | (rows > place.top + place.rows + 1))[:, None] | (
+            (columns < place.left - 1) | (columns > place.left + place.columns + 1)
         )
         outside.append(one[:, out])
     values = np.concatenate(outside, axis=1)
@@ -228,11 +251,15 @@ def difference(train: Placing, deploy: Placing, names: Sequence[str]) -> Differe
     """
     one, two = train.told, deploy.told
     tail = " and center crop"
-    if one.endswith(tail) and two.endswith(tail) and one[:10] == two[:10] == "short side":
-        one, two = one.removesuffix(tail).removeprefix("short side "), two.removesuffix(tail)
-    name = f"{two} in place of {one}"
     if one == two:
-        name = f"another part of the image: the {two}, elsewhere or otherwise rounded"
+        a, b = train.places[0], deploy.places[0]
+        down = b.top + b.rows / 2 - a.top - a.rows / 2
+        right = b.left + b.columns / 2 - a.left - a.columns / 2
+        name = f"the image lies {right:+.2g} pixels right and {down:+.2g} down of where it should"
+    elif all(some.startswith("short side ") and some.endswith(tail) for some in (one, two)):
+        name = f"{two.removesuffix(tail)} in place of {one.split()[2]}"
+    else:
+        name = f"{two} in place of {one}"
     shown = tuple(
         f"{name} ({width} x {height}): training sees {train.region(at)}, the deployment "
         f"{deploy.region(at)}"
@@ -250,7 +277,7 @@ KERNELS = {
     "box (area)": ("box", True, "drop"),
     "lanczos": ("lanczos", True, "drop"),
 }
-"""Kernels that libraries resize with, by what they are called: of the reference, and how it ends."""
+"""Kernels that libraries resize with, by name: the reference's arguments."""
 
 
 def sampled(image: Array, place: Place, network: Size, kernel: str) -> Array:

@@ -25,7 +25,7 @@ _OVERLAP = 0.2
 """Share of the input that the image must cover, at least."""
 _PYRAMID = (4, 2, 1)
 _STEPS = 12
-_FOUND = 0.5
+_FOUND = 0.85
 """The correlation of image and input where a place is found, at least."""
 
 
@@ -95,13 +95,21 @@ def _coarse(image: Array, tensor: Array) -> Place:
     best = Place(rows, columns, 0.0, 0.0, -1.0)
     for ratio, at in product(sorted({1.0, squashed}), range(count)):
         scale = fit * _SCALES[0] * _STEP**at
-        down, right = (scale, scale) if ratio == 1 else (scale * (rows / height) / fit,
-                                                          scale * (columns / width) / fit)
+        down, right = (
+            (scale, scale)
+            if ratio == 1
+            else (scale * (rows / height) / fit, scale * (columns / width) / fit)
+        )
         size = max(2, round(height * down / by)), max(2, round(width * right / by))
         if max(size) > 4 * max(small.shape):
             continue
-        made = _resampled(image, *(_weights(side, new, side / new, 0.0)
-                                   for side, new in zip(image.shape, size, strict=True)))
+        made = _resampled(
+            image,
+            *(
+                _weights(side, new, side / new, 0.0)
+                for side, new in zip(image.shape, size, strict=True)
+            ),
+        )
         top, left, peak = _correlated(small, made)
         if peak > best.correlation:
             best = Place(size[0] * by, size[1] * by, top * by, left * by, peak)
@@ -110,12 +118,11 @@ def _coarse(image: Array, tensor: Array) -> Place:
 
 def _correlated(tensor: Array, image: Array) -> tuple[int, int, float]:
     """The place of an image in a tensor where they correlate best over what they share."""
-    shape = [
-        int(next_fast_len(a + b - 1)) for a, b in zip(tensor.shape, image.shape, strict=True)
-    ]
+    shape = [int(next_fast_len(a + b - 1)) for a, b in zip(tensor.shape, image.shape, strict=True)]
     a, b = tensor - tensor.mean(), image - image.mean()
-    own, other = np.fft.rfft2([np.ones_like(a), a, a * a], shape), np.fft.rfft2(
-        [np.ones_like(b), b, b * b], shape
+    own, other = (
+        np.fft.rfft2([np.ones_like(a), a, a * a], shape),
+        np.fft.rfft2([np.ones_like(b), b, b * b], shape),
     )
 
     def cross(one: int, two: int) -> Array:
@@ -177,9 +184,7 @@ def _refined(image: Array, tensor: Array, coarse: Place) -> Place | None:
     return Place(float(size[0]), float(size[1]), float(top), float(left), correlation)
 
 
-def _newton(
-    image: Array, target: Array, steps: Array, starts: Array
-) -> tuple[Array | None, float]:
+def _newton(image: Array, target: Array, steps: Array, starts: Array) -> tuple[Array | None, float]:
     """One step: the change of (step, start) of rows and of columns, and the correlation so far."""
     sides = list(zip(image.shape, target.shape, steps, starts, strict=True))
     rows, columns = (_weights(*side) for side in sides)

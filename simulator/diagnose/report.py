@@ -74,13 +74,15 @@ def _guilty(summary: DiagnoseSummary, guilty: Sequence[PartResult]) -> str:
     names = [one.part for one in guilty]
     which = f"The {_and(names)} {_is(names)} to blame"
     own = [one for one in summary.findings if one.part in names]
-    sure = [one for one in own if one.certainty != "nearest"]
+    sure = [one for one in own if one.certainty in ("exact", "rounding")]
     said = {one.part for one in sure}
     near = [one for one in own if one.part not in said]
     likely = _some(near, NAMED)
     if not own:
         return f"{which}; no name was found for it."
     if not sure:
+        if all(one.certainty == "none" for one in near):
+            return f"{which}; no name was found for it: {likely}."
         how = ", most likely" if names == ["network"] else "; the nearest that was found"
         return f"{which}{how}: {likely}."
     of = f"; of the {near[0].part} most likely: {likely}" if near else ""

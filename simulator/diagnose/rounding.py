@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,17 @@ from simulator.contract import Array
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.levels import WHOLE, Difference, levels_of
 from simulator.diagnose.normalization import Numbers
-from simulator.identify.affine import ULPS
+from simulator.identify.affine import ULPS, affine
+
+BRAIN: Mapping[str, Callable[[Array], Array]] = {
+    "input in BF16": lambda x: _brain(x.view(np.uint32) + 0x7FFF + (x.view(np.uint32) >> 16 & 1)),
+    "input in BF16, cut and not rounded": lambda x: _brain(x.view(np.uint32)),
+}
+"""Of float32, what has the 16 highest bits only."""
+
+
+def _brain(bits: Array) -> Array:
+    return np.asarray((bits & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32))
 
 _LEVELS = 256
 """Values at most of a tensor of 8 bits, whatever its channels."""
@@ -39,6 +49,13 @@ def rounded(before: Sequence[Array], after: Sequence[Array], right: Numbers) -> 
     if largest <= ULPS * ulp:
         text = f"equal up to rounding ({largest:.2g}): another order of the same arithmetic"
         return finding(text, Certainty.ROUNDING, "")
+    for name, made in BRAIN.items():
+        if all(np.array_equal(made(a), b) for a, b in pairs):
+            return finding(name, Certainty.EXACT, "give the network float32")
+    fit = affine(after, [levels_of(one, right) for one in before])
+    scaled = np.abs(fit.std / right.std - 1).max() > 1e-3
+    if fit.exact and (fit.step or scaled):
+        return None  # a normalization, or a grid
     fraction = _fractions(before, after, right) if largest * right.std.max() <= 1.01 else None
     return finding(fraction.name, Certainty.ROUNDING, fraction.code) if fraction else None
 

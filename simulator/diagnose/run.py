@@ -13,7 +13,7 @@ from simulator.data.recording import Recording
 from simulator.diagnose.blame import Blame, Values
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.experiment import DiagnoseOptions
-from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.finding import Finding, Part
 from simulator.diagnose.names import Names
 from simulator.diagnose.parts import Parts, parts_of
 from simulator.diagnose.repair import repaired
@@ -160,7 +160,7 @@ def _explained(
         return True
     if repair and repair.state != "unknown":
         return repair.state in SAME and not repair.changed
-    known = {one.part.value for one in findings if one.certainty is not Certainty.NEAREST}
+    known = {one.part.value for one in findings if one.certainty.sure}
     return all(one.state in SAME or one.part in known for one in found)
 
 
@@ -168,7 +168,7 @@ def _cleared(found: Sequence[PartResult], findings: Sequence[Finding]) -> list[P
     """Parts that are not known are innocent where a slip of the answers explains all of it."""
     if not findings or any(one.part is not Part.POSTPROCESS for one in findings):
         return [*found]
-    if any(one.certainty is Certainty.NEAREST for one in findings):
+    if not all(one.certainty.sure for one in findings):
         return [*found]
     cleared = "Not to blame: with the slip of the answers undone, all is equal."
     guilty = {"state": "differs", "told": ["It differs as its name below says."]}

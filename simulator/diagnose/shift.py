@@ -61,7 +61,7 @@ def moved_back(after: Sequence[Array], levels: Sequence[Array], found: Solution)
 
 def _correlated(tensor: Array, pixels: Array) -> Array:
     """The cross-correlation of two gray images, by shift."""
-    a, b = (one.mean(axis=0, dtype=np.float64) for one in (tensor, pixels))
+    a, b = (np.nan_to_num(one.mean(axis=0, dtype=np.float64)) for one in (tensor, pixels))
     a, b = a - a.mean(), b - b.mean()
     product = np.fft.rfft2(a) * np.conj(np.fft.rfft2(b))
     return np.abs(np.fft.irfft2(product / np.maximum(np.abs(product), 1e-12), a.shape))

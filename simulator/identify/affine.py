@@ -191,11 +191,11 @@ def _fitted(y: Array, x: Array, mixed: bool) -> Affine:
         matrix, offset, largest, float(left.mean()),
         float(np.sqrt((root**2).sum() / max((spread**2).sum(), 1e-300))), size,
         float((root / np.maximum(spread, 1e-300)).max() / np.sqrt(min(len(y), 256))),
-        _step(y) if largest > ULPS * np.spacing(np.float32(size)) else 0.0,
+        grid(y) if largest > ULPS * np.spacing(np.float32(size)) else 0.0,
     )  # fmt: skip
 
 
-def _step(y: Array) -> float:
+def grid(y: Array) -> float:
     """The gap between the values where all lie on one grid of at most 256; else 0."""
     if np.unique(y[:1000]).size > 256 or (values := np.unique(y)).size not in range(3, 257):
         return 0.0

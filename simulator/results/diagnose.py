@@ -63,7 +63,7 @@ class FindingResult(ResultModel):
     part: PartName
     name: str
     evidence: list[str]
-    certainty: Literal["exact", "rounding", "nearest"]
+    certainty: Literal["exact", "rounding", "nearest", "none"]
     left: float | None
     change: dict[str, JsonValue]
     code: str

@@ -83,7 +83,7 @@ def named(session, train, deploy, scale=128):
     images = [Image.open(item.path) for item in items]
     pair = [tensor(train(one)) for one in images], [tensor(deploy(one), scale) for one in images]
     assert all(one.certainty is Certainty.NEAREST for one in name_inputs(*pair, session.card.spec))
-    return named_by_search(session, items, *pair, 60, WHOLE)
+    return named_by_search(session, items, *pair, 60, whole=WHOLE)[0]
 
 
 @pytest.mark.parametrize("name", SLIPS)

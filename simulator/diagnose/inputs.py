@@ -75,7 +75,7 @@ def name_inputs(
             return pixels
     else:
         pixels = []
-    return _solved(found, after, levels, right, card) or pixels
+    return _solved(found, after, levels, right, card, orientations) or pixels
 
 
 def _solved(
@@ -84,6 +84,7 @@ def _solved(
     levels: Sequence[Array],
     right: Numbers,
     card: ImageCard,
+    orientations: Sequence[int],
 ) -> list[Finding]:
     """Name what least squares found."""
     moved = None

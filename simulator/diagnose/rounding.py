@@ -22,6 +22,7 @@ BRAIN: Mapping[str, Callable[[Array], Array]] = {
 def _brain(bits: Array) -> Array:
     return np.asarray((bits & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32))
 
+
 _LEVELS = 256
 """Values at most of a tensor of 8 bits, whatever its channels."""
 

@@ -120,5 +120,7 @@ def _near(one: Any, other: Any) -> bool:
     first, second = np.atleast_1d(one), np.atleast_1d(other)
     if first.shape != second.shape:
         return False
+    if any(values.dtype.kind not in "biuf" for values in (first, second)):
+        return bool(np.array_equal(first, second))
     bound = OUTPUT_ROUNDING * np.abs(first).max(initial=0)
     return bool(np.allclose(first, second, rtol=0, atol=bound, equal_nan=True))

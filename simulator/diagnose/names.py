@@ -30,7 +30,9 @@ from simulator.diagnose.registered import Registered, registered, unnamed
 from simulator.diagnose.sounds import name_sounds
 from simulator.diagnose.tokens import name_tokens
 from simulator.diagnose.trial import values_of
+from simulator.diagnose.varied import Varied
 from simulator.errors import UserError, one_line
+from simulator.experiments.common import PLAIN
 from simulator.modalities.audio.card import AudioCard
 from simulator.modalities.image.card import ImageCard
 from simulator.modalities.image.front_end import statistics
@@ -38,6 +40,8 @@ from simulator.modalities.image.geometry import Placement
 from simulator.modalities.text.card import TextCard
 from simulator.pipeline.inference import answering
 from simulator.profile.axes import axis_of
+from simulator.profile.implementations import choose
+from simulator.profile.load import load
 from simulator.profile.modality import at
 from simulator.results.diagnose import PartResult
 from simulator.results.layers import LayersFigures
@@ -147,7 +151,9 @@ class Names:
         fits = all(isinstance(one, np.ndarray) for side in sides for one in side)
         files = [session.executor.context(one).source for one in self.declared.items[: len(train)]]
         if isinstance(card, AudioCard) and fits:
-            return self._both(Part.FRONT_END, name_sounds(train, deploy, card, files))
+            names = self._both(Part.FRONT_END, name_sounds(train, deploy, card, files))
+            sure = any(one.certainty.sure for one in names)
+            return names if sure else self._varied(train, deploy) or names
         if not isinstance(card, ImageCard) or not fits:
             return self.declared.findings(Part.FRONT_END)
         apart = max(float(np.abs(a - b).max()) for a, b in zip(train, deploy, strict=True))
@@ -201,6 +207,18 @@ class Names:
         if profile.spec.front_end is None:
             return Numbers(*statistics(profile, card.input))
         return of_training([planes(one, card) for one in train], card)
+
+    def _varied(self, train: Sequence[Any], deploy: Sequence[Any]) -> list[Finding]:
+        """Names of sounds' inputs, by varying the stack that the card describes."""
+        session = self.declared.session
+        session.show.say("trying other front ends")
+        try:
+            profile = load(PLAIN["audio"])
+            found = Varied(session, self.declared.items[: len(train)], (profile, choose(profile)))
+            return found.findings(train, deploy)
+        except UserError as error:
+            self.notes.append(f"no other front end was tried: {one_line(error)}")
+            return []
 
     def _layers(self) -> list[Finding]:
         session, stacks = self.declared.session, self.declared.parts.stacks

@@ -146,7 +146,7 @@ def _reordered(pairs: Pairs) -> Iterator[tuple[str, str, Pairs]]:
     axes = {0: "classes are", -1: "columns of the outputs are"}
     for axis, what in axes.items() if pairs[0][0].ndim > 1 else [*axes.items()][:1]:
         moved = [(np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)) for a, b in pairs]
-        if len(moved[0][0]) >= _MIN:
+        if len({len(one) for pair in moved for one in pair}) == 1 and len(moved[0][0]) >= _MIN:
             mine, theirs = (np.argsort(_means(values), kind="stable") for values in moved[0])
             ordered = [(a[mine], b[theirs]) for a, b in moved]
             yield f"the {what} in another order", "bring them in that of training", ordered
@@ -208,6 +208,8 @@ def _finding(name: str, code: str, left: float, samples: int, part: Part) -> Fin
     certainty = Certainty.EXACT if left == 0 else Certainty.ROUNDING
     how = "to the bit" if left == 0 else f"to {left:.2g}"
     told = f"The training stack's outputs, changed so, are the deployment's {how} ({samples} seen)."
+    if part is Part.FRONT_END:
+        name, told = (words.replace("outputs", "inputs") for words in (name, told))
     return Finding(part, name, (told,), certainty, left, code=code)
 
 

@@ -1,4 +1,4 @@
-"""Name what differs between front ends of sounds or texts by varying the stack as it was trained.
+"""Name what differs between front ends of sounds by varying the stack as it was trained.
 
 Single fields of the profile and of the model card are changed, and what then comes nearest to the
 recorded inputs is kept, until these are equal.
@@ -7,7 +7,6 @@ recorded inputs is kept, until these are equal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,7 +90,7 @@ class Varied:
             tried = [
                 _Fit((*best.names, name), best.change | change,
                      self._left(best.change | change, wanted))
-                for name, change in slips(self.session.card.modality.name)
+                for name, change in slips()
                 if name not in best.names
             ]  # fmt: skip
             nearest = min(tried, key=lambda one: one.left, default=best)
@@ -144,80 +143,58 @@ def _leaves(value: Any) -> Iterator[Array]:
             yield from _leaves(one)
 
 
-def slips(modality: str) -> Iterator[tuple[str, Change]]:
+def slips() -> Iterator[tuple[str, Change]]:
     """Yield what is often done otherwise: what engineers call it, and the fields that do it."""
-    for key, words in _WORDS.get(modality, {}).items():
+    for key, words in _WORDS.items():
         for value, name in words.items():
             yield name, {key: value}
-    for name, change in _TOGETHER.get(modality, ()):
-        yield name, change
-    with suppress(KeyError):
-        for key, (values, name) in _NUMBERS[modality].items():
-            for value in values:
-                yield name.format(value), {key: value}
+    yield from _TOGETHER
+    for key, (values, name) in _NUMBERS.items():
+        for value in values:
+            yield name.format(value), {key: value}
 
 
-_WORDS: dict[str, dict[str, dict[Any, str]]] = {
-    "audio": {
-        "read.scale": {"int16": "samples reach to 32,768 in place of 1",
-                       "unit": "samples reach to 1 in place of 32,768"},
-        "read.channels": {"first": "the first channel is taken, not the mean of all"},
-        "stft.center": {True: "frames are centered: both ends are padded"},
-        "stft.pad_mode": {"constant": "both ends are padded with zeros",
-                          "reflect": "both ends are padded by reflection"},
-        "stft.window": {"hamming": "the window is Hamming's", "hann": "the window is Hann's",
-                        "povey": "the window is Povey's"},
-        "stft.window_symmetry": {"symmetric": "the window is symmetric, not periodic",
-                                 "periodic": "the window is periodic, not symmetric"},
-        "stft.power": {1: "magnitudes in place of powers", 2: "powers in place of magnitudes"},
-        "stft.scaling": {"window_sum": "magnitudes are divided by the sum of the window",
-                         "sqrt_n": "magnitudes are divided by the root of the length"},
-        "stft.frames": {"whole": "the last frames are whole ones",
-                        "padded": "the end is padded until every sample is in a frame"},
-        "mel.scale": {"htk": "the mel scale is HTK's", "slaney": "the mel scale is Slaney's"},
-        "mel.norm": {"none": "mel filters are not normalized by their area",
-                     "slaney": "mel filters are normalized by their area"},
-        "mel.fmax": {"half_rate": "mel filters end at half of the sample rate"},
-        "log.kind": {"log10": "the logarithm is log10", "ln": "the logarithm is natural",
-                     "db": "the logarithm is in decibels"},
-        "log.floor": {"max": "values are cut at the floor, which is not added",
-                      "add": "the floor is added, and values are not cut"},
-        "log.top_db": {80.0: "values more than 80 dB below the maximum are cut"},
-        "normalize.kind": {"none": "the values are not normalized"},
-    },
-    "text": {
-        "tokenize.special_tokens": {True: "special tokens (such as BOS) are added",
-                                    False: "special tokens (such as BOS) are missing"},
-        "tokenize.parse_special": {False: "special tokens in a text are read as plain text"},
-        "tokenize.prefix_space": {True: "a blank is put before a text",
-                                  False: "no blank is put before a text"},
-        "tokenize.truncation_side": {"right": "long texts are cut on the right",
-                                     "left": "long texts are cut on the left"},
-        "feeds.padding_side": {"left": "padding is on the left",
-                               "right": "padding is on the right"},
-        "feeds.mask": {"ignored": "the mask of the padding is forgotten"},
-        "feeds.position_ids": {"arange": "positions are counted with the padding"},
-        "feeds.batch": {"single": "each text is fed alone, without padding"},
-    },
+_WORDS: dict[str, dict[Any, str]] = {
+    "read.scale": {"int16": "samples reach to 32,768 in place of 1",
+                   "unit": "samples reach to 1 in place of 32,768"},
+    "read.channels": {"first": "the first channel is taken, not the mean of all"},
+    "stft.center": {True: "frames are centered: both ends are padded"},
+    "stft.pad_mode": {"constant": "both ends are padded with zeros",
+                      "reflect": "both ends are padded by reflection"},
+    "stft.window": {"hamming": "the window is Hamming's", "hann": "the window is Hann's",
+                    "povey": "the window is Povey's"},
+    "stft.window_symmetry": {"symmetric": "the window is symmetric, not periodic",
+                             "periodic": "the window is periodic, not symmetric"},
+    "stft.power": {1: "magnitudes in place of powers", 2: "powers in place of magnitudes"},
+    "stft.scaling": {"window_sum": "magnitudes are divided by the sum of the window",
+                     "sqrt_n": "magnitudes are divided by the root of the length"},
+    "stft.frames": {"whole": "the last frames are whole ones",
+                    "padded": "the end is padded until every sample is in a frame"},
+    "mel.scale": {"htk": "the mel scale is HTK's", "slaney": "the mel scale is Slaney's"},
+    "mel.norm": {"none": "mel filters are not normalized by their area",
+                 "slaney": "mel filters are normalized by their area"},
+    "mel.fmax": {"half_rate": "mel filters end at half of the sample rate"},
+    "log.kind": {"log10": "the logarithm is log10", "ln": "the logarithm is natural",
+                 "db": "the logarithm is in decibels"},
+    "log.floor": {"max": "values are cut at the floor, which is not added",
+                  "add": "the floor is added, and values are not cut"},
+    "log.top_db": {80.0: "values more than 80 dB below the maximum are cut"},
+    "normalize.kind": {"none": "the values are not normalized"},
 }  # fmt: skip
 _BY_ITSELF: dict[str, JsonValue] = {"normalize.epsilon": 0.0, "normalize.divide": True}
-_TOGETHER: dict[str, tuple[tuple[str, Change], ...]] = {
-    "audio": (
-        ("frames are not centered: nothing is padded at both ends",
-         {"stft.center": False, "stft.pad_mode": None}),
-        ("there is no window", {"stft.window": "none", "stft.window_symmetry": None}),
-        ("each sound is normalized by its own mean and deviation",
-         {"normalize.kind": "clip", **_BY_ITSELF}),
-        ("each band is normalized by its own mean and deviation",
-         {"normalize.kind": "bands", **_BY_ITSELF}),
-    ),
-}  # fmt: skip
-_NUMBERS: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
-    "audio": {
-        "card.rate": ((8000, 16000, 22050, 24000, 44100, 48000), "the sample rate is {:,} Hz"),
-        "card.hop": ((64, 80, 128, 160, 200, 256, 320, 512), "the hop is {} samples"),
-        "stft.pre_emphasis": ((0.97, 0.95, 0), "the pre-emphasis is {}"),
-        "mel.fmin": ((0.0, 20.0, 50.0, 80.0, 125.0), "mel filters begin at {:g} Hz"),
-        "log.value": ((1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-3, 1.0), "the floor is {:g}"),
-    },
+_TOGETHER: tuple[tuple[str, Change], ...] = (
+    ("frames are not centered: nothing is padded at both ends",
+     {"stft.center": False, "stft.pad_mode": None}),
+    ("there is no window", {"stft.window": "none", "stft.window_symmetry": None}),
+    ("each sound is normalized by its own mean and deviation",
+     {"normalize.kind": "clip", **_BY_ITSELF}),
+    ("each band is normalized by its own mean and deviation",
+     {"normalize.kind": "bands", **_BY_ITSELF}),
+)  # fmt: skip
+_NUMBERS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "card.rate": ((8000, 16000, 22050, 24000, 44100, 48000), "the sample rate is {:,} Hz"),
+    "card.hop": ((64, 80, 128, 160, 200, 256, 320, 512), "the hop is {} samples"),
+    "stft.pre_emphasis": ((0.97, 0.95, 0), "the pre-emphasis is {}"),
+    "mel.fmin": ((0.0, 20.0, 50.0, 80.0, 125.0), "mel filters begin at {:g} Hz"),
+    "log.value": ((1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-3, 1.0), "the floor is {:g}"),
 }

@@ -4,53 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from simulator.contract import Array
-from simulator.data.folder import Item
-from simulator.diagnose.answers import name_classes
+from simulator.diagnose.answered import Answered
 from simulator.diagnose.blame import Sample
-from simulator.diagnose.boxes import Seen as Boxes
-from simulator.diagnose.boxes import name_boxes
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.front_ends import named_by_search
 from simulator.diagnose.inputs import name_inputs
 from simulator.diagnose.layers.part import part as layer_by_layer
 from simulator.diagnose.levels import of_training, planes
-from simulator.diagnose.masks import Seen as Masks
-from simulator.diagnose.masks import name_masks
 from simulator.diagnose.normalization import Numbers
 from simulator.diagnose.outputs import name_outputs, only
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
 from simulator.diagnose.registered import Registered, registered, unnamed
 from simulator.diagnose.sounds import name_sounds
 from simulator.diagnose.tokens import name_tokens
-from simulator.diagnose.trial import values_of
 from simulator.diagnose.varied import Varied
 from simulator.errors import UserError, one_line
 from simulator.experiments.common import PLAIN
 from simulator.modalities.audio.card import AudioCard
 from simulator.modalities.image.card import ImageCard
 from simulator.modalities.image.front_end import statistics
-from simulator.modalities.image.geometry import Placement
 from simulator.modalities.text.card import TextCard
-from simulator.pipeline.inference import answering
 from simulator.profile.axes import axis_of
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.profile.modality import at
 from simulator.results.diagnose import PartResult
 from simulator.results.layers import LayersFigures
-from simulator.tasks.classification.answer import Answer as ClassAnswer
-from simulator.tasks.detection.boxes import Detections
-from simulator.tasks.detection.declared import Score
-from simulator.tasks.detection.settings import Settings as BoxSettings
-from simulator.tasks.detection.settings import Suppression
-from simulator.tasks.segmentation.card import Settings as MaskSettings
 
 _FILE = "precision.artifact"
 SECONDS = 60
@@ -92,7 +77,7 @@ class Names:
         if state["postprocessing"] == "differs":
             names += self.declared.findings(Part.POSTPROCESS)
         if not names and "unknown" in state.values():
-            names += self._answers()
+            names += Answered(self.declared, self.samples, self.notes).findings()
         return names
 
     def _both(self, part: Part, solved: Sequence[Finding]) -> list[Finding]:
@@ -234,76 +219,6 @@ class Names:
         self.layers = compared.figures
         return [*compared.findings]
 
-    def _answers(self) -> list[Finding]:
-        """Slips of outputs or answers of which no input is known."""
-        names = [outputs_of(side, side) for side in (TRAIN, DEPLOY)]
-        known = [one for one in self.samples if all(name in one for name in names)]
-        pairs = [(only(one[names[0]]), only(one[names[1]])) for one in known]
-        whole = [(a, b) for a, b in pairs if a is not None and b is not None]
-        if whole and len(whole) == len(known):
-            return name_outputs([a for a, _ in whole], [b for _, b in whole])
-        parts, items = self.declared.parts, self.declared.items
-        chains = {side: stack.chain for side, stack in parts.stacks.items()}
-        try:
-            found = values_of(self.declared.session, chains, items)
-        except UserError as error:
-            self.notes.append(f"answers were not compared: {one_line(error)}")
-            return []
-        train, deploy = found[TRAIN], found[DEPLOY]
-        both = [*train, *deploy]
-        if all(isinstance(one, ClassAnswer) for one in both):
-            return self._classes(train, deploy)
-        if all(isinstance(one, Detections) for one in both):
-            return self._boxes(items, train, deploy)
-        if self.declared.session.card.task.name == "segmentation":
-            return self._masks(items, train, deploy)
-        return []
-
-    def _classes(
-        self, train: Sequence[ClassAnswer], deploy: Sequence[ClassAnswer]
-    ) -> list[Finding]:
-        card = self.declared.session.card
-        given = [only(one.get(outputs_of(TRAIN, TRAIN))) for one in self.samples]
-        logits = [one.astype(np.float64).ravel() for one in given if one is not None]
-        kinds = getattr(card.task, "output", None)
-        if len(logits) < len(train) or getattr(kinds, "kind", "") != "logits":
-            logits = []
-        labels = card.task.network.labels
-        return name_classes(train, deploy, logits, labels.names if labels else ())
-
-    def _boxes(
-        self, items: Sequence[Item], train: Sequence[Detections], deploy: Sequence[Detections]
-    ) -> list[Finding]:
-        last = self._last()
-        if not isinstance(last.settings, BoxSettings):
-            return []
-        seen = []
-        for number, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
-            placement = last.placing(self.declared.session.executor.context(item).source)
-            outputs = self.samples[number].get(outputs_of(TRAIN, TRAIN))
-            again = partial(_suppressed, last, outputs, placement)
-            seen.append(Boxes(one, two, placement, again if outputs else None))
-        return name_boxes(seen, last.settings)
-
-    def _masks(
-        self, items: Sequence[Item], train: Sequence[Any], deploy: Sequence[Any]
-    ) -> list[Finding]:
-        last = self._last()
-        if not isinstance(last.settings, MaskSettings):
-            return []
-        seen = []
-        for number, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
-            placement = last.placing(self.declared.session.executor.context(item).source)
-            outputs = self.samples[number].get(outputs_of(TRAIN, TRAIN))
-            again = partial(_masked, last, outputs, placement)
-            seen.append(Masks(one, two, again if outputs else None))
-        return name_masks(seen, last.settings)
-
-    def _last(self) -> Any:
-        """The training stack's postprocessing; of code that answers by itself, the card's."""
-        session, parts = self.declared.session, self.declared.parts
-        return parts.cuts[TRAIN].answer or answering(parts.stacks[TRAIN].profile, session.card)
-
 
 def _axes(one: Finding) -> set[str]:
     return {*map(axis_of, one.change)}
@@ -316,24 +231,3 @@ def _with_change(solved: Finding, declared: Sequence[Finding]) -> Finding:
         return replace(solved, change={})
     evidence = (*solved.evidence, *own.evidence)
     return replace(own, name=solved.name, evidence=evidence, code=own.code or solved.code)
-
-
-def _suppressed(
-    last: Any, outputs: Any, placement: Any, nms: Suppression, score: Score | None
-) -> Detections:
-    """The training stack's boxes with another suppression, and with other scores."""
-    settings = replace(last.settings, nms=nms)
-    if score is not None:
-        settings = replace(settings, head=settings.head.model_copy(update={"score": score}))
-    found: Detections = last.task.decode(outputs, settings, placement)
-    return found
-
-
-def _masked(
-    last: Any, outputs: Any, placement: Placement, settings: MaskSettings, whole: bool
-) -> Any:
-    """The training stack's mask with other settings, in the image's size or the network's."""
-    if not whole:
-        size = placement.network_height, placement.network_width
-        placement = Placement(*size, *size, 0, 0, *size)
-    return last.task.decode(outputs, settings, placement)

@@ -29,9 +29,7 @@ def magnitude(path): return features(path, power=1)
         ("magnitude", "magnitudes in place of powers"),
     ],
 )
-def test_a_convention_is_found_by_varying_the_model_cards(
-    cache, tmp_path, function, name
-):
+def test_a_convention_is_found_by_varying_the_model_cards(cache, tmp_path, function, name):
     audio = shared("audio")
     (tmp_path / "own.py").write_text(CODE.format(mel=str(audio / "fsdd_mel40_8k_256.npy")))
     code = f"{tmp_path / 'own.py'}:"

@@ -107,7 +107,8 @@ class CoreMlPackage(CoreMl):
         return super()._describe(models[0])
 
 
-_PARAM = re.compile(r"(\S+)\s+(\S+)\s+(\d+)\s+(\d+)\s*(.*)")
+_LAYER = re.compile(r"\s*(\S+)\s+\S+\s+(\d{1,6})\s+(\d{1,6})\s*(.*)")
+"""Its kind, the numbers of blobs that it takes and gives, then their names and its keys."""
 
 
 class Ncnn(ModelFormat):
@@ -123,29 +124,26 @@ class Ncnn(ModelFormat):
         lines = read_file(path, LARGE).decode("utf-8", "replace").splitlines()
         if lines[:1] != ["7767517"]:
             raise ModelError(f"{path}: not a graph of ncnn: its first line is not 7767517")
-        layers = [found for line in lines[2:] if (found := _PARAM.match(line.strip()))]
+        taken: set[str] = set()
+        made: dict[str, str] = {}
         typed: list[tuple[str, str, str]] = []
-        inputs: list[str] = []
-        for layer in layers:
-            kind, rest = layer[1], layer[5].split()
-            if kind == "Input":
-                inputs += rest[int(layer[3]) : int(layer[3]) + int(layer[4])]
-            else:
-                keys = dict(one.split("=", 1) for one in rest if "=" in one)
-                typed.append((kind, "int8" if keys.get("8", "0") not in ("0", "") else "", ""))
-        taken = {blob for one in layers for blob in one[5].split()[: int(one[3])]}
-        made = {
-            blob: None for one in layers
-            for blob in one[5].split()[int(one[3]) : int(one[3]) + int(one[4])]
-        }  # fmt: skip
-        outputs = [blob for blob in made if blob not in taken]
-        rounded = any(weights for _, weights, _ in typed)
+        for line in lines[2:]:
+            if (found := _LAYER.match(line)) is None:
+                continue
+            kind, rest, split = found[1], found[4].split(), int(found[2])
+            end = split + int(found[3])
+            taken.update(rest[:split])
+            made |= dict.fromkeys(rest[split:end], kind)
+            rounded = any(one.startswith("8=") and one[2:] not in ("0", "") for one in rest[end:])
+            if kind != "Input":
+                typed.append((kind, "int8" if rounded else "", ""))
+        has = any(weights for _, weights, _ in typed)
         return Description(
-            tuple(Value(name, "", ()) for name in inputs),
-            tuple(Value(name, "", ()) for name in outputs),
+            tuple(Value(name, "", ()) for name, kind in made.items() if kind == "Input"),
+            tuple(Value(name, "", ()) for name in made if name not in taken),
             operators(typed),
-            form="INT8 weights" if rounded else "",
-            storage="int8" if rounded else None,
+            form="INT8 weights" if has else "",
+            storage="int8" if has else None,
         )
 
 

@@ -171,6 +171,24 @@ def test_core_ml_images(tmp_path):
     assert said.metadata["author"] == "nobody" and said.metadata["k"] == "v"
 
 
+def test_ncnn_with_one_int8_layer(tmp_path):
+    """The keys of ncnn's param file, Convolution: 8 is int8_scale_term."""
+    (tmp_path / "net.bin").touch()
+    (tmp_path / "net.param").write_text(
+        "7767517\n3 3\nInput            in0  0 1 in0\n"
+        "Convolution      conv 1 1 in0 a 0=8 1=3 6=216 8=2\n"
+        "InnerProduct     fc   1 1 a out0 0=5 2=40\n"
+    )
+
+    said = read(tmp_path / "net.param").description
+
+    assert [one.name for one in (*said.inputs, *said.outputs)] == ["in0", "out0"]
+    assert {one.operator: one.weights for one in said.operators} == {
+        "Convolution": "int8", "InnerProduct": ""
+    }  # fmt: skip
+    assert said.storage == "int8"
+
+
 def test_gguf_as_its_own_library_wrote_it(tmp_path):
     said = read(made_gguf.write(tmp_path / "net.gguf", kind="Q8_0")).description
 

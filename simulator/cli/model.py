@@ -111,9 +111,9 @@ def _new(options: argparse.Namespace) -> int:
     if options.data is not None:
         proposal = _tried(proposal, options)
     classes = card.with_name(f"{card.stem}.classes.txt")
-    write_new(card, proposal.text(card, os.path.relpath(model, card.parent), classes.name))
-    if proposal.labels:
+    if proposal.labels and not card.exists():
         write_new(classes, proposal.label_text)
+    write_new(card, proposal.text(card, os.path.relpath(model, card.parent), classes.name))
     for source in proposal.sources:
         print(f"read: {source}")
     for problem in proposal.problems:

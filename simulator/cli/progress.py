@@ -64,6 +64,10 @@ class Bar(command.Progress, Closing):
         """Show what the run is doing."""
         where = f"{self._number}/{self._of} {self._name}: " if self._of > 1 else ""
         self._bar.update(self._task, description=escape(f"{where}{what}"))
+        task = self._bar.tasks[0]
+        if task.total and task.completed >= task.total:  # what follows the samples has no measure
+            self._bar.update(self._task, done="")
+            task.total = None
         self._bar.refresh()
 
     def note(self, what: str) -> None:

@@ -95,7 +95,7 @@ def named_by_search(
     if not left:
         certainty = Certainty.EXACT
     shown = tuple(
-        f"the {name} stack found has {_equal(side.found)}"
+        f"the stack found for the {name} gives {_equal(side.found)}"
         for name, side in (("training", ours), ("deployment", theirs))
     )
     if certainty is Certainty.ROUNDING:
@@ -118,7 +118,7 @@ def _narrowed(whole: Space, geometries: Collection[str]) -> Space:
 def _equal(found: Found) -> str:
     score = found.score
     if found.exact and not score.largest:
-        return "the bits of all images"
+        return "the same bits on all images"
     return f"a mean difference of {score.mean:.2g}, at most {score.largest:.2g}"
 
 

@@ -15,7 +15,7 @@ from simulator.diagnose.layers.shown import table as layer_table
 from simulator.report import terminal
 from simulator.report.reading import Run
 from simulator.report.sections.section import Code, Section, part
-from simulator.report.table import Cell, Column, Table, screen
+from simulator.report.table import NOTHING, Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import count
 from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResult
@@ -214,6 +214,15 @@ def blame(summary: DiagnoseSummary) -> Table:
     return Table(columns, rows, title, 1)
 
 
+def findings(summary: DiagnoseSummary) -> Table:
+    """Return a row for each name: how sure it is, what to do in code, what shows it."""
+    rows = [
+        [one.name, one.part, _how(one), one.code or NOTHING, "; ".join(one.evidence)]
+        for one in summary.findings
+    ]
+    return Table(["finding", "part", "how sure", "in code", "what shows it"], rows, "Findings")
+
+
 def notes(summary: DiagnoseSummary) -> list[str]:
     """Return what the figures mean, and what was left out."""
     found = [*summary.notes]
@@ -246,12 +255,11 @@ def sections(run: Run[DiagnoseSummary]) -> Iterator[Section]:
         tables=[blame(summary)],
         notes=notes(summary),
     )
-    if lines := [*named(summary), *to_change(summary)]:
-        yield Section(
-            "names",
-            "What is it called, and what is to change?",
-            "What undoes the difference?",
-            tables=[Table(["finding"], [[Code("\n".join(lines))]], "Findings and change")],
-        )
+    tables = [findings(summary)] if summary.findings else []
+    if lines := to_change(summary):
+        tables.append(Table(["change"], [[Code("\n".join(lines))]], "Change of the profile"))
+    if tables:
+        title = "What is it called, and what is to change?"
+        yield Section("names", title, "What undoes the difference?", tables=tables)
     if summary.layers:
         yield layer_section(summary.layers)

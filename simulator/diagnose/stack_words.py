@@ -25,6 +25,7 @@ _KINDS = {
     "squash": "squash",
     "letterbox": "letterbox",
 }
+_WHERE = {"center": "on both sides", "top_left": "on the right and below"}
 _GRIDS = {
     "legacy": "shifted by half a pixel (source = index x scale)",
     "legacy_align_corners": "shifted by half a pixel (align corners)",
@@ -47,15 +48,22 @@ def between(
         ours, theirs = _inner(mine, section), _inner(other, section)
         if ours != theirs:
             for name in told(ours, theirs):
-                yield _made(name, section, ours, theirs)
+                yield _made(
+                    name,
+                    section,
+                    ours,
+                    theirs,
+                    _recipe(ours, theirs) if section == "resize" else "",
+                )
     places = geometry_of(train[0], card), geometry_of(deploy[0], card)
     if places[0].identity() != places[1].identity():
         ours, theirs = _inner(mine, "geometry"), _inner(other, "geometry")
-        yield _made(_placed(*places), "geometry", ours, theirs)
+        yield _made(_placed(*places), "geometry", ours, theirs, _place(places[0]))
     orders = [card.input.order if s.color.order == "model" else s.color.order for s in specs]
     if orders[0] != orders[1]:
         change: dict[str, object] = {"color.order": specs[0].color.order}
-        yield Difference("channels are swapped", "give the network the other order", change)
+        code = f"give the network {orders[0].upper()}: OpenCV reads BGR, Pillow RGB"
+        yield Difference("channels are swapped", code, change)
     right, got = (Numbers(*statistics(one[0], card.input)) for one in (train, deploy))
     fit = Affine(np.diag(1 / got.std), -got.mean / got.std, 0.0, 0.0, 0.0, 0.0, 1e-5)
     for slip in normalization.named(fit, right, card.input.order.upper()):
@@ -77,11 +85,38 @@ def _inner(whole: Sections, section: str) -> Sections:
     return found if isinstance(found, Mapping) else {}
 
 
-def _made(name: str, section: str, ours: Sections, theirs: Sections) -> Difference:
+def _made(
+    name: str, section: str, ours: Sections, theirs: Sections, recipe: str = ""
+) -> Difference:
     left = [key for key in {**theirs, **ours} if ours.get(key) != theirs.get(key)]
     change = {f"{section}.{key}": ours.get(key) for key in left if key != "order"}
     written = ", ".join(f"{key} {_word(ours.get(key))}" for key in left)
-    return Difference(name, f"{section} as in training: {written}", change)
+    return Difference(name, f"{section} as in training: {recipe or written}", change)
+
+
+def _recipe(ours: Sections, theirs: Sections) -> str:
+    """What the training's resize does, with all in which the deployment's is another."""
+    smooth = ours.get("antialias")
+    words = [str(ours["backend"]), str(ours["interpolation"])]
+    words += [f"antialiasing {'on' if smooth else 'off'}"] if isinstance(smooth, bool) else []
+    said = ("backend", "interpolation", "antialias")
+    more = [key for key in ours if key not in said and ours[key] != theirs.get(key)]
+    return ", ".join([*words, *(f"{key} {_word(ours[key])}" for key in more)])
+
+
+def _place(of: Geometry) -> str:
+    """What a geometry does."""
+    size = f"{of.height} x {of.width} (rows x columns)"
+    how = {
+        "short_side_crop": f"resize the short side to {of.short_side}, then crop the center",
+        "squash_crop": f"resize to {of.short_side} x {of.short_side}, then crop the center",
+        "squash": "resize both sides, whatever their ratio,",
+        "letterbox": f"resize the long side to fit, then pad {_WHERE[of.position]} with "
+        f"{of.value},",
+    }[of.kind]
+    cut = "crop before the resize, then " if of.crop_before_resize else ""
+    crop = f", rounded as {of.rounding} does" if "crop" in of.kind else ""
+    return f"{cut}{how} to {size}{crop}"
 
 
 def _word(value: object) -> str:
@@ -156,8 +191,7 @@ def _placed(ours: Geometry, theirs: Geometry) -> str:
     if ours.kind != theirs.kind:
         return f"{_KINDS[theirs.kind]} in place of {_KINDS[ours.kind]}"
     if ours.kind == "letterbox" and (ours.position, ours.value) != (theirs.position, theirs.value):
-        where = {"center": "on both sides", "top_left": "on the right and below"}
-        mine, other = (f"{where[one.position]} with {one.value}" for one in (ours, theirs))
+        mine, other = (f"{_WHERE[one.position]} with {one.value}" for one in (ours, theirs))
         return f"padding {other} in place of {mine}"
     if ours.short_side != theirs.short_side:
         return f"short side {theirs.short_side} in place of {ours.short_side}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
@@ -57,8 +58,13 @@ def heading(task: str, metric: str) -> str:
 
 
 def named(side: Profile) -> str:
-    """Return a stack by its profile, with what was overridden."""
-    return " +".join([side.profile, *side.overrides])
+    """Return a stack by its profile, with what was overridden; of a model file its name."""
+    return " +".join([side.profile, *map(_overridden, side.overrides)])
+
+
+def _overridden(field: str) -> str:
+    key, _, value = field.partition("=")
+    return os.path.basename(value.strip('"')) if key == "precision.artifact" else field
 
 
 def count(number: int, what: str) -> str:
@@ -75,7 +81,7 @@ def some(names: Sequence[str], most: int, between: str = ", ") -> str:
 def run_on(summary: ModelSummary) -> str:
     """Return how many samples there were of what, and how many were skipped."""
     left_out = f", {summary.skipped:,} skipped" if summary.skipped else ""
-    return f"{summary.samples:,} {summary.sample_unit}s{left_out}"
+    return f"{count(summary.samples, summary.sample_unit)}{left_out}"
 
 
 def failing(

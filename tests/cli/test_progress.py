@@ -68,7 +68,8 @@ def test_a_pair_with_axes_alone_gallery_and_report(bar, place, tmp_path):
     )  # fmt: skip
 
     drawn = check(file, [""])
-    assert ("", "running", 50) in drawn and drawn[-1] == ("", "report", 100)
+    assert ("", "running", 50) in drawn and drawn[-1] == ("", "running", 100)
+    assert "report" in file.getvalue(), "what follows the samples has no percentage"
 
 
 def sweeping(place, **asked):

@@ -42,7 +42,7 @@ def ranges(case: Case) -> Iterator[Finding]:
         clipped = relative(np.clip(whole, known.low, known.high), whole)
         outside = float(np.mean((whole < known.low) | (whole > known.high)))
         change, code = case.keep("its activations do not bear 8 bits")
-        reach = f"{float(whole.min()):.4g} to {float(whole.max()):.4g}"
+        reach = f"{float(whole.min()):.4g} to {float(whole.max()):.4g}, on the first sample"
         what = f"its input {name!r}" if name else "its output"
         what = "the network's input" if case.own.operator == "Input" else what
         if name:
@@ -75,11 +75,11 @@ def ranges(case: Case) -> Iterator[Finding]:
             used = (float(whole.max()) - float(whole.min())) / known.step
             yield case.finding(
                 "the step of the activations is too large",
-                f"{what} reaches from {reach} and is rounded in steps of {known.step:.4g}: "
+                f"{what} reaches from {reach}, and is rounded in steps of {known.step:.4g}: "
                 f"{used:.3g} of 255 steps are used; the rounding alone is an error of "
                 f"{percent(lost)}, the layer's is {percent(case.whole)}",
                 change=change,
-                code=code,
+                code=f"calibrate without rare extremes (percentile, entropy), or {code}",
             )
         return
 

@@ -62,22 +62,23 @@ def table(figures: LayersFigures, every: bool = False) -> Table:
     rows = figures.rows if every else _telling(figures)
     first = next((at for at, row in enumerate(rows) if row.layer == figures.first), None)
     alone = any(row.alone for row in figures.rows)
-    columns = ["layer", "operator", "accumulated, %", *["alone, %", "worst channel, %"] * alone]
+    columns = ["layer", "reason", *["operator"] * every, "accumulated, %"]
+    columns += [*["alone, %", "worst channel, %"] * alone]
     columns += ["accumulated, dB", "largest", "cosine"] * every
     cells: list[Sequence[Cell]] = [
         [
-            row.layer, row.operator, _percent(_error(row.accumulated)),
+            row.layer, "; ".join(row.reasons), *[row.operator] * every,
+            _percent(_error(row.accumulated)),
             *(_alone(row.alone) if alone else ()),
-            *(_more(row.accumulated) if every else ()), "; ".join(row.reasons),
+            *(_more(row.accumulated) if every else ()),
         ]
         for row in rows
     ]  # fmt: skip
-    columns.append("reason")
     title = f"Layers of {figures.train} (training) and {figures.deploy} (deployment)"
     if len(rows) < len(figures.rows):
         title += f", {len(rows)} of {len(figures.rows)}"
     marked = frozenset() if first is None else frozenset({first})
-    return Table(columns, cells, title, 2, marked, folded=every)
+    return Table(columns, cells, title, 2 + every, marked, folded=every)
 
 
 def section(figures: LayersFigures) -> Section:

@@ -48,8 +48,8 @@ class Albumentations(Importer):
     about = "A.save's JSON or YAML, a script with A.Compose, or its repr"
     base = "opencv_fp32"
     line = (
-        r"\A\s*(A\.)?Compose\(\[|^\s*(import albumentations|from albumentations)|"
-        r"^\s+__class_fullname__\s*:"
+        r"\A\s*(A\.)?Compose\(\[|^[ \t]*(import albumentations|from albumentations)|"
+        r"^[ \t]+__class_fullname__\s*:"
     )
 
     def recognises(self, file: ConfigFile) -> bool:
@@ -90,7 +90,7 @@ class Albumentations(Importer):
 
 
 def _is_document(file: ConfigFile) -> bool:
-    return file.is_json or file.has_line(r"^\s+__class_fullname__\s*:")
+    return file.is_json or file.has_line(r"^[ \t]+__class_fullname__\s*:")
 
 
 def _compositions(file: ConfigFile) -> list[Composition]:

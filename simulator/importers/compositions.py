@@ -26,8 +26,8 @@ _RANDOM = (
 )  # fmt: skip
 """How the names of steps of training begin."""
 _NOT_ENDED = re.compile(r"(?<=[^\s(\[{,])[ \t]*\n(?=\s*[^\s)\]},])")
-_DEFINED = re.compile(r"^\s*(?:class|def)\s+(\w+)", re.MULTILINE)
-_NUMBERED = re.compile(r"^(\s*)\(\w+\): ", re.MULTILINE)
+_DEFINED = re.compile(r"^[ \t]*(?:class|def)\s+(\w+)", re.MULTILINE)
+_NUMBERED = re.compile(r"^([ \t]*)\(\w+\): ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

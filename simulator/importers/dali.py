@@ -62,7 +62,7 @@ class Dali(Importer):
     name = tool = "dali"
     about = "a Python file with a pipeline of NVIDIA DALI, or a serialized one"
     base = "dali_fp32"
-    line = r"^\s*(from|import)\s+nvidia\.dali|^\s*op\s*\{\s*(\n\s*)?name\s*:"
+    line = r"^[ \t]*(from|import)\s+nvidia\.dali|^[ \t]*op\s*\{\s*(\n\s*)?name\s*:"
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether it is a ``model.dali``, or imports DALI."""
@@ -91,7 +91,7 @@ class Dali(Importer):
 def _pipelines(file: ConfigFile) -> list[Composition]:
     if file.path.suffix == ".dali":
         return [Composition("the only one", _serialized(file))]
-    if file.has_line(r"^\s*op\s*\{"):
+    if file.has_line(r"^[ \t]*op\s*\{"):
         proto = TextProto.read(file.path, file.text)
         return [Composition("the only one", _operators(proto))]
     reader = Reader(file.path, file.text, lambda _, __: {})

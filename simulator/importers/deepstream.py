@@ -41,7 +41,7 @@ class DeepStream(Importer):
     tool = "config_infer"
     base = "deepstream_nv12_fp32"
     stems = ("config_infer_primary",)
-    line = rf"^\s*\[(property|primary-gie)\]|{nvinfer_file.YAML}|^net-scale-factor\s*="
+    line = rf"^[ \t]*\[(property|primary-gie)\]|{nvinfer_file.YAML}|^net-scale-factor\s*="
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Follow the conversion, the network and its boxes."""

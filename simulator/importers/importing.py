@@ -15,11 +15,13 @@ from simulator.profile.load import find, load, name_of
 
 _NAME = re.compile(r"[^A-Za-z0-9]+")
 _NOT_THESE = (
-    (r"^\s*infer_config\s*\{", "a configuration of Gst-nvinferserver (Triton); only Gst-nvinfer's, "
-     "with [property], can be imported"),
+    (r"^[ \t]*infer_config\s*\{", "a configuration of Gst-nvinferserver (Triton); only "
+     "Gst-nvinfer's, with [property], can be imported"),
     (r"^Input Tensor Configuration\s*:|^Converted Graph\s*:", "types and layouts of tensors "
      "for Qualcomm's qairt-converter, the model card's input, and no resize, mean or std: "
      "extend qnn_int8 or qnn_fp16 and write what the application does"),
+    (r"^kitti_config\s*\{|^gen_trt_engine\s*:", "a spec of NVIDIA TAO without preprocessing; "
+     "import that of its evaluation or inference"),
     (r"\"(activation|param)_encodings\"\s*:", "encodings of single tensors (AIMET, QNN's "
      "--quantization_overrides), which no profile has; extend qnn_int8, or give the quantized ONNX "
      "file as the model"),

@@ -47,7 +47,7 @@ def keys(draft: Draft, path: Path, found: Groups, group: str) -> Keys:
 def _of_key_file(path: Path, raw: str, draft: Draft) -> Groups:
     found: Groups = {}
     group = None
-    if re.search(r"^\s*\[", raw, re.MULTILINE) is None:  # TAO's nvinfer_config.txt
+    if re.search(r"^[ \t]*\[", raw, re.MULTILINE) is None:  # TAO's nvinfer_config.txt
         group = "property"
         found[group] = {}
         draft.aside.append("no [property]: keys to paste into it, as TAO Toolkit writes them")

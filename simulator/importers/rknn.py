@@ -32,7 +32,7 @@ class Rknn(Importer):
     base = "rknn_model_zoo_int8"
     stems = ("model_config",)
     beside = ("model_config.yml",)
-    line = r"^\s+quantized_dtype\s*:|^\s+model_file_path\s*:"
+    line = r"^[ \t]+quantized_dtype\s*:|^[ \t]+model_file_path\s*:"
 
     def read(self, file: ConfigFile, draft: Draft, stack: int) -> None:
         """Take mean, std, order and quantizer."""

@@ -26,7 +26,7 @@ from simulator.importers.textproto import TextProto
 
 _SPEC = (
     r"^(dataset|data)\s*:", r"^(train|evaluate|inference|export|results_dir)\s*:",
-    r"^\s+(-\s+)?(img_size|segment|images?_dir|img_dir|data_prefix|fixed_padding|"
+    r"^[ \t]+(-\s+)?(img_size|segment|images?_dir|img_dir|data_prefix|fixed_padding|"
     r"\w+_dataset_path)\s*:",
 )  # fmt: skip
 """Lines that a YAML spec has."""
@@ -35,8 +35,6 @@ _METHODS = {"BILINEAR": "bilinear", "BICUBIC": "bicubic", "bilinear": "bilinear"
 _BGR = [103.939, 116.779, 123.68]
 _MEAN, _STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 _UNIT: Order = ("unit_divide", "to_tensor, then normalize: x / 255, (x - mean) / std")
-_LESS: Order = ("divide", "preprocess_input: x - mean, in float32")
-_BLACK = "tao inference: Image.new is black (tao evaluate pads in another way)"
 
 
 class Tao(Importer):
@@ -45,7 +43,7 @@ class Tao(Importer):
     name = tool = "tao"
     about = "a spec of NVIDIA TAO, as protobuf text or YAML"
     base = "pillow_fp32"
-    line = r"^\s*(augmentation_config|inferencer_config|model_config)\s*:?\s*\{"
+    line = r"^[ \t]*(augmentation_config|inferencer_config|model_config)\s*:?\s*\{"
 
     def recognises(self, file: ConfigFile) -> bool:
         """Whether it has the sections of a spec."""
@@ -101,7 +99,7 @@ def _less_mean(steps: ImageSteps, keys: Keys, taken: Callable[[Any], list[Fracti
     steps.reverse("preprocess_input: RGB becomes BGR")
     said = keys.origin("image_mean", f"{_BGR} of blue, green and red is the default")
     steps.normalize(mean, [Fraction(1)] * 3, said)
-    return _LESS
+    return "divide", "preprocess_input: x - mean, in float32"
 
 
 def _by_color(value: Any) -> list[Fraction]:
@@ -182,7 +180,8 @@ def _detection(scaling: Scaling, steps: ImageSteps, top: Keys) -> Order:
     size = _sides(keys, "output_height", "output_width", "output_channel")
     keys.only("output_depth", 8, "a profile's images have eight bits", values.whole)
     steps.resize(keys, "output_height", scaling, size, _LANCZOS, "even")
-    steps.pad(keys, "output_height", size, [Fraction(0)] * 3, "top_left", _BLACK)
+    black = "tao inference: Image.new is black (tao evaluate pads in another way)"
+    steps.pad(keys, "output_height", size, [Fraction(0)] * 3, "top_left", black)
     return _less_mean(steps, keys, _by_color)
 
 
@@ -295,8 +294,6 @@ _OF_YAML: list[_Network] = [
     ("dataset.augmentation.input_mean", "DINO or Deformable DETR", "detection", _detr),
     ("model.num_feature_levels", "DINO or Deformable DETR", "detection", _detr),
     ("dataset.data", "classification_pyt", "classification", _mmpretrain),
-    ("dataset.preprocess_mode", "classification_tf2", "classification",
-     partial(_classification_tf2, "dataset")),
     ("dataset.train_dataset_path", "classification_tf2", "classification",
      partial(_classification_tf2, "dataset")),
     ("data.train_dataset_path", "classification_tf2", "classification",

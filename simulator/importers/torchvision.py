@@ -57,7 +57,7 @@ class Torchvision(Importer):
     about = "a script with torchvision's transforms, or the repr of such an object"
     base = "pillow_fp32"
     line = (
-        r"\A\s*(Compose|Sequential|ImageClassification)\(\s*\n|^\s*(from torchvision import .*"
+        r"\A\s*(Compose|Sequential|ImageClassification)\(\s*\n|^[ \t]*(from torchvision import .*"
         r"(transforms|v2)|import torchvision\.transforms|from torchvision\.transforms)|"
         r"torchvision\.transforms\.(v2\.)?Compose\("
     )

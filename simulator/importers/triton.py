@@ -26,7 +26,9 @@ class Triton(Importer):
     about = "Triton's config.pbtxt of a DALI model, or of an ensemble with one"
     base = "dali_fp32"
     stems = ("config",)
-    line = r"^\s*(platform|backend)\s*:\s*\"|^\s*ensemble_scheduling\b|^\s*max_batch_size\s*:"
+    line = (
+        r"^[ \t]*(platform|backend)\s*:\s*\"|^[ \t]*ensemble_scheduling\b|^[ \t]*max_batch_size\s*:"
+    )
 
     def stacks(self, file: ConfigFile) -> list[str]:
         """Name the pipelines."""

@@ -111,3 +111,8 @@ def test_squashed(imports, text, name, kind, mean, size):
 )  # fmt: skip
 def test_refused(imports, text, problem):
     imports.refuses(problem, text, "spec.yaml" if "dataset:" in text else "spec.txt")
+
+
+def test_a_spec_of_an_engine_is_known(imports):
+    text = "gen_trt_engine:\n  input_width: 960\ndataset: {num_classes: 91}\n"
+    imports.refuses(": a spec of NVIDIA TAO without preprocessing; ", text, "spec.yaml")

@@ -79,6 +79,10 @@ def slips() -> Iterator[ColorSlip]:
         )
         text = f"U and V exchanged (NV21 taken for NV12; {title})"
         yield ColorSlip(text, matrix, offset, {}, "exchange the two planes of chroma")
+    luma = np.array([0.299, 0.587, 0.114])
+    analog = np.array([luma, 0.492 * (one[2] - luma), 0.877 * (one[0] - luma)])
+    text = "YUV taken for RGB (analog scales of U and V, as OpenCV's COLOR_RGB2YUV)"
+    yield ColorSlip(text, analog, np.array([0, 128, 128]), {}, "convert YUV to RGB")
     yield ColorSlip("colors lost: gray (mean of the channels)", np.full((3, 3), 1 / 3),
                     np.zeros(3), {}, "read images in color")  # fmt: skip
 

@@ -50,6 +50,13 @@ class Placing:
             for a, b, size in zip(self.places, other.places, self.sizes, strict=True)
         )
 
+    def beside(self, other: Placing) -> float:
+        """Return by how many pixels the middle of the first image is moved, at most."""
+        a, b = self.places[0], other.places[0]
+        down = b.top + b.rows / 2 - a.top - a.rows / 2
+        right = b.left + b.columns / 2 - a.left - a.columns / 2
+        return max(abs(down), abs(right))
+
     def like(self, geometry: Geometry) -> bool:
         """Return whether a geometry places the images so."""
         if self.turned != "in order":

@@ -189,7 +189,11 @@ def _apart(ours: Sections, theirs: Sections) -> str:
 def _placed(ours: Geometry, theirs: Geometry) -> str:
     """What is wrong with the geometry."""
     if ours.kind != theirs.kind:
-        return f"{_KINDS[theirs.kind]} in place of {_KINDS[ours.kind]}"
+        one, two = (
+            f"{'crop of the image and ' * bool(place.crop_before_resize)}{_KINDS[place.kind]}"
+            for place in (ours, theirs)
+        )
+        return f"{two} in place of {one}"
     if ours.kind == "letterbox" and (ours.position, ours.value) != (theirs.position, theirs.value):
         mine, other = (f"{_WHERE[one.position]} with {one.value}" for one in (ours, theirs))
         return f"padding {other} in place of {mine}"

@@ -75,10 +75,9 @@ def _turned(seen: Sequence[Seen], settings: Settings | None) -> Iterator[tuple[s
     name = "the mask is not brought back to the size of the image"
     yield name, "resize it to the image, nearest", [run(settings, False) for run in runs]
     for name, code, other in _otherwise(settings):
-        if np.array_equal(runs[0](other, True), seen[0].train):
-            continue  # it changes nothing
-        if runs[0](other, True).shape == seen[0].deploy.shape:
-            yield name, code, [run(other, True) for run in runs]
+        first = runs[0](other, True)
+        if np.array_equal(first, seen[0].deploy) or len(seen) == 1:
+            yield name, code, [first, *(run(other, True) for run in runs[1:])]
 
 
 def _otherwise(own: Settings) -> Iterator[tuple[str, str, Settings]]:

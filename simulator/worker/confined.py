@@ -24,7 +24,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from simulator.worker.home import IN_FORCE
+from simulator.worker.home import IN_FORCE, first_to_go
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000
@@ -47,8 +47,7 @@ def confine(writes: list[str]) -> list[str]:
         writes: the folders that it may write to.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(OSError):  # out of memory, it is the first to go
-        Path("/proc/self/oom_score_adj").write_text("1000")
+    first_to_go()
     steps = {
         "no new privileges": _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0,
         "network of its own": _without_network(),

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,12 @@ def environment(home: Home, folder: Path) -> dict[str, str]:
     ours = [kept["PYTHONPATH"]] if home.python == sys.executable and "PYTHONPATH" in kept else []
     ours = [os.path.abspath(place) for place in os.pathsep.join(ours).split(os.pathsep) if place]
     return {**kept, "PYTHONPATH": os.pathsep.join([str(folder), *ours])}
+
+
+def first_to_go() -> None:
+    """Let the system end this process before the one that it works for, where memory runs out."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _package(name: str) -> Path:

@@ -19,7 +19,7 @@ from typing import Any
 from simulator.contract import Backend
 from simulator.errors import SampleError, SimulatorError, one_line
 from simulator.worker.codec import Memory, Message, decode, encode
-from simulator.worker.home import IN_FORCE, Checked
+from simulator.worker.home import IN_FORCE, Checked, first_to_go
 
 
 def main() -> None:
@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("backend", help="MODULE:NAME of a Backend")
     parser.add_argument("--fds", required=True, help="three file descriptors, see simulator.worker")
     options = parser.parse_args()
+    first_to_go()
     module, _, name = options.backend.partition(":")
     backend: Backend = getattr(importlib.import_module(module), name)
     serve(backend, *map(int, options.fds.split(",")))

@@ -52,7 +52,7 @@ def calling(asked: Group) -> Iterator[None]:
     """Let the options of a call say which code may run meanwhile."""
     named: list[str] = []
     for declared, value in given(asked):
-        if declared.about.kind == "profile" or declared.name == "overrides":
+        if declared.about.kind == "profile" or declared.name in ("overrides", "recording"):
             named += value if declared.several else [value] if value is not None else []
     named += getattr(asked, "changes", ())
     allowed, python = getattr(asked, "allow_code", False), getattr(asked, "python", None)

@@ -16,7 +16,7 @@ from simulator.command.options import Declared, Group, Kind, given
 from simulator.data.address import Root, absolute, root_of
 from simulator.errors import UserError
 from simulator.profile.load import find, name_of
-from simulator.profile.reference import interpreter, read_reference
+from simulator.profile.reference import interpreter, read_code, read_reference
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import PLAN
 from simulator.results.lock import LOCK, locked
@@ -134,4 +134,6 @@ def _absolute(declared: Declared, value: Any) -> Any:
         return value
     if declared.about.kind == "profile" and (named := read_reference(value)):
         return named.text
+    if declared.name == "recording" and (code := read_code(str(value))):
+        return code.text
     return absolute(PLACES[declared.about.kind](value))

@@ -31,7 +31,8 @@ class IdentifyOptions(OneModel, Options):
     """What ``simulate identify`` takes."""
 
     recording: Annotated[str | Path, Option(
-        "the manifest of the recording; it may have a part of the images only", "FILE", "file",
+        "the manifest of the recording, which may have a part of the images only; or code or a "
+        "program that makes the network's input (docs/your-code.md)", "FILE", "file",
         in_python=True,
     )]  # fmt: skip
     base: Annotated[str, Option(
@@ -51,6 +52,8 @@ class Identify(Experiment[IdentifyOptions]):
     """Find the stack that made a recording.
 
       simulate identify --recording board/recording.yaml --model model.yaml --data val/
+
+      simulate identify --recording eval.py:preprocess --model model.yaml --data val/
 
     A recording (docs/recordings.md) has the network's inputs or outputs, predictions, or frames of
     some of the images. The profile that reproduces it is identified.yaml in the run's folder.

@@ -12,7 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from simulator.command.experiment import Experiment
+from simulator.data.capture import Capture
 from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, ProfileError, SampleError, UserError
@@ -35,6 +38,7 @@ from simulator.modalities.image.card import ImageCard
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.adapted import refuse_together
 from simulator.profile.derived import derived
+from simulator.profile.reference import read_code
 from simulator.report.verdict import concluded
 from simulator.results.identify import IdentifySummary, Telling
 from simulator.results.shared import Profile
@@ -57,14 +61,15 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
         raise UserError(f"minutes must be above 0, got {minutes:g}")
     ends = None if minutes is None else time.monotonic() + 60 * minutes
     job = Job(experiment, asked)
-    found = load_recording(Path(asked.recording))
+    code = read_code(str(asked.recording))
+    found = None if code else load_recording(Path(asked.recording))
     document = None if space is None else load_space(space)
     start = chosen(document.base if document else asked.base, [])
     refuse_together("base", *start, "a search needs")
     folder = job.folder("identify", {"base": start})
     job.refuse_taken(folder)
     request = job.request()
-    with job.session() as opened:
+    with job.session() as opened, tempfile.TemporaryDirectory() as scratch:
         job.refuse_taken(folder)
         card = opened.card
         if not isinstance(card.spec, ImageCard):
@@ -72,6 +77,7 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
                 f"identify finds the stack of images, and {card.path} is for "
                 f"{card.modality.name}; give --model a card of images"
             )
+        found = found or _of_code(opened, str(asked.recording), scratch)
         session, notes, absent = recorded_only(opened, found)
         whole = document or _offered(session, found, asked.base)
         target, whole = ready(session, found, whole)
@@ -82,10 +88,9 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
                 Notice(Kind.FINDING, arithmetic.told(target, trials.arithmetic(result.best)))
             )
         text = _profile(trials.composer, result, found)
-        with tempfile.TemporaryDirectory() as scratch:
-            place = Path(scratch) / PROFILE
-            place.write_text(text, encoding="utf-8")
-            stack = chosen(str(place), [])
+        place = Path(scratch) / PROFILE
+        place.write_text(text, encoding="utf-8")
+        stack = chosen(str(place), [])
         refuse_missing([stack])
         stacks = session.stacks(variants({NAME: stack}).values())
         begin = manifest(stacks, session, []) | {"request": request}
@@ -120,6 +125,31 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
             summary = concluded(summary.model_copy(update={"seconds": took["seconds"]}))
             run.finish(summary, took | session.ran())
     return Result(summary, folder)
+
+
+def _of_code(session: Session, reference: str, folder: str) -> Recording:
+    """Record what code makes of the images.
+
+    Raises:
+        UserError: it makes the network's input of none.
+    """
+    profile, choices = chosen(reference, [])
+    (step,) = session.builder.front_end(profile, choices).recipes
+    run, count, why = step.open(session.base_builder.runtimes), 0, ""
+    with Capture(
+        profile.name, "tensors", "this machine", session.source.digest, folder=folder
+    ) as made:
+        for item in session.dataset.items:
+            try:
+                tensor = run(None, session.executor.context(item))
+            except SampleError as error:
+                why = why or str(error)
+            else:
+                made.add(item.name, np.asarray(tensor, np.float32))
+                count += 1
+    if not count:
+        raise UserError(why)
+    return load_recording(Path(folder) / "recording.yaml")
 
 
 def recorded_only(session: Session, found: Recording) -> tuple[Session, list[Notice], int]:

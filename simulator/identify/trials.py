@@ -175,7 +175,9 @@ class Trials:
         return [found[item.name] for item in items]
 
     def groups(self, points: Sequence[Point], item: Item) -> int:
-        """Return into how many groups of equal pixels an image parts stacks; 0: it cannot be read.
+        """Return into how many groups of equal pixels an image parts stacks; 0: not known.
+
+        It is not, of an image that cannot be read, nor where the time is over.
 
         Args:
             points: of the space; what their runtimes make of the pixels is left out.
@@ -184,7 +186,10 @@ class Trials:
         fronts = [self.composer.front(point) for point in points]
         cut = [self.target.cut(front) for front in fronts if front is not None]
         chains = {_key(steps): steps for steps in cut}
-        self._hash(chains, [item])
+        try:
+            self._hash(chains, [item])
+        except _TimeIsOverError:
+            return 0
         found = {self._digests[key].get(item.name) for key in chains}
         return 0 if None in found else len(found)
 

@@ -74,6 +74,19 @@ def read_reference(text: str, base: Path = Path()) -> Named | None:
     Raises:
         ProfileError: there is no such file, module or program, or nothing replays the recording.
     """
+    if code := read_code(text, base):
+        return code
+    path = base / os.path.expanduser(text)
+    if path.suffix in (".yaml", ".yml") and os.path.isfile(path):
+        return _recording(path)
+    if format_of(path) is not None and os.path.isfile(path):
+        what = "is a model, not a stack; give it with --model, or as the file that ships with"
+        raise ProfileError([f"{text}: {what} --deploy-artifact"])
+    return None
+
+
+def read_code(text: str, base: Path = Path()) -> Named | None:
+    """Return the code or the program that a text names, see :func:`read_reference`; else None."""
     if found := _CODE.fullmatch(text):
         return _code(text, found["place"], found["name"], found["gives"], base)
     if text.startswith(EXEC):
@@ -85,11 +98,6 @@ def read_reference(text: str, base: Path = Path()) -> Named | None:
     path = base / os.path.expanduser(text)
     if path.suffix == ".py" and os.path.isfile(path):
         raise ProfileError([f"{text}: name the function, too: {text}:NAME{_functions(path)}"])
-    if path.suffix in (".yaml", ".yml") and os.path.isfile(path):
-        return _recording(path)
-    if format_of(path) is not None and os.path.isfile(path):
-        what = "is a model, not a stack; give it with --model, or as the file that ships with"
-        raise ProfileError([f"{text}: {what} --deploy-artifact"])
     return None
 
 

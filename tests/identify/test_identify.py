@@ -453,3 +453,22 @@ def test_numbers_that_are_in_no_list_are_solved_to_the_digit(space, tmp_path):
     assert normalize.std == pytest.approx(np.array(std[::-1]) * 255, rel=1e-7)
     assert found.summary.axes["order"].option == "bgr"
     assert normalize.arithmetic == "unit_divide"
+
+
+def test_code_is_found_as_a_recording_is(space, tmp_path):
+    """What PyTorch's users write for the built-in network, with another kernel than its own."""
+    (tmp_path / "eval.py").write_text(
+        "import numpy as np\nfrom PIL import Image\n"
+        "def preprocess(path):\n"
+        "    image = Image.open(path).convert('RGB')\n"
+        "    sides = [int(256 * one / min(image.size)) for one in image.size]\n"
+        "    image = image.resize(sides, Image.Resampling.BILINEAR)\n"
+        "    left, top = (round((one - 224) / 2) for one in image.size)\n"
+        "    image = image.crop((left, top, left + 224, top + 224))\n"
+        "    return (np.asarray(image, np.float32) - 127) / 128\n"
+    )
+
+    summary = found(f"{tmp_path}/eval.py:preprocess", space, tmp_path / "run", limit=2).summary
+
+    assert summary.exact and summary.recording == "eval.py:preprocess"
+    assert named(summary).items() >= EQUAL.items()

@@ -30,8 +30,8 @@ def test_a_case_is_answered(folder, command, tmp_path, monkeypatch):
     for name, value in cases.NAMES.items():
         monkeypatch.setenv(name, value)
     done = warm.command(*cases.arguments(command))
-    assert done.returncode in (0, 1), done.stderr
-    said = cases.answer(done.stdout)
+    assert done.returncode in (0, 1, 2), done.stderr  # 2: what is refused may be the answer
+    said = cases.answer(done.stdout or done.stderr)
     for name in cases.read(folder).names:
         assert any(word in said for word in name.split("|")), said
     assert said == cases.printed(folder)[command]

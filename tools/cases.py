@@ -118,9 +118,9 @@ def run(folder: Path, command: str) -> str:
         done = subprocess.run(
             words, cwd=place, env=wide, capture_output=True, text=True, check=False
         )
-    if done.returncode not in (0, 1):
+    if done.returncode not in (0, 1, 2):
         sys.exit(f"{folder.name}: {command}\nexit {done.returncode}\n{done.stdout}{done.stderr}")
-    return answer(done.stdout)
+    return answer(done.stdout or done.stderr)
 
 
 def page() -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import JsonValue
+
 from simulator.contract import Stage
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
@@ -18,11 +20,11 @@ from simulator.diagnose import stack_words
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, behind, cut
-from simulator.diagnose.trial import apart, records_of, values_of
+from simulator.diagnose.trial import apart, changed, records_of, values_of
 from simulator.errors import UserError
 from simulator.experiments.session import Session, Variant
 from simulator.modalities.image.card import ImageCard
-from simulator.pipeline.stack import Pair
+from simulator.pipeline.stack import Pair, ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.document import changes
 from simulator.results.diagnose import State
@@ -85,11 +87,20 @@ class Declared:
             return Part.FRONT_END
         return Part.POSTPROCESS if axis in axes.POST_AXES else Part.NETWORK
 
-    def _state(self, part: Part, repaired: Sequence[str]) -> State:
-        """What the part is with some axes of the training stack; unknown: it does not run so."""
+    def _state(
+        self, part: Part, repaired: Sequence[str], but: Mapping[str, JsonValue] | None = None
+    ) -> State:
+        """What the part is with some axes of the training stack; unknown: it does not run so.
+
+        Args:
+            part: of both stacks.
+            repaired: the axes.
+            but: fields of these that stay the deployment's, with its values.
+        """
         train, deploy = self._sides
         try:
             mixed = axes.swap(deploy[0], train[0], repaired)
+            mixed = changed(mixed, but) if but else mixed
             chains = self._chains(part, mixed)
             found = values_of(self.session, chains, self.items)
         except UserError:
@@ -139,10 +150,10 @@ class Declared:
         evidence = f"{axis}: {', '.join(fields)}", told
         more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
         plain = f"{axis} differs ({', '.join(fields[:NAMED])}{more})"
-        for name in self._names(part, axis) or [plain]:
+        for name in self._names(part, axis, kept) or [plain]:
             yield Finding(part, name, evidence, certainty, change=self._change(axis))
 
-    def _names(self, part: Part, axis: str) -> list[str]:
+    def _names(self, part: Part, axis: str, kept: Sequence[str]) -> list[str]:
         """What engineers call what differs in an axis; nothing where that is not known."""
         if part is Part.POSTPROCESS:
             apart = [one[1:] for one in axes.differences(*self._sides) if one[0] == axis]
@@ -154,18 +165,26 @@ class Declared:
         card = self.session.card.spec
         if not isinstance(card, ImageCard) or part is not Part.FRONT_END:
             return []
-        found = stack_words.between(*self._sides, card)
-        return [one.name for one in found if axis in map(axes.axis_of, one.change)]
+        every = stack_words.between(*self._sides, card)
+        found = [one for one in every if axis in map(axes.axis_of, one.change)]
+        theirs: Mapping[str, Any] = axes.flat(self._written(self._sides[1]))
+        needed = [
+            one.name
+            for one in found
+            if len(found) == 1
+            or self._state(part, kept, {key: theirs.get(key) for key in one.change}) not in SAME
+        ]
+        return needed or [one.name for one in found]
+
+    @staticmethod
+    def _written(side: ResolvedProfile) -> dict[str, Any]:
+        return side[0].spec.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def _change(self, axis: str) -> Mapping[str, object]:
         """The fields of the deployment's profile that the axis takes from the training's."""
         train, deploy = self._sides
-        mixed, _ = axes.swap(deploy[0], train[0], [axis])
-        before, after = (
-            one.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
-            for one in (deploy[0], mixed)
-        )
-        found = changes(before, after)
+        mixed = axes.swap(deploy[0], train[0], [axis])
+        found = changes(*map(self._written, (deploy, mixed)))
         found.pop("evidence", None)
         return axes.flat(found)
 

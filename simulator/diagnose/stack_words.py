@@ -26,6 +26,8 @@ _KINDS = {
     "letterbox": "letterbox",
 }
 _WHERE = {"center": "on both sides", "top_left": "on the right and below"}
+_ALONE = ("exif", "order")
+"""Fields that are told of by themselves."""
 _GRIDS = {
     "legacy": "shifted by half a pixel (source = index x scale)",
     "legacy_align_corners": "shifted by half a pixel (align corners)",
@@ -55,6 +57,7 @@ def between(
                     theirs,
                     _recipe(ours, theirs) if section == "resize" else "",
                 )
+    yield from _turned(_inner(mine, "decode"), _inner(other, "decode"))
     places = geometry_of(train[0], card), geometry_of(deploy[0], card)
     if places[0].identity() != places[1].identity():
         ours, theirs = _inner(mine, "geometry"), _inner(other, "geometry")
@@ -88,8 +91,9 @@ def _inner(whole: Sections, section: str) -> Sections:
 def _made(
     name: str, section: str, ours: Sections, theirs: Sections, recipe: str = ""
 ) -> Difference:
-    left = [key for key in {**theirs, **ours} if ours.get(key) != theirs.get(key)]
-    change = {f"{section}.{key}": ours.get(key) for key in left if key != "order"}
+    apart = [key for key in {**theirs, **ours} if ours.get(key) != theirs.get(key)]
+    left = [key for key in apart if key not in _ALONE]
+    change = {f"{section}.{key}": ours.get(key) for key in left}
     written = ", ".join(f"{key} {_word(ours.get(key))}" for key in left)
     return Difference(name, f"{section} as in training: {recipe or written}", change)
 
@@ -123,12 +127,17 @@ def _word(value: object) -> str:
     return "none" if value is None else str(value)
 
 
+def _turned(ours: Sections, theirs: Sections) -> Iterator[Difference]:
+    both = ours.get("exif"), theirs.get("exif")
+    change = {"decode.exif": both[0]}
+    if both == ("apply", "ignore"):
+        yield Difference("EXIF ignored", "turn images by their EXIF flag", change)
+    elif both == ("ignore", "apply"):
+        name = "EXIF applied, unlike in training"
+        yield Difference(name, "do not turn images by their EXIF flag", change)
+
+
 def _decoded(ours: Sections, theirs: Sections) -> Iterator[str]:
-    if ours.get("exif") != theirs.get("exif") and {ours.get("exif"), theirs.get("exif")} == {
-        "apply",
-        "ignore",
-    }:
-        yield "EXIF ignored" if theirs["exif"] == "ignore" else "EXIF applied, unlike in training"
     fancy = ours.get("chroma_upsampling"), theirs.get("chroma_upsampling")
     dct = ours.get("idct"), theirs.get("idct")
     if fancy == ("fancy", "plain"):
@@ -137,7 +146,7 @@ def _decoded(ours: Sections, theirs: Sections) -> Iterator[str]:
         yield "decoder: fancy upsampling on"
     elif dct[0] != dct[1] and None not in dct:
         yield f"decoder: inverse DCT {dct[1]} in place of {dct[0]}"
-    elif ours.get("backend") != theirs.get("backend") and ours.get("exif") == theirs.get("exif"):
+    elif ours.get("backend") != theirs.get("backend"):
         yield f"decoder: {theirs['backend']} in place of {ours['backend']}"
 
 
@@ -160,17 +169,18 @@ def _resized(ours: Sections, theirs: Sections) -> Iterator[str]:
     if ours.get("domain") != theirs.get("domain"):
         domains = (str(one["domain"]).upper() for one in (theirs, ours))
         names.append(f"resized in {' in place of '.join(domains)}")
-    grid = str(theirs.get("coordinates"))
-    if ours.get("coordinates") != grid and grid in _GRIDS:
+    mine, grid = (str(one.get("coordinates")) for one in (ours, theirs))
+    if mine != grid and grid in _GRIDS:
         names.append(_GRIDS[grid])
-    elif (usual := str(ours.get("coordinates"))) != grid and usual in _GRIDS:
-        names.append(f"not {_GRIDS[usual]}, as in training")
-    if ours["interpolation"] != theirs["interpolation"]:
-        names.append(f"{theirs['interpolation']} in place of {ours['interpolation']}")
+    elif mine != grid and mine in _GRIDS:
+        names.append(f"sampled at pixel centers, where training is {_GRIDS[mine]}")
+    kernels = ours["interpolation"], theirs["interpolation"]
+    if kernels[0] != kernels[1]:
+        names.append(f"{kernels[1]} in place of {kernels[0]}")
     smooth = ours.get("antialias"), theirs.get("antialias")
     if smooth == (True, False):
         names.append("no antialiasing")
-    elif smooth == (False, True):
+    elif smooth == (False, True) and kernels[1] != "area":  # which always does
         names.append("antialiasing, which training has not")
     if not names and ours["backend"] != theirs["backend"]:
         names.append(f"resized by {theirs['backend']} in place of {ours['backend']}")

@@ -113,6 +113,7 @@ def test_an_axis_without_effect_is_not_named(found):
     ("change", "name"),
     [
         ("resize=opencv-bicubic", "no antialiasing"),
+        ("resize=opencv-area", "area in place of bicubic"),
         ("geometry={kind: letterbox, rounding: floor, position: center, value: 114}",
          "letterbox in place of squash"),
         ("normalize.std=[1, 1, 1]", "not divided by std, mean of [0, 255]"),
@@ -124,6 +125,14 @@ def test_what_profiles_declare_is_told_as_what_is_solved_is(found, change, name)
     one = next(one for one in summary.findings if one.name == name)
     assert one.certainty == "exact"
     assert summary.repair.state == "equal"
+
+
+def test_of_a_decoder_only_what_changes_pixels_is_named(found):
+    """No image has an EXIF orientation."""
+    summary = found("deploy.decode={backend: dali, exif: apply, idct: ifast}")
+
+    (name,) = [one.name for one in summary.findings]
+    assert name == "decoder: inverse DCT ifast in place of islow"
 
 
 def test_the_screen_has_the_verdict_first_and_the_change_as_a_diff(cache, tmp_path):

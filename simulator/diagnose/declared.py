@@ -167,14 +167,26 @@ class Declared:
             return []
         every = stack_words.between(*self._sides, card)
         found = [one for one in every if axis in map(axes.axis_of, one.change)]
-        theirs: Mapping[str, Any] = axes.flat(self._written(self._sides[1]))
         needed = [
-            one.name
-            for one in found
-            if len(found) == 1
-            or self._state(part, kept, {key: theirs.get(key) for key in one.change}) not in SAME
+            one.name for one in found if len(found) == 1 or self._matters(axis, kept, one.change)
         ]
         return needed or [one.name for one in found]
+
+    def _matters(self, axis: str, kept: Sequence[str], change: Mapping[str, Any]) -> bool:
+        """Whether some fields of an axis change pixels, on the one side or, else, on the other."""
+        train, deploy = self._sides
+        theirs: Mapping[str, Any] = axes.flat(self._written(deploy))
+        but = {key: theirs.get(key) for key in change}
+        if (state := self._state(Part.FRONT_END, kept, but)) != "unknown":
+            return state not in SAME
+        try:
+            mixed = axes.swap(deploy[0], train[0], [one for one in kept if one != axis])
+            sides = {TRAIN: changed(mixed, change), DEPLOY: mixed}
+            chains = {side: self.session.builder.front_end(*one) for side, one in sides.items()}
+            found = values_of(self.session, chains, self.items)
+        except UserError:
+            return True
+        return apart(found[TRAIN], found[DEPLOY], INPUT_ROUNDING).state not in SAME
 
     @staticmethod
     def _written(side: ResolvedProfile) -> dict[str, Any]:

@@ -32,6 +32,8 @@ _STORED = {
     8: "rotated by 90 degrees clockwise",
 }
 """How an image lies in a file of each EXIF orientation, against the image as displayed."""
+_TWICE = 1.5
+"""Levels that a conversion of colors leaves where the pixels of both stacks are whole levels."""
 _HALF = 0.75
 """Levels that the rounding to a whole level leaves, at most; of limited range a level is wider."""
 
@@ -97,6 +99,9 @@ def _solved(
         names.append(moved.named)
     names += _values(found, after, levels, right, card)
     certainty, left = _left(found, after, levels)
+    own = names[0].left if len(names) == 1 else None
+    if certainty is Certainty.NEAREST and own is not None and own <= _TWICE:
+        certainty, left = Certainty.ROUNDING, own / float(right.std.min())
     rest = _rest(found.fit)
     return [
         Finding(
@@ -233,7 +238,7 @@ def _colored(
     if seen is not None:
         slip, left = seen
         shown = (*told, f"this conversion leaves {left:.2g} levels at most")
-        yield Difference(slip.name, slip.code, slip.change, shown)
+        yield Difference(slip.name, slip.code, slip.change, shown, left)
         return
     fit = affine(out, [one[::step] for one in made_of])
     if fit.order is None:

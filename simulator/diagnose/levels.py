@@ -25,12 +25,14 @@ class Difference:
         code: what to write in code, in words.
         change: fields of a profile that undo it, by dotted key.
         evidence: sentences that show it.
+        left: levels of a pixel that it leaves at most, where that is known of it alone.
     """
 
     name: str
     code: str = ""
     change: Mapping[str, object] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
+    left: float | None = None
 
 
 def of_card(card: ImageCard) -> Numbers:

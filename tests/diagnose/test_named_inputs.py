@@ -144,6 +144,21 @@ def test_a_turn_is_that_of_the_files_exif(photos, orientation, turns, name):
     assert found.name == name
 
 
+def test_a_conversion_between_whole_levels_is_found_up_to_rounding(photos):
+    """Both stacks make bytes of one YUV picture; colors that neither clips."""
+    dull = [byte(64 + one / 2) for one in photos]
+    sides = [
+        [totensor(converted(p, ("bt601", "limited"), (matrix, "limited")))[None] for p in dull]
+        for matrix in ("bt601", "bt709")
+    ]
+
+    (found,) = name_inputs(*sides, CARD)
+
+    assert found.name == "BT.709 for BT.601"
+    assert found.certainty is Certainty.ROUNDING
+    assert 0 < found.left < 1.5 / min(255 * STD)
+
+
 def test_two_slips_at_once(photos):
     found = named(photos, lambda p: totensor(p[::-1], top=1))
 

@@ -135,7 +135,10 @@ class Session(Closing):
         under = _fitted(under, card, source) if under else None
         task, files = card.task, Files.of(card.modality)
         whole = task.load(root_of(data), files) if data else task.example()
-        notes = [Notice(Kind.MODEL_CARD, card.told)] if card.told else []
+        told = card.told
+        if data is not None and model is None:
+            told = f"no model is given: it is the built-in {card.spec.name}"
+        notes = [Notice(Kind.MODEL_CARD, told)] if told else []
         notes += [Notice(Kind.DATA, line) for line in whole.notes]
         if not card.spec.converged:
             notes.append(Notice(Kind.NOT_CONVERGED, NC))

@@ -60,7 +60,7 @@ class Named:
         """Return what users should know of all that it does not bring."""
         rest = "graph, precision, runtime and postprocessing are those"
         rest = rest if self.section == "front_end" else "postprocessing is that"
-        return f"besides {self.name}, {rest} of {base}; --set STACK.extends=PROFILE takes another"
+        return f"{rest} of {base}; --set STACK.extends=PROFILE takes another"
 
 
 def read_reference(text: str, base: Path = Path()) -> Named | None:

@@ -19,6 +19,7 @@ _ROUNDING = 1e-3
 """Of the values' spread: logarithms of small powers are far apart where these are rounded."""
 _EXPLAINED = 0.5
 _NEAR = 1e-3
+_USUAL = (4000, 8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000)
 _KINDS = {"ln": "ln", "log10": "log10", "db": "decibels"}
 
 
@@ -123,12 +124,28 @@ def _frames(
         got = f"{sounds[0].rate:,} Hz taken for {spec.rate:,} Hz, {first}"
         code = f"resample to {spec.rate:,} Hz before the spectrogram"
         yield Difference(f"the sound is not resampled ({got})", code, {}, told)
-    elif max(rates) - min(rates) < 0.02 * max(rates) and abs(rates[0] - 1) > 0.05:
+        return
+    steps = [(b - 1) / max(a - 1, 1) for a, b in counts]  # one frame less: the hops between them
+    slack = max(0.02, 1.5 / min(ours))
+    step = round(float(np.median(steps)), 2)
+    if max(steps) - min(steps) < slack * max(steps) and abs(step - 1) > max(0.05, slack):
         code = f"use the training's rate of {spec.rate:,} Hz and hop of {spec.hop:,}"
-        yield Difference(f"{rates[0]:.3g} times the frames: another rate or hop", code, {}, told)
+        here, taken = _usual(spec.rate * step), _usual(spec.rate / step)
+        other = f"sounds of {here:,.0f} Hz, or taken for {taken:,.0f} Hz"
+        name = f"{step:.3g} times the frames: {other}, where {spec.rate:,} Hz are expected"
+        yield Difference(f"{name}; or another hop", code, {}, told)
+    elif not shift and min(theirs) != max(theirs) and len({b > a for a, b in counts}) == 1:
+        more = "more" if theirs[0] > ours[0] else "fewer"
+        yield Difference(f"{more} frames at the end ({first})", "frame as in training", {}, told)
     else:
         where = f", {abs(shift)} {'later' if shift > 0 else 'earlier'}" if shift else ""
         yield Difference(f"other frames ({first}{where})", "frame as in training", {}, told)
+
+
+def _usual(rate: float) -> float:
+    """The usual sample rate that is near; the rate itself where none is."""
+    nearest = min(_USUAL, key=lambda one: abs(one - rate))
+    return nearest if abs(nearest / rate - 1) < 0.06 else rate
 
 
 def _near(some: Sequence[int], expected: Sequence[int]) -> bool:

@@ -71,6 +71,11 @@ def _tried(
             names.insert(0, Difference(name, f"give the network {channels}", change))
         yield names, bent.left, ROUNDED
         return
+    back = curve.named(other, levels)
+    if back is not None and back.order == (0, 1, 2):
+        text = f"missing here, and done in training: {back.name}"
+        yield [Difference(text, "do to the levels what training does")], back.left, ROUNDED
+        return
     step = 1 if card.input.order == "rgb" else -1
     space = color_spaces.named([one[::step] for one in levels], [one[::step] for one in other])
     if space is not None:

@@ -82,6 +82,17 @@ def test_what_was_done_to_the_pixels(session, name):
     assert found.certainty.sure
 
 
+def test_what_only_training_does(session):
+    images = [train(Image.open(item.path)) for item in session.dataset.items]
+
+    (found,) = name_inputs(
+        [tensor(linear(one)) for one in images], [tensor(one) for one in images],
+        session.card.spec,
+    )  # fmt: skip
+
+    assert found.name == "missing here, and done in training: gamma: linear light in place of sRGB"
+
+
 def boxed(image):
     """The long side to 224, on the right and below the mean color."""
     scale = 224 / max(image.size)

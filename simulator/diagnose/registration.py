@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 from scipy.fft import next_fast_len
+from scipy.sparse import csr_array
 
 from simulator.contract import Array
 
@@ -156,7 +157,8 @@ def _weights(size: int, wanted: int, step: float, start: float) -> Array:
 
 
 def _resampled(image: Array, rows: Array, columns: Array) -> Array:
-    return np.asarray(rows @ image @ columns.T)
+    """Weights are bands of a few pixels: sparse, a product is a tenth of the work."""
+    return np.asarray((csr_array(columns) @ (csr_array(rows) @ image).T).T)
 
 
 def _refined(image: Array, tensor: Array, coarse: Place) -> Place | None:

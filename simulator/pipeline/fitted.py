@@ -96,7 +96,10 @@ def _one(array: Array, feed: Feed) -> Array:
     laid = next((one for one in _layouts(array, feed.axes) if _fits(one.shape, feed.shape)), None)
     kinds = "f" if feed.dtype.kind == "f" else feed.dtype.kind + "iu" * (feed.dtype.kind in "iu")
     if laid is None or array.dtype.kind not in kinds:
-        raise SampleError(f"gave {array_words(array)}; the network takes {_wanted(feed)}")
+        wanted = _wanted(feed)
+        if laid is not None and array.dtype == np.uint8 and feed.dtype.kind == "f":
+            wanted += ": give it floats, scaled and normalized as in training"
+        raise SampleError(f"gave {array_words(array)}; the network takes {wanted}")
     with np.errstate(over="ignore"):
         cast = np.ascontiguousarray(laid, feed.dtype)
     if array.dtype.kind == "f" and not np.isfinite(cast).all():

@@ -140,7 +140,9 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] and not arguments[0].startswith("-"):
         name = arguments.pop(0)
         if name not in (known := names()):
-            raise UserError(unknown("command", shortened(name), known))
+            stack = ":" in name or os.path.exists(name)
+            hint = "; stacks are named with --train and --deploy" * stack
+            raise UserError(unknown("command", shortened(name), known) + hint)
     from simulator.cli import common
     from simulator.cli.help_text import HelpText, Parser
 

@@ -128,7 +128,7 @@ def show(summary: PairSummary, folder: str, console: Console) -> None:
     terminal.stacks(summary, console, named(summary.train), named(summary.deploy))
     _show_axes(summary, console)
     terminal.grid(_lines(summary), console)
-    if summary.delta:
+    if any(summary.delta.values()):  # none without labels
         console.print(screen(_metrics(summary)), highlight=False)
     if summary.worst_flips:
         console.print(screen(worst(summary)), highlight=False)

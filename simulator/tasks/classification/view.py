@@ -15,7 +15,7 @@ class ClassificationView(View):
 
     metrics: ClassVar[Mapping[str, str]] = {"top1": "top-1", "top5": "top-5"}
     told: ClassVar[Mapping[str, str]] = {
-        "5 best": "another set for {top5_flips:,} {unit}s = {top5_flip_rate:.2%}",
+        "top 5": "another set for {top5_flips:,} {unit}s = {top5_flip_rate:.2%}",
         "McNemar": "exact p {mcnemar_p:.3g}, mid-p {mcnemar_midp:.3g}",
     }
     titles = ("label", "train (margin)", "deploy (margin)")

@@ -102,7 +102,7 @@ def _solved(
     own = names[0].left if len(names) == 1 else None
     if certainty is Certainty.NEAREST and own is not None and own <= _TWICE:
         certainty, left = Certainty.ROUNDING, own / float(right.std.min())
-    rest = _rest(found.fit)
+    rest = _rest(found.fit, certainty)
     return [
         Finding(
             Part.FRONT_END,
@@ -268,7 +268,9 @@ def _bytes(fit: Affine) -> bool:
     return fit.levels <= (_HALF if fit.order is not None else 2)
 
 
-def _rest(fit: Affine) -> tuple[str, ...]:
+def _rest(fit: Affine, certainty: Certainty) -> tuple[str, ...]:
+    if certainty is Certainty.EXACT:
+        return ("with these numbers all values have the same bits",)
     if fit.exact:
         return (f"that leaves {fit.largest:.2g}, which is rounding",)
     if _bytes(fit):

@@ -186,6 +186,7 @@ _SOURCES = {
     **dict.fromkeys((".pdmodel", ".pdiparams"), "Paddle: convert it with paddle2onnx"),
     ".ort": "ONNX Runtime alone: give the .onnx that it was made of",
     ".caffemodel": "Caffe: convert it to .onnx",
+    ".py": "Python: export its network with torch.onnx.export",
     ".safetensors": "training: export the network to .onnx",
 }  # fmt: skip
 """Files that must be converted first, by their suffix: whose they are, and how."""

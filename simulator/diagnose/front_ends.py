@@ -30,6 +30,8 @@ from simulator.pipeline.stack import ResolvedProfile
 
 _EQUALS = 64
 """Equal stacks of a side at most that are compared with the other side's."""
+_NEAR = 256
+"""Units in the last place within which a search ends: a resize in floats adds up in any order."""
 _LEVEL = 0.75
 """Levels that rounding leaves at most, of pixels to whole ones where the stack found has none."""
 _NUMBERS = {"order", "normalize"}
@@ -137,7 +139,10 @@ def _side(
                 capture.add(item.name, np.asarray(tensor, np.float32))
         recording = load_recording(Path(folder) / "recording.yaml")
         own, _, _ = recorded_only(session.subset(tuple(items)), recording)
-        found, trials, _ = searched(own, *ready(own, recording, whole), ends, near)
+        target, options = ready(own, recording, whole)
+        if target.ulps:
+            target = replace(target, ulps=_NEAR)
+        found, trials, _ = searched(own, target, options, ends, near)
     return _Side(found, trials)
 
 

@@ -14,6 +14,8 @@ from simulator.contract import Library
 class TensorFlow(Library):
     """The library, under whichever name a package brings it."""
 
+    slow = True
+
     def load(self) -> ModuleType:
         """Import it."""
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

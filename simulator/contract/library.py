@@ -27,7 +27,12 @@ class Library:
         distribution: the package that contains it, for its version.
         extra: the extra of ``pipeline-simulator`` that installs it.
         others: packages that contain the same module, built for other devices.
+
+    Attributes:
+        slow: whether importing it takes seconds: searches first try what needs no such library.
     """
+
+    slow = False
 
     def __init__(
         self, module: str, *, distribution: str, extra: str, others: tuple[str, ...] = ()

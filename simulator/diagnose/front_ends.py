@@ -30,10 +30,10 @@ from simulator.pipeline.stack import ResolvedProfile
 
 _EQUALS = 64
 """Equal stacks of a side at most that are compared with the other side's."""
-_NEAR = 256
-"""Units in the last place within which a search ends: a resize in floats adds up in any order."""
 _LEVEL = 0.75
 """Levels that rounding leaves at most, of pixels to whole ones where the stack found has none."""
+_QUICK = 0.25
+"""Share of the time for the options whose libraries are quick to import."""
 _NUMBERS = {"order", "normalize"}
 
 
@@ -77,9 +77,31 @@ def named_by_search(
         The names, none where no stack comes near the deployment's tensors; and how many stacks were
         tried.
     """
+    every = (space(BASE, session.card, "tensors", slow=slow) for slow in (False, True))
+    found: list[Finding] = []
+    tried = 0
+    ends = time.monotonic() + seconds
+    for some in (whole,) if whole else every:  # most are found without a library that is slow
+        left = (ends - time.monotonic()) * (1 if whole or tried else _QUICK)
+        found, count = _compared(session, items, train, deploy, left, placed, some)
+        tried += count
+        if found and found[0].certainty.sure:
+            break
+    return found, tried
+
+
+def _compared(
+    session: Session,
+    items: Sequence[Item],
+    train: Sequence[Array],
+    deploy: Sequence[Array],
+    seconds: float,
+    placed: tuple[Collection[str], Collection[str]] | None,
+    whole: Space,
+) -> tuple[list[Finding], int]:
+    """The names of what differs between the nearest stacks of a space; how many were tried."""
     spec = session.card.spec
     assert isinstance(spec, ImageCard)
-    whole = whole or space(BASE, session.card, "tensors")
     begun = time.monotonic()
     own = [_narrowed(whole, some) for some in placed] if placed else [whole, whole]
     ours = _side(session, items, train, own[0], begun + seconds / 2)
@@ -141,9 +163,16 @@ def _side(
         own, _, _ = recorded_only(session.subset(tuple(items)), recording)
         target, options = ready(own, recording, whole)
         if target.ulps:
-            target = replace(target, ulps=_NEAR)
+            target = replace(target, ulps=_ulps(tensors))
         found, trials, _ = searched(own, target, options, ends, near)
     return _Side(found, trials)
+
+
+def _ulps(tensors: Sequence[Array]) -> int:
+    """Units in the last place that are about the levels of rounding, by what the tensors span."""
+    span = min(float(np.ptp(one)) for one in tensors)
+    last = max(float(np.spacing(np.abs(one).max())) for one in tensors)
+    return int(_LEVEL / 255 * span / last)
 
 
 def _apart(one: Point, two: Point, whole: Space) -> int:

@@ -39,7 +39,7 @@ from simulator.results.layers import LayersFigures
 
 _FILE = "precision.artifact"
 SECONDS = 60
-"""For the search of both front ends, where no relation of the inputs explains them."""
+"""For searches of both front ends, where no relation of the inputs explains them."""
 HALF = 0.5
 """A name that leaves more than this share of the largest difference explains nothing."""
 FEW = 2

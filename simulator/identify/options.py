@@ -23,7 +23,7 @@ Column = dict[str, Fields]
 """Options by name; each is a mapping of dotted profile keys to values, as in a suite."""
 
 
-def section(stage: str, key: str) -> Column:
+def section(stage: str, key: str, slow: bool = True) -> Column:
     """Return every implementation of a stage that runs here, each as one whole section.
 
     Fields that other backends have are set to null, so that an option leaves nothing of the
@@ -32,6 +32,7 @@ def section(stage: str, key: str) -> Column:
     Args:
         stage: of the stage table.
         key: of the section in a profile, for example ``color.convert``.
+        slow: with those whose library takes seconds to import and is not there yet.
     """
     shared = {place[-1] for place in STAGES[stage].shared}
     fields = {
@@ -44,6 +45,8 @@ def section(stage: str, key: str) -> Column:
     gone = dict.fromkeys(sorted(fields))
     found: Column = {}
     for backend in registry.backends():
+        if not slow and any(one.slow and not one.loaded for one in backend.libraries):
+            continue
         made = list(_combinations(backend, stage, shared))
         for values in made:
             whole = {"backend": backend.name, **gone, **values}

@@ -74,7 +74,13 @@ class Space(search.Space):
         return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100)
 
 
-def space(base: str, card: Card, kind: Kind = "tensors", after: After | None = None) -> Space:
+def space(
+    base: str,
+    card: Card,
+    kind: Kind = "tensors",
+    after: After | None = None,
+    slow: bool = True,
+) -> Space:
     """Return every option that runs here, of every column that a recording of a kind depends on.
 
     Args:
@@ -82,6 +88,7 @@ def space(base: str, card: Card, kind: Kind = "tensors", after: After | None = N
         card: of the model; its geometry and normalization are options.
         kind: of the recording.
         after: for ``frames``: the stage after which they were taken.
+        slow: with libraries that take seconds to import.
 
     Raises:
         UserError: the base cannot be used, or the model takes no images.
@@ -92,7 +99,7 @@ def space(base: str, card: Card, kind: Kind = "tensors", after: After | None = N
     wanted = _wanted(kind, after)
     found: dict[str, Column] = {}
     for axis in wanted:
-        options = _column(axis, profile, card)
+        options = _column(axis, profile, card, slow)
         if options:
             found[axis] = options
     return Space(base, found)
@@ -116,16 +123,18 @@ def _wanted(kind: Kind, after: After | None) -> Sequence[str]:
     return _TENSORS if kind == "tensors" else _OUTPUTS
 
 
-def _column(axis: str, base: Any, card: Card) -> Column:
+def _column(axis: str, base: Any, card: Card, slow: bool) -> Column:
     spec = card.spec
     assert isinstance(spec, ImageCard)
+
+    def offered(stage: str, key: str) -> Column:
+        return with_base(section(stage, key, slow), key, base)
+
     made: dict[str, Callable[[], Column]] = {
-        "decode": lambda: with_base(section(Stage.DECODE, "decode"), "decode", base),
-        "resize": lambda: with_base(section(Stage.RESIZE, "resize"), "resize", base),
-        "encode": lambda: with_base(section(Stage.ENCODE, "color.encode"), "color.encode", base),
-        "convert": lambda: with_base(
-            section(Stage.CONVERT, "color.convert"), "color.convert", base
-        ),
+        "decode": lambda: offered(Stage.DECODE, "decode"),
+        "resize": lambda: offered(Stage.RESIZE, "resize"),
+        "encode": lambda: offered(Stage.ENCODE, "color.encode"),
+        "convert": lambda: offered(Stage.CONVERT, "color.convert"),
         "domain": lambda: columns.words("resize.domain", "rgb", "yuv"),
         "source": lambda: columns.words("color.source", "encode", "planes"),
         "odd_size": lambda: columns.words("color.odd_size", "keep", "drop"),

@@ -14,11 +14,12 @@ from simulator.diagnose.layers.shown import sentences
 from simulator.diagnose.layers.shown import table as layer_table
 from simulator.report import terminal
 from simulator.report.reading import Run
-from simulator.report.sections.section import Code, Section, part
+from simulator.report.rendering import LOOKS
+from simulator.report.sections.section import Code, Section, fitting, part
 from simulator.report.table import NOTHING, Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import count
-from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResult
+from simulator.results.diagnose import DiagnoseSummary, FindingResult, InputPictures, PartResult
 from simulator.typed import Unit
 
 INNOCENT = ("equal", "rounding")
@@ -243,6 +244,19 @@ def notes(summary: DiagnoseSummary) -> list[str]:
     return found
 
 
+def _inputs(run: Run[DiagnoseSummary], shown: InputPictures) -> Section:
+    """What each network saw."""
+    wanted = [
+        (shown.train, "training"), (shown.deploy, "deployment"),
+        (shown.difference, "difference, the largest is white"),
+    ]  # fmt: skip
+    pictures, _ = fitting(run, wanted, LOOKS)
+    return Section(
+        "inputs", "What each network saw", "Does one look at the same picture?",
+        [f"{shown.sample}, normalization undone as in training."], pictures=pictures,
+    )  # fmt: skip
+
+
 @part(order=20)
 def sections(run: Run[DiagnoseSummary]) -> Iterator[Section]:
     """Show which part is to blame."""
@@ -255,6 +269,8 @@ def sections(run: Run[DiagnoseSummary]) -> Iterator[Section]:
         tables=[blame(summary)],
         notes=notes(summary),
     )
+    if summary.inputs:
+        yield _inputs(run, summary.inputs)
     tables = [findings(summary)] if summary.findings else []
     if lines := to_change(summary):
         tables.append(Table(["change"], [[Code("\n".join(lines))]], "Change of the profile"))

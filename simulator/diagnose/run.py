@@ -16,6 +16,7 @@ from simulator.diagnose.experiment import DiagnoseOptions
 from simulator.diagnose.finding import Finding, Part
 from simulator.diagnose.names import Names
 from simulator.diagnose.parts import Parts, parts_of
+from simulator.diagnose.pictures import inputs_shown
 from simulator.diagnose.repair import repaired
 from simulator.errors import DataError, SampleError
 from simulator.experiments.common import manifest, named, pair_of, refuse_missing, variants
@@ -81,6 +82,7 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
                 parts=found,
                 findings=[_result(one) for one in findings],
                 layers=names.layers,
+                inputs=inputs_shown(session, parts, seen, values.samples, run),
                 notes=names.notes,
                 repair=repair,
                 explained=_explained(blame, found, findings, repair),

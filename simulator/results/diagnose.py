@@ -83,6 +83,17 @@ class Repair(ResultModel):
     why: str | None = Field(default=None, description="why it did not run")
 
 
+class InputPictures(ResultModel):
+    """What the network of each side saw of one sample; paths are below the run folder."""
+
+    sample: str
+    train: str
+    deploy: str
+    difference: str | None = Field(
+        default=None, description="absolute, its largest white; None: the sizes differ"
+    )
+
+
 class DiagnoseSummary(ModelSummary):
     """Which part of a deployment stack is to blame, and what to change."""
 
@@ -104,5 +115,8 @@ class DiagnoseSummary(ModelSummary):
     explained: bool = Field(
         description="whether nothing differs, or all that does is explained to the bit or to "
         "rounding"
+    )
+    inputs: InputPictures | None = Field(
+        default=None, description="of the first sample that differs; None: none is a picture"
     )
     absent: int = Field(default=0, description="samples of the data that were not recorded")

@@ -58,7 +58,7 @@ def own(cache, tmp_path, monkeypatch):
     return run
 
 
-def test_two_functions_are_told_apart_by_the_values_that_they_give(own):
+def test_two_functions_are_told_apart_by_the_values_that_they_give(own, tmp_path):
     summary = own("own.py:pre", "own.py:swapped", limit=2)
 
     assert [one.state for one in summary.parts] == ["differs", "equal", "equal"]
@@ -67,6 +67,13 @@ def test_two_functions_are_told_apart_by_the_values_that_they_give(own):
     assert summary.repair is None  # no field of a profile changes what code does
     assert summary.explained
     assert "The network and the postprocessing are the same on both sides." in summary.verdict.lost
+    shown = [np.array(Image.open(tmp_path / "run" / getattr(summary.inputs, side)))
+             for side in ("train", "deploy", "difference")]  # fmt: skip
+    (sample,) = (tmp_path / "data").rglob(summary.inputs.sample)
+    pixels = Image.open(sample).convert("RGB").resize((32, 32), Image.NEAREST)
+    assert (shown[0] == np.array(pixels)).all()
+    assert (shown[1] == shown[0][..., ::-1]).all()
+    assert shown[2].max() == 255
 
 
 def test_training_code_need_not_normalize_as_the_card_says(own):

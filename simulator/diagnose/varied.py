@@ -20,7 +20,8 @@ from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.trial import changed, values_of
 from simulator.errors import UserError
 from simulator.experiments.session import Session
-from simulator.pipeline.stack import ResolvedProfile, front_end
+from simulator.pipeline.front_end import front_end
+from simulator.pipeline.stack import ResolvedProfile
 
 STEPS = 3
 """Fields at most that are changed of one side."""

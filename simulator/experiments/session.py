@@ -31,7 +31,8 @@ from simulator.pipeline.executor import DEFAULT_MEMORY, Executor, SampleResult
 from simulator.pipeline.executor import executor as executor_of
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.stack import Pair, ResolvedProfile, Stack, StackBuilder, refuse_recorded
+from simulator.pipeline.recorded import refuse_recorded
+from simulator.pipeline.stack import Pair, ResolvedProfile, Stack, StackBuilder
 from simulator.pipeline.walk import Watch
 from simulator.places import CHANGED
 from simulator.profile.implementations import choose

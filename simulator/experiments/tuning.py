@@ -30,7 +30,7 @@ from simulator.machine import usable
 from simulator.model.card import Card, of_onnx_alone
 from simulator.model.onnxfile import check
 from simulator.model.store import digest
-from simulator.pipeline.stack import front_end
+from simulator.pipeline.front_end import front_end
 from simulator.profile.implementations import Choice, implementation
 from simulator.profile.profile import Profile
 from simulator.results.json_text import finite, parse_json, write_json

@@ -19,9 +19,9 @@ from simulator.contract.recipe import Chain, Context, generator
 from simulator.data.folder import Dataset
 from simulator.errors import MissingLibrary, UserError, unknown
 from simulator.model.card import Card
+from simulator.pipeline.front_end import front_end
 from simulator.pipeline.plan import plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.pipeline.stack import front_end
 from simulator.pipeline.walk import Opened
 from simulator.places import Where
 from simulator.profile.implementations import choose

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Stage, clock
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.data.recording import Recording, load_recording
@@ -166,3 +167,24 @@ def _steps(found: Recording, stage: str, what: str, outputs: tuple[str, ...] = (
         *(LookUp(found, "", (), stage, timed=True) for stage in before),
         LookUp(found, what, outputs, last, timed=True),
     ]
+
+
+def refuse_recorded(side: str, chosen: tuple[Profile, Choices], under: AppliedCondition) -> None:
+    """Refuse a condition where a stack was recorded: it cannot act there.
+
+    Raises:
+        UserError: it was.
+    """
+    if recordings(*chosen):
+        raise UserError(
+            f"--under {under.condition.text}: {side} was recorded on a device, so the "
+            "condition cannot act on it; leave out --under, or use a stack that runs here"
+        )
+    acts_on, choices = under.condition.acts_on, chosen[1]
+    whole = choices[Stage.RUNTIME].offer.make.takes == "sample"
+    hidden = whole and acts_on is not Boundary.SOURCE
+    if hidden or (Stage.FRONT_END in choices and acts_on is Boundary.FRAME):
+        raise UserError(
+            f"--under {under.condition.text}: it acts on the {acts_on}, which is inside the code "
+            f"of {side}; use a condition that acts on the source"
+        )

@@ -13,10 +13,10 @@ from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Effective, Stage
 from simulator.contract.model import shape_words
 from simulator.contract.passes import Fitting
-from simulator.contract.recipe import Boundary, Chain, Recipe
+from simulator.contract.recipe import Chain, Recipe
 from simulator.data.folder import Dataset, Item
 from simulator.data.recording import Recording
-from simulator.errors import DataError, ModelError, UserError
+from simulator.errors import DataError, ModelError
 from simulator.modalities.card import CardSpec
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, Feeds, before_export, build, digest
@@ -34,15 +34,14 @@ from simulator.pipeline.adapted import (
 )
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.calibration import Asked, Calibrator
-from simulator.pipeline.extra import with_extras
 from simulator.pipeline.feeding import feeding
 from simulator.pipeline.fitted import changes
 from simulator.pipeline.float_runtime import in_fp32
+from simulator.pipeline.front_end import front_end, refuse_code
 from simulator.pipeline.inference import Follow, Infer, answering
 from simulator.pipeline.look import Looked, look, probe
 from simulator.pipeline.own_front_end import (
     OwnAnswer,
-    OwnFrontEnd,
     OwnOutputs,
     called,
     tried,
@@ -50,7 +49,7 @@ from simulator.pipeline.own_front_end import (
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.pipeline.same_network import Same
 from simulator.profile.artifact import own_file
-from simulator.profile.implementations import Choice, Choices, extra_stages
+from simulator.profile.implementations import Choice, Choices
 from simulator.profile.precision import Calibration, Quantizer
 from simulator.profile.profile import Profile
 
@@ -170,7 +169,7 @@ class StackBuilder:
         profile, choices = chosen
         self._refuse_other_samples(profile)
         if under:
-            refuse_recorded(side, chosen, under)
+            recorded.refuse_recorded(side, chosen, under)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return self._recorded(side, chosen, found)
         if choices[Stage.RUNTIME].offer.make.takes == "sample":
@@ -338,7 +337,7 @@ class StackBuilder:
     def _own(self, side: str, chosen: ResolvedProfile) -> Stack:
         """A stack that is not ours up to the outputs of the network, or to the answer."""
         profile, choice = chosen[0], chosen[1][Stage.RUNTIME]
-        _refuse_code(profile, choice)
+        refuse_code(profile, choice)
         name = called(choice)
         if choice.options["gives"] == "answer":
             chain = Chain((OwnAnswer(choice, self.card.task, self.dataset.items),))
@@ -462,49 +461,6 @@ class StackBuilder:
         )
 
 
-def front_end(
-    card: Card,
-    profile: Profile,
-    choices: Choices,
-    items: Sequence[Item] = (),
-    spec: CardSpec | None = None,
-) -> Chain:
-    """Return the steps of a profile up to the network's input.
-
-    Args:
-        card: the model card.
-        profile: the stack.
-        choices: the implementation of each of its stages.
-        items: the samples of a run, some of which a program may take at once.
-        spec: what is said of the network in place of the card.
-
-    Raises:
-        ModelError: the model does not fit the stack.
-    """
-    said = spec or card.spec
-    if found := recorded.recording(profile, choices, Stage.FRONT_END):
-        return Chain(tuple(recorded.tensors(found)))
-    if Stage.FRONT_END in choices:
-        _refuse_code(profile, choices[Stage.FRONT_END])
-        own = OwnFrontEnd(choices[Stage.FRONT_END], card.modality.feeds(said), tuple(items))
-        return Chain((own,))
-    recipes = card.modality.front_end(profile, choices, said)
-    return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
-
-
-def _refuse_code(profile: Profile, choice: Choice) -> None:
-    """Refuse code that a document names, unless the call allows it.
-
-    Raises:
-        UserError: with the place where it is named.
-    """
-    if choice.offer.make.runs_code and not profile.may_run_code:
-        raise UserError(
-            f"{profile.where((choice.stage, 'backend'))}: {choice.stage} runs code of its own; "
-            "where you trust it, add --allow-code (in Python allow_code=True)"
-        )
-
-
 def _adapting(choice: Choice) -> str:
     """What a person should know of a stack that adapts."""
     options = choice.options
@@ -528,27 +484,6 @@ def _together(profile: Profile) -> str:
         f"batches of {runtime.samples} in the order of the run; {last}; a sample's time is that of "
         "its batch, divided by the samples of the batch, without the wait for them"
     )
-
-
-def refuse_recorded(side: str, chosen: ResolvedProfile, under: AppliedCondition) -> None:
-    """Refuse a condition where a stack was recorded: it cannot act there.
-
-    Raises:
-        UserError: it was.
-    """
-    if recorded.recordings(*chosen):
-        raise UserError(
-            f"--under {under.condition.text}: {side} was recorded on a device, so the "
-            "condition cannot act on it; leave out --under, or use a stack that runs here"
-        )
-    acts_on, choices = under.condition.acts_on, chosen[1]
-    whole = choices[Stage.RUNTIME].offer.make.takes == "sample"
-    hidden = whole and acts_on is not Boundary.SOURCE
-    if hidden or (Stage.FRONT_END in choices and acts_on is Boundary.FRAME):
-        raise UserError(
-            f"--under {under.condition.text}: it acts on the {acts_on}, which is inside the code "
-            f"of {side}; use a condition that acts on the source"
-        )
 
 
 def _same(shape: Sequence[int | None], other: Sequence[int | None]) -> bool:

@@ -35,7 +35,8 @@ from simulator.model.card import Card
 from simulator.notices import Notice, merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.stack import ResolvedProfile, Stack, refuse_recorded
+from simulator.pipeline.recorded import refuse_recorded
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
 from simulator.results.manifest import Request, RunManifest

@@ -20,10 +20,10 @@ from simulator.errors import UserError
 from simulator.experiments.common import pair_of
 from simulator.experiments.explain.experiment import ExplainOptions
 from simulator.model.card import Card
+from simulator.pipeline.front_end import front_end
 from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.pipeline.stack import front_end
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 

@@ -35,7 +35,8 @@ Reports from public trackers: a model answered otherwise after deployment, and s
 cause by hand. Each case has both stacks as small code of our own and as profiles, the command, and
 what it prints first. `$DATA` is a folder of images and small networks, `$CARDS` that of
 [`tests/cards`](../tests/cards); both are exported. `python tools/cases.py` makes this page;
-`make prove` runs each command and holds its answer against the cause that the report names.
+`make prove` runs each command that takes seconds, and holds its answer against the cause that the
+report names.
 
 """
 
@@ -64,6 +65,7 @@ class Case(BaseModel):
         stacks: the training's and the deployment's, as in the report.
         cause: the report's conclusion.
         commands: that answer it, by code and by profile.
+        slow: likewise, which search for half a minute; the tests leave them out.
         names: what each answer must say; alternatives between bars.
         same: whether our conclusion is the report's; what differs.
         figures: of the report, and ours.
@@ -75,6 +77,7 @@ class Case(BaseModel):
     stacks: str
     cause: str
     commands: list[str] = Field(min_length=1)
+    slow: list[str] = []
     names: list[str] = Field(min_length=1)
     same: str
     figures: list[Figures] = []
@@ -139,8 +142,10 @@ def _lines(folder: Path, case: Case, said: dict[str, str]) -> Iterator[str]:
     files = sorted(path.name for path in folder.iterdir() if path.name not in made)
     yield f"{case.title}\n\n{case.stacks} ({case.report}).\n"
     yield f"Files: {', '.join(f'[`{one}`](cases/{folder.name}/{one})' for one in files)}\n"
-    for command in case.commands:
+    for command in (*case.slow, *case.commands):
         yield f"```\n$ {command}\n{said.get(command, '')}\n```\n"
+    if case.slow:
+        yield "The first searches for half a minute: `make prove` leaves it out.\n"
     yield f"The report's conclusion: {case.cause} The same here? {case.same}\n"
     for one in case.figures:
         yield f"The report's figures: {one.theirs}. Here ({one.why}):\n"
@@ -160,9 +165,9 @@ def main(words: list[str]) -> int:
         if chosen and folder.name not in chosen and folder.name.partition("-")[0] not in chosen:
             continue
         case, said = read(folder), printed(folder)
-        asked = [one.command for one in case.figures] if figures else case.commands
+        asked = [one.command for one in case.figures] if figures else [*case.slow, *case.commands]
         said |= {command: run(folder, command) for command in asked}
-        known = {*case.commands, *(one.command for one in case.figures)}
+        known = {*case.slow, *case.commands, *(one.command for one in case.figures)}
         said = {command: text for command, text in said.items() if command in known}
         (folder / PRINTED).write_text(yaml.safe_dump(said, width=120, sort_keys=True), "utf-8")
         print(f"{folder.name}: {'; '.join(said[one] for one in asked)}")

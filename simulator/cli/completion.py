@@ -12,7 +12,18 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 KINDS = {
-    "file": ("FILE", "PATH", "CARD", "AUDIT", "BUNDLE", "[STACK=]FILE", "file", "path", "bundle"),
+    "file": (
+        "FILE",
+        "PATH",
+        "CARD",
+        "MODEL",
+        "AUDIT",
+        "BUNDLE",
+        "[STACK=]FILE",
+        "file",
+        "path",
+        "bundle",
+    ),
     "folder": ("DIR", "RUN"),
     "profile": ("PROFILE", "STACK", "NEAREST"),
     "suite": ("SUITE",),

@@ -69,9 +69,10 @@ class ModelFormat:
 
     def recognises(self, path: Path) -> bool:
         """Whether a file or folder is of this format, by its name and by what lies beside it."""
-        whole = not self.weights or os.path.isfile(path.with_suffix(self.weights))
-        named = path.name.lower().endswith(self.suffix)
-        return whole and named and os.path.isdir(path) == self.is_folder
+        named = path.name and path.name.lower().endswith(self.suffix)
+        if not named or os.path.isdir(path) != self.is_folder:
+            return False
+        return not self.weights or os.path.isfile(path.with_suffix(self.weights))
 
     def files(self, path: Path) -> list[Path]:
         """Return all files that a model consists of; those of a folder are directly in it.

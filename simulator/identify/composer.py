@@ -159,6 +159,13 @@ class Composer:
         """Whether a point is the base itself."""
         return self.values(point) == self._values
 
+    def alike(self, point: Point) -> bool:
+        """Whether a point does what the base does, and only writes more of it."""
+        one, base = self.chosen(point), self.chosen((None,) * len(self.names))
+        if one is None or base is None or one[1] != base[1]:
+            return False
+        return self.front(point) == self.front((None,) * len(self.names))
+
     def chosen(self, point: Point) -> ResolvedProfile | None:
         """Return the stack of a point, or None where it is impossible."""
         values = self.values(point)

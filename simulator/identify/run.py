@@ -276,8 +276,10 @@ def starts(composer: Composer) -> Iterator[Point]:
     count, options = len(composer.names), [list(axis) for axis in composer.axes.values()]
     own = []
     for at, some in enumerate(options):
-        alone = ((*[None] * at, one, *[None] * (count - at - 1)) for one in some)
-        own.append(next((point[at] for point in alone if composer.same(point)), some[0]))
+        alone = [(*[None] * at, one, *[None] * (count - at - 1)) for one in some]
+        same = filter(composer.same, alone)
+        alike = filter(composer.alike, alone)
+        own.append(next(itertools.chain(same, alike, alone))[at])
     yield tuple(own)
     yield from itertools.islice(itertools.product(*options), _BEGUN)
     yield (None,) * count

@@ -345,6 +345,14 @@ def test_composed_stacks_are_those_that_profiles_load(space):
             assert tuple(one.recipe for one in composer.front(point)) == expected
 
 
+def test_a_search_begins_at_what_the_base_does_though_it_writes_less_of_it():
+    with Session.open(None, None, 1, 0, 1, None, None) as session:
+        whole = run.space("pillow_fp32", session.card, slow=False)
+        first = next(run.starts(Composer(whole.base, whole.axes, session)))
+
+    assert first[:2] == ("pillow exif=ignore", "pillow interpolation=bicubic antialias=true")
+
+
 def test_axes_that_do_not_separate_are_searched_together():
     axes = {
         "decode": {"a": {"decode.backend": "pillow"}},

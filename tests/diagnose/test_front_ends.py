@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import simulator
 from simulator.diagnose.finding import Certainty
 from simulator.diagnose.front_ends import named_by_search
 from simulator.diagnose.inputs import name_inputs
@@ -109,35 +108,3 @@ def test_nothing_is_claimed_of_pixels_that_nothing_makes(session):
     left = list(drawn)
 
     assert named(session, torchvision, lambda _: left.pop()) == []
-
-
-TRAIN = """
-import numpy as np
-from PIL import Image
-
-def preprocess(path):
-    x = np.asarray(Image.open(path).convert("RGB").resize((224, 224), Image.BILINEAR), np.float32)
-    return ((x - 127) / 128).transpose(2, 0, 1)
-"""
-BOARD = """
-import cv2
-import numpy as np
-
-def preprocess(path):
-    x = cv2.resize(cv2.imread(path), (224, 224)).astype(np.float32)
-    return ((x - 127) / 128).transpose(2, 0, 1)
-"""
-
-
-@pytest.mark.prove  # all options that run here are listed and searched
-def test_code_against_code_by_the_command(session, tmp_path, monkeypatch):
-    (tmp_path / "train_tf.py").write_text(TRAIN)
-    (tmp_path / "board.py").write_text(BOARD)
-    monkeypatch.chdir(tmp_path)
-
-    found = simulator.diagnose(
-        "train_tf.py:preprocess", "board.py:preprocess", limit=2, out=tmp_path / "run"
-    )
-
-    names = {one.name: one.certainty for one in found.summary.findings}
-    assert names == {"no antialiasing": "exact", "channels are swapped": "exact"}

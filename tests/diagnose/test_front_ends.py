@@ -8,7 +8,6 @@ from PIL import Image
 from simulator.diagnose.finding import Certainty
 from simulator.diagnose.front_ends import named_by_search
 from simulator.diagnose.inputs import name_inputs
-from simulator.experiments.session import Session
 from simulator.identify.space import Space
 
 GONE = {"exif": None, "idct": None, "chroma_upsampling": None}
@@ -63,18 +62,6 @@ SLIPS = {
     "bicubic in place of bilinear": (torchvision, lambda image: torchvision(
         image, lambda one, w, h: one.resize((w, h), Image.BICUBIC))),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    """Two photographs that are not square."""
-    folder = tmp_path_factory.mktemp("photos")
-    with Session.open(None, None, 2, 0, 1, None, None) as opened:
-        for number, item in enumerate(opened.dataset.items):
-            box = (0, 40, 500, 400) if number else (60, 0, 460, 512)
-            Image.open(item.path).convert("RGB").crop(box).save(folder / f"{number}.png")
-    with Session.open(None, folder, None, 0, 1, None, None) as opened:
-        yield opened
 
 
 def named(session, train, deploy, scale=128):

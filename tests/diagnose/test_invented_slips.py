@@ -9,7 +9,6 @@ from PIL import Image, ImageFilter
 from simulator.diagnose.finding import Certainty
 from simulator.diagnose.inputs import name_inputs
 from simulator.diagnose.registered import registered, unnamed
-from simulator.experiments.session import Session
 
 
 def tensor(pixels):
@@ -31,18 +30,6 @@ def center(image):
 
 def train(image):
     return center(short(image))
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    """Two photographs of different sizes."""
-    folder = tmp_path_factory.mktemp("photos")
-    with Session.open(None, None, 2, 0, 1, None, None) as opened:
-        for number, item in enumerate(opened.dataset.items):
-            box = (0, 40, 500, 400) if number else (60, 0, 460, 512)
-            Image.open(item.path).convert("RGB").crop(box).save(folder / f"{number}.png")
-    with Session.open(None, folder, None, 0, 1, None, None) as opened:
-        yield opened
 
 
 def linear(image):

@@ -65,7 +65,7 @@ class Case(BaseModel):
         stacks: the training's and the deployment's, as in the report.
         cause: the report's conclusion.
         commands: that answer it, by code and by profile.
-        slow: likewise, which search for half a minute; the tests leave them out.
+        slow: likewise, which search for up to a minute; the tests leave them out.
         names: what each answer must say; alternatives between bars.
         same: whether our conclusion is the report's; what differs.
         figures: of the report, and ours.
@@ -145,7 +145,7 @@ def _lines(folder: Path, case: Case, said: dict[str, str]) -> Iterator[str]:
     for command in (*case.slow, *case.commands):
         yield f"```\n$ {command}\n{said.get(command, '')}\n```\n"
     if case.slow:
-        yield "The first searches for half a minute: `make prove` leaves it out.\n"
+        yield "The first searches for up to a minute: `make prove` leaves it out.\n"
     yield f"The report's conclusion: {case.cause} The same here? {case.same}\n"
     for one in case.figures:
         yield f"The report's figures: {one.theirs}. Here ({one.why}):\n"

@@ -75,19 +75,19 @@ def named_by_search(
 
     Returns:
         The names, none where no stack comes near the deployment's tensors; and how many stacks were
-        tried.
+        tried, those that were tried twice counted once.
     """
-    every = (space(BASE, session.card, "tensors", slow=slow) for slow in (False, True))
-    found: list[Finding] = []
-    tried = 0
     ends = time.monotonic() + seconds
-    for some in (whole,) if whole else every:  # most are found without a library that is slow
-        left = (ends - time.monotonic()) * (1 if whole or tried else _QUICK)
-        found, count = _compared(session, items, train, deploy, left, placed, some)
-        tried += count
+    tried = 0
+    if whole is None:  # most are found without a library that is slow to import
+        quick = space(BASE, session.card, "tensors", slow=False)
+        found, tried = _compared(session, items, train, deploy, _QUICK * seconds, placed, quick)
         if found and found[0].certainty.sure:
-            break
-    return found, tried
+            return found, tried
+        whole = space(BASE, session.card, "tensors")
+    left = ends - time.monotonic()
+    found, again = _compared(session, items, train, deploy, left, placed, whole)
+    return found, max(tried, again)
 
 
 def _compared(

@@ -94,7 +94,7 @@ bench: install
 	$(BIN)/python tools/bench_large.py
 	$(BIN)/python tools/bench_mitigation.py
 	$(BIN)/python tools/bench_language.py
-	$(BIN)/python tools/bench_runtimes.py --out docs/runtimes-measured.md
+	$(BIN)/python tools/bench_runtimes.py --out docs/measured/runtimes.md
 
 extras: install
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[executorch,tvm,llama-cpp]'

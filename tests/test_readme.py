@@ -57,7 +57,7 @@ def test_every_model_card_in_the_docs_is_valid(text, tmp_path):
     TASKS[spec.task].Output.model_validate(spec.output)
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
 def test_every_whole_profile_in_the_docs_can_be_chosen(page, tmp_path):
     """Those that extend another one; snippets of a section are not whole."""
     blocks = re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
@@ -72,7 +72,7 @@ def test_every_whole_profile_in_the_docs_can_be_chosen(page, tmp_path):
 def test_every_link_inside_the_repository_leads_somewhere():
     broken = [
         f"{page.name}: {target}"
-        for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+        for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
         if not (page.parent / target).exists()
     ]

@@ -35,7 +35,7 @@ def test_every_extra_is_explained():
 def test_every_document_has_one_place_in_the_navigation():
     nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
     generated = [f"docs/reference/{name}.md" for name in REFERENCE]
-    here = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "profiles" / "README.md"]
+    here = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "profiles" / "README.md"]
 
     assert sorted(pages(nav)) == sorted([*generated, *(str(one.relative_to(ROOT)) for one in here)])
 

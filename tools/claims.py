@@ -174,7 +174,7 @@ def main(arguments: Sequence[str]) -> int:
     if list(arguments) not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2
-    paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     documents = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in paths}
     held, problems = check(documents)
     print("\n".join([*problems, f"{held} claims hold, {len(problems)} problems"]))

@@ -1,4 +1,4 @@
-"""Print train option x test option from runs of ``simulate sweep``: docs/training-measured.md.
+"""Print train option x test option from runs of ``simulate sweep``: docs/measured/training.md.
 
     python tools/decoder_table.py RUNS
 

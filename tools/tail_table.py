@@ -1,4 +1,4 @@
-"""Print the tables of docs/tail-quality.md from a run of ``simulate tail``.
+"""Print the tables of docs/measured/tail-quality.md from a run of ``simulate tail``.
 
 The first, second and fourth have the forms of Tables 2, 3 and 4 of arXiv 2212.13925.
 """

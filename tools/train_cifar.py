@@ -1,4 +1,4 @@
-"""Train a small residual network on CIFAR-10 JPEGs: the network of docs/training-measured.md.
+"""Train a small residual network on CIFAR-10 JPEGs: the network of docs/measured/training.md.
 
     python tools/train_cifar.py split cifar10_test_jpeg.tar FOLDER
     python tools/train_cifar.py train FOLDER OUT --seed 0
@@ -11,7 +11,7 @@
 kept), ``model.yaml`` and ``labels.txt``. Inputs are decoded by Pillow and squashed to 24 x 24 by
 Pillow's bilinear, as the profile ``pillow_bilinear_fp32`` does it.
 
-The recipes (docs/training-measured.md compares them) differ in what a batch goes through after it
+The recipes (docs/measured/training.md compares them) differ in what a batch goes through after it
 is mirrored and shifted, and in nothing else:
 
 - ``baseline``: nothing.

@@ -44,7 +44,7 @@ class Robustness(Experiment[RobustnessOptions]):
                --model model.yaml --data val/ --fail-on "deploy.NCI.fog > 20%"
       simulate robustness --suite mine.yaml --profile a --profile b --profile c --format latex
 
-    A suite of conditions is a YAML file (docs/robustness.md). Each sample is disturbed once for
+    A suite of conditions is a YAML file (docs/conditions.md). Each sample is disturbed once for
     every condition, and all stacks get it. The first stack is the one that the others are compared
     with, and of several models the first one, or the one of --reference.
     """

@@ -1,4 +1,4 @@
-"""What makes the figures of docs/faults-measured.md: plots by bit, and the check by hooks."""
+"""What makes the figures of docs/measured/faults.md: plots by bit, and the check by hooks."""
 
 import subprocess
 import sys

@@ -15,8 +15,7 @@ The recipes (docs/measured/training.md compares them) differ in what a batch goe
 is mirrored and shifted, and in nothing else:
 
 - ``baseline``: nothing.
-- ``augmented``: AugMix (Hendrycks et al., ICLR 2020) without its Jensen-Shannon loss: three chains
-  of one to three operations, mixed with the image; then Gaussian noise for half of the images.
+- ``augmix``, ``augmix-jsd``, ``apr``, ``deepaugment``, ``augmented``: tools/augmentations.py.
 - ``adversarial``: the images that three steps of projected gradient descent find within 4/255 in
   L-infinity (Madry et al., ICLR 2018); steps of 2/255 from a random start, with gradients in
   bfloat16, which halves the time.
@@ -30,19 +29,19 @@ import argparse
 import shutil
 import tarfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image, ImageEnhance, ImageOps
+from augmentations import JSD, Augmentation, augmentation, jensen_shannon
+from augmentations import RECIPES as AUGMENTED
+from PIL import Image
 from torch import nn
 
 SIDE, BATCH, WIDTHS, BLOCKS = 24, 128, (16, 32, 64), 2
 MEAN, STD = 127, 64  # of the pixels, as in CARD
 EPSILON, STEP, STEPS = 4 / 255, 2 / 255, 3  # of the attack; the full scale is 1
-NOISE = 16.0  # largest standard deviation in levels of 255
-RECIPES = ("baseline", "augmented", "adversarial")
+RECIPES = ("baseline", *AUGMENTED, "adversarial")
 CARD = """\
 schema: 1
 name: {name}
@@ -135,54 +134,21 @@ def shifted(values: torch.Tensor, random: torch.Generator) -> torch.Tensor:
     return found
 
 
-def _turned(image: Image.Image, by: float) -> Image.Image:
-    return image.rotate(30 * by, Image.Resampling.BILINEAR)
-
-
-def _moved(image: Image.Image, *matrix: float) -> Image.Image:
-    return image.transform(image.size, Image.Transform.AFFINE, matrix, Image.Resampling.BILINEAR)
-
-
-OPERATIONS: tuple[Callable[[Image.Image, float], Image.Image], ...] = (
-    lambda image, by: ImageOps.autocontrast(image),
-    lambda image, by: ImageOps.equalize(image),
-    lambda image, by: ImageOps.posterize(image, 8 - round(4 * abs(by))),
-    lambda image, by: ImageOps.solarize(image, 256 - round(128 * abs(by))),
-    _turned,
-    lambda image, by: _moved(image, 1, 0.3 * by, 0, 0, 1, 0),
-    lambda image, by: _moved(image, 1, 0, 0, 0.3 * by, 1, 0),
-    lambda image, by: _moved(image, 1, 0, 8 * by, 0, 1, 0),
-    lambda image, by: _moved(image, 1, 0, 0, 0, 1, 8 * by),
-    lambda image, by: ImageEnhance.Color(image).enhance(1 + 0.7 * by),
-    lambda image, by: ImageEnhance.Contrast(image).enhance(1 + 0.7 * by),
-    lambda image, by: ImageEnhance.Brightness(image).enhance(1 + 0.5 * by),
-    lambda image, by: ImageEnhance.Sharpness(image).enhance(1 + 0.9 * by),
-)
-"""Each takes an image and a strength in -1..1."""
-
-
-def augmix(pixels: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Mix one (24, 24, 3) uint8 image with three chains of operations; float32, 0..255."""
-    image = Image.fromarray(pixels)
-    mixed = np.zeros(pixels.shape, np.float32)
-    for weight in draw.dirichlet((1, 1, 1)):
-        chained = image
-        for number in draw.integers(len(OPERATIONS), size=draw.integers(1, 4)):
-            chained = OPERATIONS[number](chained, draw.uniform(-1, 1))
-        mixed += np.float32(weight) * np.asarray(chained, np.float32)
-    kept = np.float32(draw.beta(1, 1))
-    return kept * pixels + (1 - kept) * mixed
-
-
-def augmented(values: torch.Tensor, draw: np.random.Generator) -> torch.Tensor:
-    """AugMix, then noise for half of the images."""
+def augmented(
+    values: torch.Tensor, augment: Augmentation, draw: np.random.Generator
+) -> torch.Tensor:
+    """Return inputs of which the pixels went through an augmentation."""
     pixels = (values * STD + MEAN).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
-    mixed = np.stack([augmix(image, draw) for image in pixels])
-    noisy = draw.random(len(mixed)) < 0.5
-    spread = noisy * draw.uniform(0, NOISE, len(mixed))
-    mixed += draw.normal(size=mixed.shape) * spread[:, None, None, None]
-    inputs = (mixed.clip(0, 255).astype(np.float32) - MEAN) / STD
+    inputs = (augment(pixels, draw).astype(np.float32) - MEAN) / STD
     return torch.from_numpy(inputs).permute(0, 3, 1, 2)
+
+
+def consistent(
+    net: Net, values: torch.Tensor, views: list[torch.Tensor], truth: torch.Tensor
+) -> torch.Tensor:
+    """Return AugMix's loss: of the images as they are, and of how two views differ from them."""
+    logits = net(torch.cat([values, *views])).split(len(values))
+    return nn.functional.cross_entropy(logits[0], truth) + JSD * jensen_shannon(logits)
 
 
 def attacked(
@@ -231,6 +197,10 @@ def train(
     random, draw = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     inputs, labels, names = read(folder / "train")
     held_out = read(folder / "test")[:2]
+    if recipe in AUGMENTED:
+        pixels = (inputs * STD + MEAN).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
+        augment = augmentation(recipe, pixels, seed)
+        torch.manual_seed(seed)
     net = Net()
     if start is not None:
         net.load_state_dict(torch.load(start / "weights.pt", weights_only=True))
@@ -242,13 +212,17 @@ def train(
         net.train()
         for batch in torch.randperm(len(inputs), generator=random).split(BATCH):
             values, truth = shifted(inputs[batch], random), labels[batch]
-            if recipe == "augmented":
-                values = augmented(values, draw)
-            elif recipe == "adversarial":
-                values = attacked(net, values, truth, random)
-                net.train()
             optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(net(values), truth)
+            if recipe == "augmix-jsd":
+                views = [augmented(values, augment, draw) for _ in range(2)]
+                loss = consistent(net, values, views, truth)
+            else:
+                if recipe == "adversarial":
+                    values = attacked(net, values, truth, random)
+                    net.train()
+                elif recipe != "baseline":
+                    values = augmented(values, augment, draw)
+                loss = nn.functional.cross_entropy(net(values), truth)
             loss.backward()
             optimizer.step()
             rates.step()

@@ -21,6 +21,7 @@ from simulator.results.checkpoints import (
     Comparison,
     Recipe,
     Share,
+    Tested,
 )
 from simulator.statistics.bootstrap import (
     DIFFERENCE,
@@ -76,6 +77,12 @@ def compared(
         recipes={name: _recipe(group, options, number) for name, group in groups.items()},
         comparisons=[
             row for figure in FIGURES for row in _comparisons(groups, options, figure, number)
+        ],
+        tested=[
+            row
+            for column, of in options.items()
+            if len(of) > 1
+            for row in _tested(groups, column, of, number)
         ],
     )
     return found.model_copy(update={"verdict": verdict(found)})
@@ -183,4 +190,32 @@ def _comparisons(
             any_ci95=list(drawn.ci95) if drawn else None,
             any_p=drawn.p if drawn else None,
             any_p_holm=max(holm_anywhere[pair], holm_here[pair]) if drawn else None,
+        )
+
+
+def _tested(
+    groups: Mapping[str, Sequence[Measured]], column: str, options: Sequence[str], number: int
+) -> Iterator[Tested]:
+    """Each recipe on each option; what it has more of mean and spread than the first recipe."""
+    first: tuple[Floats, Floats] | None = None
+    for name, group in groups.items():
+        values = np.array(
+            [[one.trained - one.drops[column, option] for option in options] for one in group]
+        )
+        mean, spread = values.mean((0, 1)), values.std(1, ddof=1).mean(0)
+        spread[1 + number :] = np.nan  # it is no mean over samples
+        less_mean = less_std = None
+        if first is None:
+            first = mean, spread
+        else:
+            less_mean = _share(mean - first[0], number, DIFFERENCE)
+            less_std = _share(spread - first[1], number, DIFFERENCE)
+        yield Tested(
+            recipe=name,
+            column=column,
+            options=dict(zip(options, map(float, values[..., 0].mean(0)), strict=True)),
+            mean=float(mean[0]),
+            std=float(spread[0]),
+            less_mean=less_mean,
+            less_std=less_std,
         )

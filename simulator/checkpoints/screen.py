@@ -26,9 +26,8 @@ def show(found: Checkpoints, console: Console) -> None:
         f"answers flipped; {found.samples:,} {found.sample_unit}s",
         console,
     )
-    console.print(screen(tables.recipes(found), " / "), highlight=False)
-    for of in tables.FIGURES if found.comparisons else ():
-        console.print(screen(tables.comparisons(found, of)), highlight=False)
+    for table in tables.every(found):
+        console.print(screen(table, " / "), highlight=False)
     for line in limits(found):
         console.print(f"[yellow]note[/] {escape(line)}", highlight=False)
     gate(found, console)

@@ -31,7 +31,7 @@ def sections(found: Checkpoints, beside: Path) -> list[Section]:
         found: the figures.
         beside: the folder of the page; links to the runs' pages are relative to it.
     """
-    return [_noise(found), *_differences(found), _models(found, beside)]
+    return [_noise(found), *_differences(found), *_tested(found), _models(found, beside)]
 
 
 def scatter(found: Checkpoints, column: str) -> Figure:
@@ -114,6 +114,18 @@ def _differences(found: Checkpoints) -> list[Section]:
         tables=shown,
     )
     return [section]
+
+
+def _tested(found: Checkpoints) -> list[Section]:
+    made = tables.tested(found)
+    section = Section(
+        "tested",
+        f"Trained on, tested on: {title(found.task, found.metric)}, %",
+        "Which recipe is good on every option?",
+        ["std is over a row's options (ddof = 1): small where they do not matter."],
+        tables=made,
+    )
+    return [section] * bool(made)
 
 
 def _models(found: Checkpoints, beside: Path) -> Section:

@@ -54,6 +54,39 @@ def comparisons(found: Checkpoints, of: str) -> Table:
     )  # fmt: skip
 
 
+def tested(found: Checkpoints) -> list[Table]:
+    """Return what each recipe reaches on each option, a table a column; SysNoise's Tables 7 to 9.
+
+    A row has the recipe, the metric on each option, their mean and standard deviation, and what
+    both have more than the first recipe's, with 95 % intervals.
+    """
+    share, points = Unit.SHARE, Unit.POINTS
+    made = []
+    for column, options in found.options.items():
+        rows = [row for row in found.tested if row.column == column]
+        titles = [
+            Column("trained on / tested on"), *(Column(name, share) for name in options),
+            Column("mean", share), Column("std", share),
+            Column(f"mean, less {found.first}", points), Column("95 % interval", points),
+            Column(f"std, less {found.first}", points), Column("95 % interval", points),
+        ]  # fmt: skip
+        lines = [
+            [row.recipe, *row.options.values(), row.mean, row.std,
+             *(cell for less in (row.less_mean, row.less_std)
+               for cell in ((less.value, less.ci95) if less else (None, None)))]
+            for row in rows
+        ]  # fmt: skip
+        metric = title(found.task, found.metric)
+        made += [Table(titles, lines, f"{column}: {metric}, %, by recipe and option")] * bool(rows)
+    return made
+
+
+def every(found: Checkpoints) -> list[Table]:
+    """Return all tables, as the screen has them."""
+    compared = [comparisons(found, of) for of in FIGURES] if found.comparisons else []
+    return [recipes(found), *compared, *tested(found)]
+
+
 def _head(found: Checkpoints) -> list[Column]:
     many = {name for name, options in found.options.items() if len(options) > 1}
     columns = [f"{name} mean (worst)" if name in many else name for name in found.options]

@@ -98,19 +98,19 @@ def _experiment(
     form, table = getattr(given, "format", "text"), getattr(given, "table", None)
     code = show(experiment, results, given.json, form, table)
     if experiment.compared and len(results) > 1 and given.out:
-        quiet = given.json or form != "text"
-        code = max(code, _compare(experiment, results, asked, quiet))
+        told = "quiet" if given.json or form != "text" else "text"
+        code = max(code, _compare(experiment, results, asked, told))
     return code
 
 
 def _compare(
-    experiment: Experiment[Any], results: Sequence[Result[Any]], asked: Any, quiet: bool
+    experiment: Experiment[Any], results: Sequence[Result[Any]], asked: Any, form: str
 ) -> int:
     """Compare the models; those that cannot be compared have their own reports all the same."""
     folders = [result.folder for result in results]
     try:
         code: int = place(experiment.compared)(
-            folders, Path(asked.out), allow_failed=asked.allow_failed, quiet=quiet
+            folders, Path(asked.out), form, allow_failed=asked.allow_failed
         )
     except UserError as error:
         print(f"note: the models are not compared: {error}", file=sys.stderr)

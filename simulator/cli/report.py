@@ -30,6 +30,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="of several: the share of samples on which a model may fail that another one answers, "
         "e.g. 0.1%%; default: one such sample fails the gate, exit code 1",
     )  # fmt: skip
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "latex", "csv"), default="text",
+        help="of several: print the tables alone, in this form",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="of several: print JSON, nothing else")
 
 
@@ -41,7 +45,8 @@ def run(options: argparse.Namespace) -> int:
     if len(runs) > 1:
         place = Path(options.out) if options.out else runs[0].parent
         place.mkdir(parents=True, exist_ok=True)
-        return compare(runs, place, options.json, options.allow_failed)
+        form = "json" if options.json else options.format
+        return compare(runs, place, form, options.allow_failed)
     out = Path(options.out) if options.out else None
     print(f"report: {page.write(runs[0], out)}")
     return cli.PASS
@@ -50,9 +55,8 @@ def run(options: argparse.Namespace) -> int:
 def compare(
     runs: Sequence[Path],
     place: Path,
-    as_json: bool = False,
+    form: str = "text",
     allow_failed: str | None = None,
-    quiet: bool = False,
 ) -> int:
     """Compare the models of finished sweeps; write the page and print the tables.
 
@@ -61,17 +65,20 @@ def compare(
     Args:
         runs: their folders.
         place: a folder for the page.
-        as_json: print JSON, and nothing else.
+        form: what is printed: ``text``, ``json``, a form of tables, or ``quiet``: nothing.
         allow_failed: the share of samples that a model may fail on.
-        quiet: print nothing.
     """
     from simulator.checkpoints.compare import PAGE, checkpoints
     from simulator.checkpoints.screen import show
+    from simulator.checkpoints.tables import every
+    from simulator.report.table import FORMS
 
     found = checkpoints(runs, out=place, allow_failed=allow_failed)
-    if as_json and not quiet:
+    if form == "json":
         common.print_json(found)
-    elif not quiet:
+    elif form == "text":
         show(found, common.console())
         print(f"report: {place / PAGE}")
+    elif form != "quiet":
+        print("\n".join(FORMS[form](table) for table in every(found)))
     return cli.PASS if found.gate.passed else cli.GATE_FAILED

@@ -136,8 +136,9 @@ class _Mixing(Tuning):
         }
 
     def recipe(self) -> str:
-        """Return whether stacks were drawn."""
-        return "mix" if self.settings.drawn else "finetuned"
+        """Return ``mix`` where stacks were drawn, else the options that were learned from."""
+        fixed = "_".join(self.settings.fixed.values())
+        return "mix" if self.settings.drawn else fixed or "finetuned"
 
 
 @contextmanager

@@ -49,6 +49,18 @@ class Recipe(ResultModel):
     columns: dict[str, CheckpointColumn]
 
 
+class Tested(ResultModel):
+    """What a recipe reaches on each option of a column: SysNoise's Tables 7 to 9."""
+
+    recipe: str
+    column: str
+    options: dict[str, float] = Field(description="the headline metric, mean over checkpoints")
+    mean: float = Field(description="of the options")
+    std: float = Field(description="of the options, ddof = 1; mean over checkpoints")
+    less_mean: Share | None = Field(description="less that of the first recipe; None of it itself")
+    less_std: Share | None = Field(description="likewise: below 0 options are closer together")
+
+
 class Comparison(ResultModel):
     """How far a recipe's figure lies above the first recipe's, twice: two questions."""
 
@@ -98,3 +110,6 @@ class Checkpoints(ResultModel):
     checkpoints: list[Checkpoint]
     recipes: dict[str, Recipe]
     comparisons: list[Comparison]
+    tested: list[Tested] = Field(
+        default_factory=list, description="of each column of two options and more, every recipe"
+    )

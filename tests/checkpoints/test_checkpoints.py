@@ -26,6 +26,7 @@ SUITE = {
     "columns": {
         "order": {"bgr": {"color.order": "bgr"}},
         "resize": {"nearest": {"resize": "opencv-nearest"}, "box": {"resize": "pil-box"}},
+        "both": {"bgr": {"color.order": "bgr"}, "box": {"resize": "pil-box"}},
         "ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}},
     },
 }  # fmt: skip
@@ -94,10 +95,26 @@ def test_a_recipe_that_loses_less(home):
     assert found.verdict[0] == "blind is not shown to lose more or less top-1 than plain."
 
 
+def test_what_is_trained_on_and_tested_on(home):
+    """With BGR the plain ones know two of six, with a box filter all: std sqrt((4/6)^2 / 2)."""
+    found = simulator.checkpoints(runs(home, "b", "a", "c"))
+
+    blind, plain = (row for row in found.tested if row.column == "both")
+    assert blind.options == pytest.approx({"bgr": 2 / 6, "box": 2 / 6})
+    assert plain.options == pytest.approx({"bgr": 2 / 6, "box": 1})
+    assert (plain.mean, plain.std) == pytest.approx((4 / 6, 4 / 6 / 2**0.5))
+    assert blind.less_mean is blind.less_std is None and blind.std == pytest.approx(0)
+    assert plain.less_std.value == pytest.approx(4 / 6 / 2**0.5)
+    assert 0 <= plain.less_std.ci95[0] < 0.4 and plain.less_std.ci95[1] == pytest.approx(0.5**0.5)
+    assert plain.less_mean.value == pytest.approx(2 / 6)
+    assert [row.column for row in found.tested] == ["resize", "resize", "both", "both"]
+
+
 def test_options_that_some_model_did_not_run_are_left_out_and_told(home):
     found = simulator.checkpoints(runs(home, "a", "pooled"))
 
-    assert found.options == {"order": ["bgr"], "resize": ["nearest", "box"]}
+    resize = {"resize": ["nearest", "box"]}
+    assert found.options == {"order": ["bgr"], **resize, "both": ["bgr", "box"]}
     assert found.left_out == ["ceil_mode/ceil"]
     assert list(found.recipes) == ["plain", "pooled"], "a model without a recipe is one"
 
@@ -173,8 +190,8 @@ def test_on_many_images_the_difference_is_shown(home, tmp_path, cache):
     found = simulator.checkpoints([one.folder for one in results])
 
     assert found.verdict[0] == (
-        "blind loses less top-1 than plain under order (+66.67 points); nothing is shown under "
-        "resize."
+        "blind loses less top-1 than plain under order (+66.67 points) and both (+33.33 points); "
+        "nothing is shown under resize."
     )
 
 
@@ -194,13 +211,17 @@ def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, c
         "Change, points, less that of plain" in said
         and f"report: {out / 'checkpoints.html'}" in said
     )
-    assert page.count('data-figure="') == 2, "a panel for each column that both ran"
+    assert page.count('data-figure="') == 3, "a panel for each column that both ran"
     assert '<a href="a/report.html">a</a>' in page and "checkpoints.json" in page
 
     assert cli.main(["report", str(out / "a"), str(out / "b"), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again == written
     assert (out / "checkpoints.html").read_text() == page, "finished runs give the same page"
+
+    assert cli.main(["report", str(out / "a"), str(out / "b"), "--format", "markdown"]) == 0
+    printed = capsys.readouterr().out
+    assert "| plain | 33.33 | 100.00 | 66.67 | 47.14 | – | – | – | – |" in printed
 
 
 def test_models_that_cannot_be_compared_keep_their_own_reports(home, tmp_path, capsys, cache):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from simulator.errors import ProfileError
+from simulator.errors import ProfileError, UserError
 from simulator.faults.allocation import Rule
 from simulator.profile.document import Key
 from simulator.profile.load import shipped_folder
@@ -88,7 +88,12 @@ class Campaign:
             raise ProfileError(
                 [f"{self.where(place)}: verdict: a verdict on {task.name} has no options"]
             )
-        return checked(shape, asked, self.where, "campaign", place=("verdict",))
+        found = checked(shape, asked, self.where, "campaign", place=("verdict",))
+        try:
+            task.Impact.check(task, found)
+        except UserError as error:
+            raise ProfileError([f"{self.where(('verdict',))}: verdict.{error}"]) from error
+        return found
 
     def described(self) -> dict[str, object]:
         """Return what a manifest says of it: the document with all defaults."""

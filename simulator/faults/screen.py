@@ -66,7 +66,8 @@ def _listed(value: Any) -> str:
 
 def reading(summary: FaultsSummary) -> Iterator[str]:
     """Yield how faults were allocated and what counts as a corruption, where that was chosen."""
-    chosen = [f"{name} {value}" for name, value in summary.reading.items() if value is not None]
+    given = {name: value for name, value in summary.reading.items() if value is not None}
+    chosen = [f"{name} {_cluster(value)}" for name, value in given.items()]
     if chosen:
         yield f"Verdicts: {', '.join(chosen)}."
     if summary.allocation != "proportional":
@@ -74,6 +75,13 @@ def reading(summary: FaultsSummary) -> Iterator[str]:
             f"Faults were allocated to strata ({summary.allocation}): rates and means are weighted "
             "by stratum, numbers, AP and accuracy are of the faults as they were drawn."
         )
+
+
+def _cluster(value: Any) -> str:
+    """A setting, or clusters of classes."""
+    if not isinstance(value, dict):
+        return f"{value}"
+    return "; ".join(f"{name} = {' or '.join(labels)}" for name, labels in value.items())
 
 
 def notes(summary: FaultsSummary) -> Iterator[str]:

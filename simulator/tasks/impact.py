@@ -157,6 +157,18 @@ class Impact:
         """Return where the answer changed, for tasks whose answers are places in an image."""
         raise NotImplementedError(f"{self.task.name} does not say what is where")
 
+    def reference(self) -> Blobs | None:
+        """Return where the answer without faults differs from the truth; None without truth."""
+        return None
+
+    @classmethod
+    def check(cls, task: Any, options: Any) -> None:
+        """Hold what a campaign chose against a model.
+
+        Raises:
+            UserError: the model has no such class, say.
+        """
+
     def marks(self, faulty: Any) -> tuple[Rectangle, ...]:
         """Return what to draw on the sample: :data:`WITHOUT` a fault, and :data:`WITH` it."""
         return ()

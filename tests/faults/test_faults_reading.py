@@ -16,6 +16,7 @@ from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.task import Detection
 
 TASK = specimen.boxes(Detection).task
+FIRST = TASK.network.labels.names[0]
 NEAR, FAR = 60 / 19, 19.9
 """Intervals of 60 that are so far apart have an IoU of 0.9, and of just over 0.5."""
 
@@ -72,11 +73,14 @@ def test_a_campaign_with_it_is_run_and_says_so(tmp_path):
             ("usual", {}), ("none", {"threshold": 0.9999, "assignment": "alficore"})
         )
     )  # fmt: skip
-    assert usual.reading == {"assignment": "most_pairs", "threshold": None}
-    assert none.reading == {"assignment": "alficore", "threshold": 0.9999}
+    same = {"iou": 0.5, "classes": "each"}
+    assert usual.reading == {"assignment": "most_pairs", "threshold": None} | same
+    assert none.reading == {"assignment": "alficore", "threshold": 0.9999} | same
     assert usual.stacks["deploy"].sdc.count > 0
     assert none.stacks["deploy"].sdc.count == 0
-    assert list(reading(none)) == ["Verdicts: assignment alficore, threshold 0.9999."]
+    assert list(reading(none)) == [
+        "Verdicts: assignment alficore, threshold 0.9999, iou 0.5, classes each."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +89,9 @@ def test_a_campaign_with_it_is_run_and_says_so(tmp_path):
         ({"assignment": "greedy"}, r"mine.yaml:\d+: verdict.assignment: unknown value 'greedy'"),
         ({"asignment": "alficore"}, r"mine.yaml:\d+: verdict.asignment: unknown key.*assignment"),
         ({"threshold": 2.0}, r"mine.yaml:\d+: verdict.threshold: "),
+        ({"classes": {"all": ["no such"]}}, r"mine.yaml:\d+: verdict.classes.all: unknown class"),
+        ({"classes": {"a": [FIRST], "b": [FIRST]}}, r"verdict.classes: '.*' is in a and in b"),
+        ({"classes": "none"}, r"mine.yaml:\d+: verdict.classes: "),
     ],
 )
 def test_what_the_task_does_not_know_gets_one_line(tmp_path, verdict, message):

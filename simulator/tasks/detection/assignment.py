@@ -16,7 +16,9 @@ Indices = NDArray[np.intp]
 Reading = Literal["most_pairs", "most_overlap", "alficore"]
 
 PAIR = 0.5
-"""The least IoU of a pair; equality is enough."""
+"""The least IoU of a pair, by default; equality is enough."""
+NEAR = 0.1
+"""A false box with a smaller IoU is not a missed object in another place (Bolya et al., TIDE)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,28 +79,58 @@ def reference(truth: Boxes | None, golden: Detections, size: Size) -> Reference:
     return Reference(everything.take(~aside), everything.take(aside), truth.crowd[aside])
 
 
-def count(found: Detections, there: Reference, reading: Reading) -> Counts:
+def count(
+    found: Detections, there: Reference, reading: Reading = "most_pairs", least: float = PAIR
+) -> Counts:
     """Assign boxes to the objects of an image.
 
-    A pair needs equal classes and an IoU of :data:`PAIR`; a mismatched pair is a false and a missed
-    object. A box without a partner is not false if it could have been a difficult object, or if
-    half of it lies in a crowd of its class.
+    A pair needs equal classes and enough IoU; a mismatched pair is a false and a missed object. A
+    box without a partner is not false if it could have been a difficult object, or if half of it
+    lies in a crowd of its class.
 
     Args:
         found: the boxes.
         there: what is in the image.
         reading: see :func:`pairs`.
+        least: the least IoU of a pair.
     """
-    overlaps = iou(found.boxes, there.objects.boxes)
-    same = found.classes[:, None] == there.objects.classes[None]
-    rows, columns = pairs(overlaps, same, reading)
+    overlaps, same = iou(found.boxes, there.objects.boxes), _alike(found, there.objects)
+    rows, columns = pairs(overlaps, same, reading, least)
     alone = np.setdiff1d(np.arange(len(found)), rows)
     false = alone[~_aside(found.take(alone), there)]
     return Counts(np.sort(columns), len(there.objects) - len(columns), false)
 
 
+def kinds(false: Detections, missed: Detections, least: float = PAIR) -> tuple[int, int, int]:
+    """Return how many false boxes are a missed object with another label, one shifted, and ghosts.
+
+    Each missed object explains one box at most: first those with enough IoU and another class, then
+    those of its class with an IoU of :data:`NEAR`. Everything else, a second box of an object that
+    is found too, is a ghost.
+
+    Args:
+        false: the boxes without a partner.
+        missed: the objects without one.
+        least: the least IoU of a pair.
+    """
+    overlaps, same = iou(false.boxes, missed.boxes), _alike(false, missed)
+    rows, columns = pairs(overlaps, ~same, "most_pairs", least)
+    same[rows], same[:, columns] = False, False
+    shifted = len(pairs(overlaps, same, "most_pairs", min(NEAR, least))[0])
+    return len(rows), shifted, len(false) - len(rows) - shifted
+
+
+def _alike(found: Detections, objects: Detections) -> NDArray[np.bool_]:
+    """(n, m) whether classes agree."""
+    same: NDArray[np.bool_] = found.classes[:, None] == objects.classes[None]
+    return same
+
+
 def pairs(
-    overlaps: NDArray[np.float64], same: NDArray[np.bool_], reading: Reading
+    overlaps: NDArray[np.float64],
+    same: NDArray[np.bool_],
+    reading: Reading,
+    least: float = PAIR,
 ) -> tuple[Indices, Indices]:
     """Return the pairs of an optimal assignment; only valid ones, of one class and enough IoU.
 
@@ -110,6 +142,7 @@ def pairs(
             cost). ``most_overlap``: the largest sum of IoU of valid pairs (a cost of 1).
             ``alficore``: the largest sum of IoU of all pairs of one class, of which the invalid
             ones are dropped afterwards, as the authors' published code does.
+        least: the least IoU of a pair.
 
     Returns:
         Indices of the rows and of the columns.
@@ -120,7 +153,7 @@ def pairs(
     """
     from scipy.optimize import linear_sum_assignment
 
-    valid = same & (overlaps >= PAIR)
+    valid = same & (overlaps >= least)
     if reading == "alficore":
         worth = overlaps * same
     else:
@@ -148,6 +181,6 @@ def _aside(boxes: Detections, there: Reference) -> NDArray[np.bool_]:
     own = areas(boxes.boxes)[:, None]
     within = np.divide(common, own, out=np.zeros_like(common), where=own > 0)
     share = np.where(there.crowd[None], within, iou(boxes.boxes, regions))
-    same = boxes.classes[:, None] == there.regions.classes[None]
-    covered: NDArray[np.bool_] = (same & (share >= PAIR)).any(axis=1)
+    alike = _alike(boxes, there.regions)
+    covered: NDArray[np.bool_] = (alike & (share >= PAIR)).any(axis=1)
     return covered

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,14 @@ from pydantic import Field
 from simulator.contract.pictures import Rectangle
 from simulator.contract.warp import Size
 from simulator.data.truth import Boxes
+from simulator.errors import UserError
 from simulator.profile.section import Section
 from simulator.tasks.detection.assignment import (
+    PAIR,
     Counts,
     Reading,
     count,
+    kinds,
     objects,
     pairs,
     reference,
@@ -25,7 +29,9 @@ from simulator.tasks.detection.assignment import (
 from simulator.tasks.detection.boxes import Detections, areas, detections, overlaps
 from simulator.tasks.impact import WITH, WITHOUT, Blobs, Impact
 from simulator.tasks.score import Record, Values
+from simulator.tasks.settings import Network
 
+KINDS = ("delta_fp_label", "delta_fp_shifted", "delta_fp_ghost")
 COUNTS = ("tp", "fp", "fn", "tp_golden", "fp_golden", "fn_golden")
 
 
@@ -37,10 +43,17 @@ class DetectionFaults(Section):
             :func:`simulator.tasks.detection.assignment.pairs`.
         threshold: only boxes with a larger score are objects; None for the model card's operating
             threshold, the boxes that an application shows.
+        iou: the least IoU of a pair.
+        classes: which classes may be a pair. ``each``: equal ones; ``ignored``: any two; or
+            clusters by name, such as ``{vehicle: [car, truck, bus]}``, within which any two may.
     """
 
     assignment: Reading = "most_pairs"
     threshold: Annotated[float, Field(ge=0, lt=1)] | None = None
+    iou: Annotated[float, Field(gt=0, le=1)] = PAIR
+    classes: Literal["each", "ignored"] | dict[str, Annotated[list[str], Field(min_length=1)]] = (
+        "each"
+    )
 
 
 class DetectionImpact(Impact):
@@ -52,7 +65,9 @@ class DetectionImpact(Impact):
     Columns:
         ``tp``, ``fp``, ``fn``: objects with the fault; ``*_golden``: without. ``strict``: whether
         another object is found, or another box is false, even if the numbers are equal.
-        ``delta_fp``: false objects that the fault adds. ``delta_fn_n``: the share of found objects
+        ``delta_fp``: false objects that the fault adds; ``delta_fp_label``, ``_shifted`` and
+        ``_ghost`` divide them, see :func:`simulator.tasks.detection.assignment.kinds`.
+        ``delta_fn_n``: the share of found objects
         that it loses; None where none was found. Both are negative where a fault does good.
         ``size``, ``confidence``: means of all boxes, in square pixels and as scores; of false ones
         ``false_size``, ``false_confidence``; None without a box. ``false_area``, ``missed_area``:
@@ -67,7 +82,7 @@ class DetectionImpact(Impact):
     columns: ClassVar[tuple[pa.Field, ...]] = (
         *(pa.field(name, pa.int32()) for name in COUNTS),
         pa.field("strict", pa.bool_()),
-        pa.field("delta_fp", pa.int32()),
+        *(pa.field(name, pa.int32()) for name in ("delta_fp", *KINDS)),
         pa.field("delta_fn_n", pa.float64()),
         *(pa.field(name, pa.float64()) for name in ("size_golden", "size", "false_size")),
         *(
@@ -79,6 +94,9 @@ class DetectionImpact(Impact):
     words: ClassVar[Mapping[str, str]] = {
         "strict": "SDC, strict: other objects",
         "delta_fp": "false objects added",
+        "delta_fp_label": "of them a wrong label",
+        "delta_fp_shifted": "of them a shifted box",
+        "delta_fp_ghost": "of them ghosts",
         "delta_fn_n": "share of found objects lost",
         "size_golden": "size of boxes without fault, px²",
         "size": "size of boxes with fault, px²",
@@ -104,9 +122,10 @@ class DetectionImpact(Impact):
         super().__init__(task, options, golden, truth, size)
         asked = options.threshold
         self._threshold = task.output.operating_threshold if asked is None else asked
-        self._size = size
+        self._size, self._cluster = size, clusters(options.classes, task.network)
         self._before = self._objects(golden)
-        self._there = reference(truth, self._before, size)
+        seen = truth and replace(truth, classes=self._cluster[truth.classes])
+        self._there = reference(seen, self._before, size)
         self._counts = self._count(self._before)
         self._occupied = occupied(self._before.boxes, size)
 
@@ -115,13 +134,14 @@ class DetectionImpact(Impact):
         now, before = self._objects(faulty), self._before
         counts, was = self._count(now), self._counts
         (tp, fp, fn), (tp_was, fp_was, fn_was) = counts.triple, was.triple
-        false = now.take(counts.false)
-        blobs = self._blobs(now)
+        false, blobs = now.take(counts.false), self._blobs(now)
+        split = np.subtract(self._kinds(now, counts), self._kinds(before, was)).tolist()
         return {
             "sdc": (fp, fn) != (fp_was, fn_was),
             **dict(zip(COUNTS, (*counts.triple, *was.triple), strict=True)),
             "strict": self._strict(counts, false),
             "delta_fp": fp - fp_was,
+            **dict(zip(KINDS, split, strict=True)),
             "delta_fn_n": (tp_was - tp) / tp_was if tp_was else None,
             "size_golden": _mean(areas(before.boxes)),
             "size": _mean(areas(now.boxes)),
@@ -164,11 +184,31 @@ class DetectionImpact(Impact):
         before, after = self._occupied, occupied(now.boxes, self._size)
         return Blobs(after & ~before, before & ~after, before)
 
+    def reference(self) -> Blobs | None:
+        """Return where what is found without the fault differs from what people annotated."""
+        if self.truth is None:
+            return None
+        there, aside = self._there.objects.boxes, self._there.regions.boxes
+        objects_ = occupied(there, self._size)
+        anything = objects_ | occupied(aside, self._size)
+        return Blobs(self._occupied & ~anything, objects_ & ~self._occupied, self._occupied)
+
+    @classmethod
+    def check(cls, task: Any, options: DetectionFaults) -> None:
+        """Look up the classes of clusters."""
+        clusters(options.classes, task.network)
+
     def _objects(self, found: Detections) -> Detections:
-        return objects(found, self._threshold, self._size)
+        shown = objects(found, self._threshold, self._size)
+        return replace(shown, classes=self._cluster[shown.classes])
 
     def _count(self, found: Detections) -> Counts:
-        return count(found, self._there, self.options.assignment)
+        return count(found, self._there, self.options.assignment, self.options.iou)
+
+    def _kinds(self, found: Detections, counts: Counts) -> tuple[int, int, int]:
+        there = self._there.objects
+        missed = there.take(np.setdiff1d(np.arange(len(there)), counts.found))
+        return kinds(found.take(counts.false), missed, self.options.iou)
 
     def _strict(self, counts: Counts, false: Detections) -> bool:
         """Whether other objects are found, or the false boxes are no longer the same ones."""
@@ -177,7 +217,29 @@ class DetectionImpact(Impact):
             return True
         shares = overlaps(false.boxes, was.boxes)
         same = false.classes[:, None] == was.classes[None]
-        return len(pairs(shares, same, self.options.assignment)[0]) < len(was)
+        return len(pairs(shares, same, self.options.assignment, self.options.iou)[0]) < len(was)
+
+
+def clusters(asked: str | Mapping[str, list[str]], network: Network) -> NDArray[np.int64]:
+    """Return the cluster of each class of a model, as the index of one class that is in it.
+
+    Raises:
+        UserError: the model has no such class, or one is in two clusters.
+    """
+    found = np.arange(network.classes)
+    if isinstance(asked, str):
+        return found if asked == "each" else np.zeros_like(found)
+    assert network.labels is not None
+    taken: dict[int, str] = {}
+    for name, members in asked.items():
+        for label in members:
+            if not network.labels.knows(label):
+                raise UserError(f"classes.{name}: {network.labels.why_not(label)}")
+            at = network.labels.resolve(label)
+            if taken.setdefault(at, name) != name:
+                raise UserError(f"classes: {label!r} is in {taken[at]} and in {name}")
+            found[at] = network.labels.resolve(members[0])
+    return found
 
 
 def occupied(boxes: NDArray[np.float64], size: Size) -> NDArray[np.bool_]:

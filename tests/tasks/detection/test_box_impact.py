@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_assignment import annotated, found
@@ -13,6 +15,7 @@ from simulator.tasks.detection.task import Detection
 from simulator.tasks.impact import Decoded, Due, decoded
 
 TASK = specimen.boxes(Detection).task
+LABELS = TASK.network.labels.names
 SIZE = (10, 20)
 A, B, C = (0, 0, 4, 5), (10, 0, 14, 5), (0, 5, 10, 10)
 """20, 20 and 50 of 200 pixels."""
@@ -43,6 +46,54 @@ def test_a_lost_and_two_false_boxes():
     assert row["false_confidence"] == pytest.approx(0.7)
     assert row["false_area"] == 80 / 200
     assert row["missed_area"] == 20 / 40
+
+
+def labelled(answer, *classes):
+    return replace(answer, classes=np.array(classes))
+
+
+@pytest.mark.parametrize(
+    ("faulty", "split"),
+    [
+        (labelled(found(A, B), 1, 0), (1, 0, 0)),
+        (found((2, 0, 6, 5), B), (0, 1, 0)),  # IoU 1 / 3
+        (labelled(found((2, 0, 6, 5), B), 1, 0), (0, 0, 1)),
+        (found(A, B, (1, 0, 4, 5)), (0, 0, 1)),  # a second box of a found object
+        (found((3.5, 0, 7.5, 5), B), (0, 0, 1)),  # IoU 1 / 15
+        (labelled(found(A, (11, 0, 17, 5), C), 1, 0, 0), (1, 1, 1)),
+    ],
+)
+def test_false_objects_are_wrong_labels_shifted_boxes_or_ghosts(faulty, split):
+    """Where every object is found without the fault; counted on paper."""
+    row = judged(found(A, B), faulty)
+    assert tuple(row[f"delta_fp_{kind}"] for kind in ("label", "shifted", "ghost")) == split
+    assert row["delta_fp"] == sum(split)
+
+
+@pytest.mark.parametrize(
+    ("options", "delta_fp"),
+    [
+        ({}, 2),
+        ({"classes": "ignored"}, 1),
+        ({"classes": {"some": [LABELS[0], LABELS[1]]}}, 1),
+        ({"classes": {"some": [LABELS[1], LABELS[2]]}}, 2),
+        ({"iou": 0.3}, 1),
+        ({"iou": 0.3, "classes": "ignored"}, 0),
+    ],
+)
+def test_which_boxes_are_pairs_is_chosen(options, delta_fp):
+    """A is found as another class, and B three quarters of its width aside: IoU 1 / 3."""
+    aside = (12, 0, 16, 5)
+    assert judged(found(A, B), labelled(found(A, aside), 1, 0), **options)["delta_fp"] == delta_fp
+
+
+def test_the_fault_free_answer_against_the_truth():
+    """A is there and found, C is found where nothing is, B is missed; of a crowd nothing counts."""
+    truth = annotated(A, B)
+    impact = TASK.Impact(TASK, TASK.Impact.Options(), found(A, C), truth, SIZE)
+    blobs = impact.reference()
+    assert (blobs.false_area, blobs.missed_area) == (50 / 200, 20 / 70)
+    assert TASK.Impact(TASK, TASK.Impact.Options(), found(A, C), None, SIZE).reference() is None
 
 
 def test_a_swap_keeps_the_counts_and_is_seen_by_the_strict_reading():

@@ -24,6 +24,15 @@ class FFmpegVideo(VideoReader):
     it declares none), bicubic chroma, and the same bits on every processor.
     """
 
+    def rate(self, path: Path) -> float | None:
+        """Return the average rate of the first video stream."""
+        try:
+            with av.open(str(path), options={"protocol_whitelist": "file"}) as file:
+                found = file.streams.video[0].average_rate
+        except (av.FFmpegError, OSError, IndexError):
+            return None
+        return float(found) if found else None
+
     def _frames(self, path: Path) -> Iterator[Any]:
         with av.open(str(path), options={"protocol_whitelist": "file"}) as file:
             if not file.streams.video:

@@ -55,6 +55,10 @@ class VideoReader(Implementation):
             reason = first_line(error)
             raise DataError(f"{path}: cannot be decoded as a video: {reason}") from error
 
+    def rate(self, path: Path) -> float | None:
+        """Return how many frames a second has, as the file says; None where it does not."""
+        return None
+
     @abstractmethod
     def _frames(self, path: Path) -> Iterator[object]:
         """Yield the library's own frames."""

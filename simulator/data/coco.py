@@ -99,13 +99,20 @@ class CocoBoxes(Annotated):
         coco = read_coco(samples, self.annotations(card))
         classes = coco.classes(labels)
         truths = {}
-        for (name, height, width), group in coco.annotated(samples.tally):
-            objects = [_object(coco, one) for one in group]
-            truths[name] = make_boxes(objects, classes, height, width, name, samples.tally)
+        for picture, group in coco.annotated(samples.tally):
+            truths[picture.name] = boxes_of(coco, picture, group, classes, samples.tally)
         return truths
 
 
 BOXES = CocoBoxes()
+
+
+def boxes_of(
+    coco: Coco, picture: Picture, group: list[Entry], classes: Mapping[int, int], tally: Tally
+) -> Boxes:
+    """Return the truth of an image from its annotations."""
+    objects = [_object(coco, one) for one in group]
+    return make_boxes(objects, classes, picture.height, picture.width, picture.name, tally)
 
 
 def _object(coco: Coco, annotation: Entry) -> Object:
@@ -137,6 +144,15 @@ def read_coco(samples: Samples, path: Root) -> Coco:
     Raises:
         DataError: it is not JSON, or an image, a category or an annotation is malformed.
     """
+    return checked_coco(samples, path, read_document(path))
+
+
+def read_document(path: Root) -> Entry:
+    """Read a COCO file as it is.
+
+    Raises:
+        DataError: it is not JSON, or no object.
+    """
     try:
         root = json.loads(read_text(remote.place(path)))
     except json.JSONDecodeError as error:
@@ -145,12 +161,17 @@ def read_coco(samples: Samples, path: Root) -> Coco:
         raise DataError(f"{path}: JSON that cannot be read: {error}") from error
     if not isinstance(root, dict):
         raise DataError(f"{path}: an object with images, annotations and categories expected")
-    listed = _pictures(path, _entries(path, root, "images"))
+    return root
+
+
+def checked_coco(samples: Samples, path: Root, root: Entry) -> Coco:
+    """Check a document; see :func:`read_coco`."""
+    listed = _pictures(path, entries_of(path, root, "images"))
     present = _present(samples, listed)
-    categories = _categories(path, _entries(path, root, "categories"))
+    categories = _categories(path, entries_of(path, root, "categories"))
     coco = Coco(path, listed, categories, {key: [] for key in present})
     seen: set[Any] = set()
-    for entry in _entries(path, root, "annotations"):
+    for entry in entries_of(path, root, "annotations"):
         key, number = entry.get("image_id"), entry.get("category_id")
         if not isinstance(number, int) or number not in categories:
             coco.refuse(entry, f"no category has the id {short(number)}")
@@ -166,7 +187,12 @@ def read_coco(samples: Samples, path: Root) -> Coco:
     return coco
 
 
-def _entries(path: Root, root: Entry, key: str) -> list[Entry]:
+def entries_of(path: Root, root: Entry, key: str) -> list[Entry]:
+    """Return the objects of one of a document's lists.
+
+    Raises:
+        DataError: it is no list of objects.
+    """
     found = root.get(key)
     if not isinstance(found, list):
         raise DataError(f"{path}: {key}: a list expected, got {short(found)}")

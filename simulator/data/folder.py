@@ -86,12 +86,14 @@ class Dataset:
         items: the samples, at least one.
         notes: what was left out and why, one sentence each.
         film: whether they are frames of one video, in order and equally far apart.
+        rate: then how many of them a second has, where that is known.
     """
 
     root: Root
     items: tuple[Item, ...]
     notes: tuple[str, ...] = ()
     film: bool = False
+    rate: float | None = None
 
     @property
     def labelled(self) -> bool:

@@ -88,7 +88,9 @@ class Video(Source):
         items = tuple(Item(f"{path.name}#{picture.stem}", picture, None) for picture in pictures)
         how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {source.name}"
         note = f"{how} to RGB; decoders of stacks get them as PNG files"
-        return Dataset(path, items, (note,), film=True)
+        reader: VideoReader = source.of(Stage.VIDEO)[0].make({})
+        rate = reader.rate(path)
+        return Dataset(path, items, (note,), film=True, rate=rate and rate / step)
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Decode the frames that the card names."""

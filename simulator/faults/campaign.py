@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from simulator.analysis import persistence
 from simulator.errors import ProfileError, UserError
 from simulator.faults.allocation import Rule
 from simulator.profile.document import Key
@@ -21,7 +22,54 @@ from simulator.tasks.task import Task
 FOLDER = "campaigns"
 """Below the folder of the built-in suites."""
 MOST = 10_000_000
+SHORT = 3
+"""Frames; in fewer nothing can be said to persist."""
 Bit = Annotated[int, Field(ge=0, le=31)]
+
+
+class PersistenceSpec(BaseModel):
+    """Which pixels of a video persist; see :class:`simulator.analysis.persistence.Rule`.
+
+    ``window``: how many frames count, or how long, as in ``0.5 s``, where the data say how many
+    frames a second has. ``of``: in so many of them a pixel is occupied; two thirds by default.
+    ``radius``: pixels. The paper has 10 of 15 frames, half a second at 30 Hz.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    window: (
+        Annotated[int, Field(ge=1, le=1000)]
+        | Annotated[str, Field(pattern=r"^\d+(\.\d+)? s$", max_length=12)]
+    ) = 15
+    of: Annotated[int, Field(ge=1)] | None = None
+    radius: Annotated[float, Field(ge=0, le=10_000)] = 50.0
+
+    def rule(self, rate: float | None) -> persistence.Rule:
+        """Return the rule of the tracker.
+
+        Args:
+            rate: frames a second of the data; None where it is not known.
+
+        Raises:
+            UserError: the window is a time and the rate is not known, or too few frames are in it.
+        """
+        window = self.window
+        if isinstance(window, str):
+            if rate is None:
+                raise UserError(
+                    f"window: {window}: how many frames a second the data have is not known; write "
+                    "`rate` in the data card, or a number of frames here"
+                )
+            window = round(float(window.removesuffix(" s")) * rate)
+            if window < SHORT:
+                raise UserError(
+                    f"window: {self.window} is {window} of the data's frames, {rate:g} a second; "
+                    f"{SHORT} are needed"
+                )
+        least = -(-2 * window // 3) if self.of is None else self.of
+        if least > window:
+            raise UserError(f"of: {least} of {window} frames")
+        return persistence.Rule(window, least, self.radius)
 
 
 class CampaignSpec(BaseModel):
@@ -35,7 +83,7 @@ class CampaignSpec(BaseModel):
     faults, with ``neyman`` most to those that vary most, see :mod:`simulator.faults.allocation`;
     figures then weigh them by their share of all bits. ``at_once`` bits are hit in one inference,
     each of any layer. ``verdict`` are options of the task's
-    :attr:`simulator.tasks.impact.Impact.Options`.
+    :attr:`simulator.tasks.impact.Impact.Options`; ``persistence`` says what stays over a video.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -55,6 +103,7 @@ class CampaignSpec(BaseModel):
     strata: Literal["none", "bit", "layer", "operator"] = "none"
     allocation: Rule = "proportional"
     verdict: dict[str, object] = {}
+    persistence: PersistenceSpec = PersistenceSpec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +143,18 @@ class Campaign:
         except UserError as error:
             raise ProfileError([f"{self.where(('verdict',))}: verdict.{error}"]) from error
         return found
+
+    def rule(self, rate: float | None) -> persistence.Rule:
+        """Return what persists over frames of which there are so many a second.
+
+        Raises:
+            ProfileError: as ``file:line: key: what``; see :meth:`PersistenceSpec.rule`.
+        """
+        try:
+            return self.spec.persistence.rule(rate)
+        except UserError as error:
+            place = self.where(("persistence",))
+            raise ProfileError([f"{place}: persistence.{error}"]) from error
 
     def described(self) -> dict[str, object]:
         """Return what a manifest says of it: the document with all defaults."""

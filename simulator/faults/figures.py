@@ -14,6 +14,7 @@ from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
 from simulator.experiments.summary import head, reference_of, running
 from simulator.faults.campaign import Campaign
+from simulator.faults.metrics import curves, metrics
 from simulator.faults.on_stack import OnStack
 from simulator.faults.persistence import persistence
 from simulator.faults.protect import MARK
@@ -28,7 +29,6 @@ from simulator.results.faults import (
     PairedFaults,
     Rate,
 )
-from simulator.results.shared import Metrics
 from simulator.tasks.impact import Due
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
@@ -119,7 +119,8 @@ class _Figures:
 
     def __init__(self, session: Session, campaign: Campaign, found: OnStack, number: int) -> None:
         self._task, self._campaign, self.found = session.card.task, campaign, found
-        self._lasting = campaign.permanent and session.dataset.film
+        data = session.dataset
+        self._rule = campaign.rule(data.rate) if campaign.permanent and data.film else None
         self.rows = ran(found.rows)
         given = (session.card.task.resamples, session.seed)
         self.rates = Rates(campaign, found.population, self.rows, number, *given)
@@ -130,7 +131,8 @@ class _Figures:
     def stack(self, same_faults: bool) -> FaultStack:
         found, every = self.found, np.ones(len(self.rows), bool)
         stack, lost = found.stack, self._mask("due")
-        clean, faulty = self._metrics(lost)
+        answers = self._answers(lost)
+        clean, faulty = metrics(self._task, *answers)
         return FaultStack(
             **running(stack),
             method=found.injector.method,
@@ -150,26 +152,22 @@ class _Figures:
             by_operator=self._by("operator"),
             clean=clean,
             faulty=faulty,
+            curves=curves(self._task, *answers),
             worst=self._worst(),
-            persistence=persistence(found, self._task) if self._lasting else None,
+            persistence=self._rule and persistence(found, self._task, self._rule),
             inferences_per_second=found.per_second,
         )
 
     def _mask(self, name: str) -> Mask:
         return np.array(pc.fill_null(self.rows[name], False))
 
-    def _metrics(self, lost: Mask) -> tuple[Metrics, Metrics]:
-        """The task's metrics of the campaign's inferences, without and with faults."""
-        at, names = self.rows["at"].to_pylist(), self._task.metrics
-        if not at:
-            return dict.fromkeys(names), dict.fromkeys(names)
+    def _answers(self, lost: Mask) -> tuple[list[Record], list[Record | None], list[Any]]:
+        """The answers of the campaign's inferences without and with faults, and the truths."""
+        at = self.rows["at"].to_pylist()
         answers = self.rows.select([field.name for field in self._task.columns]).to_pylist()
         faulty = [None if gone else answer for gone, answer in zip(lost, answers, strict=True)]
         golden = [self.found.clean[sample] for sample in at]
-        truths = [self.found.items[sample].truth for sample in at]
-        both = metrics(self._task, golden, faulty, truths)
-        clean, under = ({name: found[name] for name in names} for found in both)
-        return clean, under
+        return golden, faulty, [self.found.items[sample].truth for sample in at]
 
     def _known(self, name: str) -> Rate:
         """The rate of another reading, of what it is defined for: not without truth, say."""
@@ -268,28 +266,3 @@ def _paired(first: OnStack, other: _Figures) -> PairedFaults:
 def _by_inference(rows: pa.Table) -> Mapping[tuple[int, int], bool]:
     columns: Iterable[Any] = (rows[name].to_pylist() for name in ("fault", "at", "sdc"))
     return {(fault, at): sdc for fault, at, sdc in zip(*columns, strict=True)}
-
-
-def metrics(
-    task: Task,
-    golden: Sequence[Record],
-    faulty: Sequence[Record | None],
-    truths: Sequence[Any],
-) -> tuple[dict[str, float | None], dict[str, float | None]]:
-    """Return a task's metrics without and with faults, for example AP50 and mAP.
-
-    They stand beside IVMOD to show where they mislead: they are of objects, not of images, and a
-    fault that a user would never see can move them, or the reverse.
-
-    Args:
-        task: of the model.
-        golden: ``Task.record`` of the prediction without a fault, one an inference; that of an
-            image with several faults several times.
-        faulty: with the fault; None where it was detected, which counts as no answer.
-        truths: what ``Task.opened`` returned, of the same inferences.
-    """
-    answered = [
-        task.late(was) if now is None else now for was, now in zip(golden, faulty, strict=True)
-    ]
-    before, after = (dict(task.score(list(some), truths).metrics) for some in (golden, answered))
-    return before, after

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from simulator.faults.tables import KINDS, some_bits, tracked
 from simulator.faults.tables import over_time as shares
 from simulator.report import charts
-from simulator.report.charts import Figure
+from simulator.report.charts import Attributes, Figure
+from simulator.report.colors import FAINT
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table
 from simulator.report.sections.style import Look, error_bars, figure, looks
 from simulator.report.words import between, share
@@ -68,8 +69,19 @@ def _areas(summary: FaultsSummary) -> Iterator[str]:
                     f"{side}: {area.of} of {seen.false[0].of} faults {what} for long, on average "
                     f"{share(area.value)} {of}{between(area.ci95)}."
                 )
+        if seen.reference_false:
+            yield (
+                f"{side}: without any fault {share(_mean(seen.reference_false))} of the image is "
+                f"falsely occupied, and what is missed is {share(_mean(seen.reference_missed))} of "
+                "what is occupied, against the annotations."
+            )
     if some_bits(summary):
         yield "Only some bits were hit; shares of all bits assume that the others do no harm."
+
+
+def _mean(areas: Sequence[float | None]) -> float | None:
+    known = [area for area in areas if area is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _rule(seen: Persistence) -> str:
@@ -106,16 +118,21 @@ def _levels(seen: dict[Look, Persistence], kind: str) -> Figure:
 
 def _frames(look: Look, seen: Persistence) -> Figure:
     """The form of Figure 9 of the paper: one fault."""
-    kinds: list[tuple[Sequence[float | None], str, str]] = [
-        (seen.worst_false, "solid", KINDS["false"]), (seen.worst_missed, "dot", KINDS["missed"]),
-    ]  # fmt: skip
+    gray = {"color": FAINT, "width": 1}
+    kinds: list[tuple[Sequence[float | None], str, str, Attributes]] = [
+        (seen.worst_false, "solid", KINDS["false"], look.line),
+        (seen.worst_missed, "dot", KINDS["missed"], look.line),
+        (seen.reference_false, "solid", "false without a fault", gray),
+        (seen.reference_missed, "dot", "missed without a fault", gray),
+    ]
     traces = [
         charts.scatter(
             x=list(range(1, len(areas) + 1)), y=areas, name=title.lower(), mode="lines",
-            line={**look.line, "dash": dash},
+            line={**line, "dash": dash},
             hovertemplate="frame %{x}: %{y:.2%}<extra></extra>",
         )
-        for areas, dash, title in kinds
+        for areas, dash, title, line in kinds
+        if areas
     ]  # fmt: skip
     drawn = figure(traces, 300, "frame", "persistent area", showlegend=True)
     drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")

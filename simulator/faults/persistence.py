@@ -19,7 +19,6 @@ from simulator.tasks.task import Task
 
 LEVELS = tuple(level / 100 for level in range(16))
 """Of the area, as in Figure 10 of the paper."""
-_RULE = Rule()
 _STILL = Severity((), 0.0, 0.0, 0, 0)
 
 
@@ -46,7 +45,7 @@ class Shot:
     missed: Mask
 
 
-def persistence(found: OnStack, task: Task) -> Persistence | None:
+def persistence(found: OnStack, task: Task, rule: Rule) -> Persistence | None:
     """Track what each fault leaves; the samples are the frames of one video, in order.
 
     A frame in which a fault was detected leaves nothing: whoever uses the answer knows of it.
@@ -54,33 +53,43 @@ def persistence(found: OnStack, task: Task) -> Persistence | None:
     Args:
         found: a campaign of permanent faults.
         task: of the model.
+        rule: what persists.
 
     Returns:
         None where answers are no places in images of one size, or there are fewer frames than the
         tracker needs.
     """
     frames = len(found.items)
-    if not task.Impact.in_records or frames < _RULE.least or len(set(found.sizes)) != 1:
+    if not task.Impact.in_records or frames < rule.least or len(set(found.sizes)) != 1:
         return None
     changed = _changed(found)
     tracked = {
-        fault: _tracked(found, task, fault) if count >= _RULE.least else _STILL
+        fault: _tracked(found, task, fault, rule) if count >= rule.least else _STILL
         for fault, count in changed.items()
     }
-    return _figures(tracked, _bits(found), frames)
+    against = (_impact(found, task, at).reference() for at in range(frames))
+    known = [blobs for blobs in against if blobs is not None]
+    seen = _figures(tracked, _bits(found), frames, rule)
+    return seen.model_copy(
+        update={
+            "reference_false": [blobs.false_area for blobs in known],
+            "reference_missed": [blobs.missed_area for blobs in known],
+        }
+    )
 
 
-def shots(found: OnStack, task: Task, fault: int) -> Iterator[Shot]:
+def shots(found: OnStack, task: Task, fault: int, rule: Rule) -> Iterator[Shot]:
     """Yield every frame of the video with one fault.
 
     Args:
         found: see :func:`persistence`.
         task: likewise.
         fault: its number.
+        rule: likewise.
     """
     answers = list(_answers(found, task, fault))
     blobs = (impact.blobs(answer) for _, impact, answer, _ in answers)
-    for answer, tracked in zip(answers, persistent(blobs, _RULE), strict=True):
+    for answer, tracked in zip(answers, persistent(blobs, rule), strict=True):
         yield Shot(*answer, *tracked)
 
 
@@ -108,9 +117,9 @@ def _bits(found: OnStack) -> dict[int, int]:
     return {row["fault"]: row["bit"][0] for row in rows if len(row["bit"]) == 1}
 
 
-def _tracked(found: OnStack, task: Task, fault: int) -> Severity:
+def _tracked(found: OnStack, task: Task, fault: int, rule: Rule) -> Severity:
     blobs = (impact.blobs(answer) for _, impact, answer, _ in _answers(found, task, fault))
-    return severity([frame for frame, _, _ in persistent(blobs, _RULE)])
+    return severity([frame for frame, _, _ in persistent(blobs, rule)])
 
 
 def _answers(found: OnStack, task: Task, fault: int) -> Iterator[tuple[int, Impact, Any, bool]]:
@@ -134,10 +143,12 @@ def _answers(found: OnStack, task: Task, fault: int) -> Iterator[tuple[int, Impa
 
 def _impact(found: OnStack, task: Task, at: int) -> Impact:
     golden = task.Impact.restored(found.clean[at])
-    return task.Impact(task, found.options, golden, None, found.sizes[at])
+    return task.Impact(task, found.options, golden, found.items[at].truth, found.sizes[at])
 
 
-def _figures(tracked: Mapping[int, Severity], bits: Mapping[int, int], frames: int) -> Persistence:
+def _figures(
+    tracked: Mapping[int, Severity], bits: Mapping[int, int], frames: int, rule: Rule
+) -> Persistence:
     every = list(tracked.values())
     false, missed = [one.false for one in every], [one.missed for one in every]
     worst = max(tracked, key=lambda fault: tracked[fault].false + tracked[fault].missed)
@@ -145,9 +156,9 @@ def _figures(tracked: Mapping[int, Severity], bits: Mapping[int, int], frames: i
     shown: Sequence[Frame] = tracked[worst].frames if there else ()
     return Persistence(
         frames=frames,
-        window=_RULE.window,
-        least=_RULE.least,
-        radius=_RULE.radius,
+        window=rule.window,
+        least=rule.least,
+        radius=rule.radius,
         levels=list(LEVELS),
         false=[_rate(rate) for rate in faults.exceeding(false, LEVELS)],
         missed=[_rate(rate) for rate in faults.exceeding(missed, LEVELS)],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from simulator.analysis.persistence import Rule
 from simulator.contract import U8, Key, Panel
 from simulator.experiments.pictures.decoded import painter
 from simulator.experiments.pictures.pictures import canvas
@@ -106,7 +107,8 @@ def with_clips(
         if seen is None or seen.worst is None or draws is None:
             continue
         session.show.say(f"{side}: drawing the worst fault")
-        chosen = _stretch(list(shots(stack, session.card.task, seen.worst)))
+        rule = Rule(seen.window, seen.least, seen.radius)
+        chosen = _stretch(list(shots(stack, session.card.task, seen.worst, rule)))
         images = canvas(session, stack.stack, [stack.items[shot.at] for shot in chosen])
         if images is None:
             continue

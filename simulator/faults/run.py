@@ -51,6 +51,8 @@ def faults(experiment: Experiment[Any], asked: FaultsOptions) -> Result[FaultsSu
         names = [*sides, *(f"{side}{MARK}" for side in sides if protect)]
         gate.check(rules, FaultsSummary, vocabulary(session.card.task, names))
         loaded.options(session.card.task)
+        if loaded.permanent and session.dataset.film:
+            loaded.rule(session.dataset.rate)
         own = _Faults(job, session, loaded, sides)
         summary = own.run(folder, job.request(campaign=str(loaded.path.resolve())), rules)
     return Result(summary, folder)

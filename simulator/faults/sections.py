@@ -8,7 +8,7 @@ from itertools import zip_longest
 from simulator.faults.over_time import over_time
 from simulator.faults.screen import notes
 from simulator.faults.tables import events as event_table
-from simulator.faults.tables import groups, groups_of, tracked, values
+from simulator.faults.tables import groups, groups_of, shown, tracked, values, words
 from simulator.faults.tables import rates as rate_table
 from simulator.report import charts
 from simulator.report.reading import Run
@@ -31,6 +31,8 @@ def sections(run: Run[FaultsSummary]) -> Iterator[Section]:
     )  # fmt: skip
     note = "Layers are in the order in which they are computed."
     yield _grouped(summary, "layer", "Which layers matter?", note)
+    if any(stack.curves for stack in summary.stacks.values()):
+        yield _curves(summary)
     if event_table(summary).rows:
         yield _events(run)
     if tracked(summary):
@@ -51,6 +53,37 @@ def _rates(summary: FaultsSummary) -> Section:
         ],
         tables=[rate_table(summary, title="Rates and severities, with intervals")],
     )
+
+
+def _curves(summary: FaultsSummary) -> Section:
+    """The form of Figure 4 of the paper: precision over recall, by class."""
+    drawn_as = looks(summary.stacks)
+    classes = dict.fromkeys(name for stack in summary.stacks.values() for name in stack.curves)
+    panels = []
+    for name in classes:
+        traces = [
+            charts.scatter(
+                x=[recall / 100 for recall in range(101)], y=points, mode="lines",
+                name=f"{drawn_as[side].label}, {word}", line={**drawn_as[side].line, "dash": dash},
+                hovertemplate="recall %{x:.2f}: precision %{y:.3f}<extra></extra>",
+            )
+            for side, stack in summary.stacks.items()
+            if (curve := stack.curves.get(name))
+            for points, word, dash in (
+                (curve.clean, "no fault", "dot"), (curve.faulty, "faults", "solid"),
+            )
+        ]  # fmt: skip
+        drawn = figure(traces, 300, "recall", "precision", showlegend=True)
+        drawn.update_yaxes(range=[0, 1.02])
+        panels.append(Panel(drawn, name))
+    return Section(
+        "curves", "Precision and recall", "What do the same faults do to average precision?",
+        ["At IoU 0.5, over all inferences with a fault. A few images with many false boxes of high "
+         "scores lower the whole curve; lost objects cut its end; false boxes of low scores do "
+         "nothing. Silent corruptions count images instead."],
+        panels,
+        notes=["The classes whose AP50 changes most. A detected fault gives no answer."],
+    )  # fmt: skip
 
 
 def _events(run: Run[FaultsSummary]) -> Section:
@@ -107,5 +140,24 @@ def _grouped(summary: FaultsSummary, what: str, question: str, note: str) -> Sec
         drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
         drawn.update_xaxes(type="category")
         panels.append(Panel(drawn, title))
+    if what == "bit":
+        panels += [_severity(summary, name) for name in shown(summary)]
     tables = [groups(summary, what)]
     return Section(f"by_{what}", f"By {what}", question, [note], panels=panels, tables=tables)
+
+
+def _severity(summary: FaultsSummary, name: str) -> Panel:
+    """The form of Figure 5 of the paper: the mean over the silent corruptions by each bit."""
+    drawn_as, title = looks(summary.stacks), words(summary)(name)
+    traces = [
+        charts.bar(
+            x=list(found), y=[group.severity[name].value for group in found.values()],
+            name=drawn_as[side].label, marker={"color": drawn_as[side].color},
+            customdata=[group.severity[name].of for group in found.values()],
+            hovertemplate="bit %{x}: %{y:.3g}, %{customdata} corruptions<extra></extra>",
+        )
+        for side, found in groups_of(summary, "bit").items()
+    ]  # fmt: skip
+    drawn = figure(traces, 300, "bit", title, showlegend=len(traces) > 1)
+    drawn.update_xaxes(type="category")
+    return Panel(drawn, f"{title}: mean over the silent corruptions")

@@ -77,6 +77,13 @@ class FaultEvent(ResultModel):
     preview: str | None = Field(default=None, description="the same, smaller")
 
 
+class Curve(ResultModel):
+    """Precision at the recalls 0, 0.01 to 1, at IoU 0.5."""
+
+    clean: list[float] = Field(description="without faults")
+    faulty: list[float] = Field(description="with them; NaN or Inf: no answer")
+
+
 class PersistentGroup(ResultModel):
     """Which faults leave something that stays."""
 
@@ -106,6 +113,15 @@ class Persistence(ResultModel):
     )
     worst_false: list[float] = Field(description="its area in each frame")
     worst_missed: list[float | None]
+    reference_false: list[float] = Field(
+        default_factory=list,
+        description="falsely occupied without any fault, against the truth, in each frame; a share "
+        "of the image; empty without truth",
+    )
+    reference_missed: list[float | None] = Field(
+        default_factory=list,
+        description="likewise not found; a share of what is occupied without a fault",
+    )
     clip: str | None = Field(default=None, description="a GIF in the run folder that shows it")
 
 
@@ -131,6 +147,11 @@ class FaultStack(Running):
     by_operator: Groups
     clean: Metrics = Field(description="without faults, on the inferences of the campaign")
     faulty: Metrics = Field(description="the same with faults; NaN or Inf: no answer")
+    curves: dict[str, Curve] = Field(
+        default_factory=dict,
+        description="of the mean over the classes, and of those that change most; of detectors "
+        "with truth",
+    )
     worst: list[FaultEvent]
     persistence: Persistence | None = Field(description="None: not permanent, no video, no boxes")
     inferences_per_second: Annotated[float | None, About(Unit.PER_SECOND, better=1)]

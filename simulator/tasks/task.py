@@ -223,6 +223,12 @@ class Task(Truths, Answers):
         """
         return scores.mean_score(self.metrics, records, truths)
 
+    def curves(
+        self, records: Sequence[Record], truths: Sequence[Any]
+    ) -> Mapping[str, Sequence[float]]:
+        """Return precision over recalls from 0 to 1, by class; empty where there are no curves."""
+        return {}
+
     def compare(self, train: Score, deploy: Score, draws: Resamples) -> Comparison:
         """Compare two stacks on the samples that went through both.
 

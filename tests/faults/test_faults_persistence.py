@@ -21,7 +21,10 @@ from rich.console import Console
 from scipy.ndimage import distance_transform_edt
 
 from simulator import faults
+from simulator.analysis.persistence import Rule
+from simulator.errors import ProfileError
 from simulator.faults import screen
+from simulator.faults.campaign import load_campaign
 from simulator.faults.persistence import persistence
 from simulator.faults.table import schema
 from simulator.model.card import Card
@@ -152,6 +155,64 @@ def test_areas_and_shares_are_those_counted_by_hand(run, by_hand):
         assert area.of == np.count_nonzero(values)
 
 
+def annotated(folder, rate):
+    """The frames as MOTChallenge has them; the red square is said to be as wide as two cells."""
+    (folder / "img1").mkdir()
+    lines = []
+    for number, picture in enumerate(frames()):
+        Image.fromarray(picture).save(folder / "img1" / f"{number + 1:06}.png")
+        left = CELL * (number // 4 % 4)
+        lines.append(f"{number + 1},1,{left + 1},33,{2 * CELL},{CELL},1,3,1")
+    (folder / "gt.txt").write_text("\n".join(lines))
+    spec = {
+        "schema": 1, "name": "seen", "task": "detection", "format": "mot", "images": "img1",
+        "annotations": "gt.txt", "rate": rate, "classes": {"Car": "red"},
+    }  # fmt: skip
+    (folder / "seen.yaml").write_text(yaml.safe_dump(spec))
+    return folder / "seen.yaml"
+
+
+@pytest.mark.parametrize(
+    ("rate", "persistence_", "window", "least"),
+    [(30, {"window": "0.5 s"}, 15, 10), (10, {"window": "0.5 s", "of": 3, "radius": 0}, 5, 3)],
+)
+def test_annotated_frames_say_what_is_wrong_without_a_fault(
+    tmp_path, rate, persistence_, window, least
+):
+    """
+    Blue is no object, so its cell is a false one of 16 while it is there; of the red one a second
+    cell is missed, but where it would be outside of the image; what is found are one or two cells.
+    """
+    result = faults(
+        campaign(tmp_path, persistence=persistence_, faults=3), ["pillow_fp32"],
+        model=tiny_tasks.card(tmp_path), data=annotated(tmp_path, rate), out=tmp_path / "run",
+    )  # fmt: skip
+    seen = result.summary.stacks["deploy"].persistence
+    blue = np.array([5 <= number < 19 for number in range(FRAMES)])
+    outside = np.array([number // 4 % 4 == 3 for number in range(FRAMES)])
+
+    assert (seen.window, seen.least, seen.radius) == (window, least, persistence_.get("radius", 50))
+    assert seen.reference_false == (blue / 16).tolist()
+    assert seen.reference_missed == (~outside / (1 + blue)).tolist()
+    assert result.summary.stacks["deploy"].clean["AP50"] is not None
+    (shown,) = (one for one in sections_of(read(result.folder)) if one.key == "over_time")
+    assert any("without any fault" in line for line in shown.found)
+
+
+@pytest.mark.parametrize(
+    ("persistence_", "rate", "message"),
+    [
+        ({"window": "0.5 s"}, None, "window: 0.5 s: how many frames a second"),
+        ({"window": "0.5 s"}, 2, "window: 0.5 s is 1 of the data's frames, 2 a second; 3 are"),
+        ({"window": 8, "of": 9}, None, "of: 9 of 8 frames"),
+        ({"window": "fast"}, None, "persistence.window: "),
+    ],
+)
+def test_a_window_that_cannot_be_is_refused(tmp_path, persistence_, rate, message):
+    with pytest.raises(ProfileError, match=rf"mine.yaml:\d+: .*{message}"):
+        load_campaign(campaign(tmp_path, persistence=persistence_)).rule(rate)
+
+
 def test_the_worst_fault_is_shown_frame_by_frame(run, by_hand):
     seen = run.summary.stacks["deploy"].persistence
     totals = {fault: mean(false) + mean(missed) for fault, (_, false, missed) in by_hand.items()}
@@ -280,11 +341,11 @@ def test_a_frame_with_nan_leaves_nothing(tmp_path, detected, areas_):
     ]
     table = pa.Table.from_pylist(rows, schema(task))
     made = SimpleNamespace(
-        items=[None] * 12, clean=[nothing] * 12, sizes=[(64, 64)] * 12, rows=table,
-        options=task.Impact.Options(),
+        items=[SimpleNamespace(truth=None)] * 12, clean=[nothing] * 12, sizes=[(64, 64)] * 12,
+        rows=table, options=task.Impact.Options(),
     )  # fmt: skip
 
-    found = persistence(made, task)
+    found = persistence(made, task, Rule())
     assert found.worst_false == areas_
     assert found.worst == (7 if areas_ else None)
     assert found.false[6].count == bool(areas_)  # 1 / 16 is above 6 %

@@ -11,7 +11,10 @@ import tiny_tasks
 from PIL import Image
 
 from simulator import cli
+from simulator.report.page import sections_of
+from simulator.report.reading import read
 from simulator.report.sections.style import error_bars
+from simulator.tasks.detection.impact import DetectionImpact
 from simulator.tasks.impact import WITH, WITHOUT
 
 LEGEND = 40
@@ -108,3 +111,24 @@ def test_error_bars_reach_to_the_ends():
     assert drawn["arrayminus"] == [0.25, 0]
     assert drawn["width"] == 4
     assert not drawn["symmetric"]
+
+
+def test_the_page_draws_severities_by_bit_and_precision_over_recall(made):
+    """A bar is the mean of a column over the silent corruptions of that bit, by the rows."""
+    folder, found, _ = made["detection"]
+    shown = {one.key: one for one in sections_of(read(folder / "run"))}
+    _, _, *severe = shown["by_bit"].panels
+    assert len(severe) == len(DetectionImpact.shown)
+    for panel, column in zip(severe, DetectionImpact.shown, strict=True):
+        (bars,) = panel.figure.data
+        for bit, height in zip(bars["x"], bars["y"], strict=True):
+            silent = [
+                row[column] for row in found.values() if row["sdc"] and row["bit"] == [int(bit)]
+            ]
+            known = [value for value in silent if value is not None]
+            assert height == (pytest.approx(np.mean(known)) if known else None)
+    (panel, *_) = shown["curves"].panels
+    clean, faulty = (trace["y"] for trace in panel.figure.data)
+    assert len(clean) == len(faulty) == 101
+    assert sum(clean) > sum(faulty)
+    assert "curves" not in {one.key for one in sections_of(read(made["classification"][0] / "run"))}

@@ -182,5 +182,5 @@ def _aside(boxes: Detections, there: Reference) -> NDArray[np.bool_]:
     within = np.divide(common, own, out=np.zeros_like(common), where=own > 0)
     share = np.where(there.crowd[None], within, iou(boxes.boxes, regions))
     alike = _alike(boxes, there.regions)
-    covered: NDArray[np.bool_] = (alike & (share >= PAIR)).any(axis=1)
+    covered: NDArray[np.bool_] = np.logical_or.reduce(alike & (share >= PAIR), axis=1)
     return covered

@@ -27,7 +27,7 @@ _STATS = {
 METRICS = tuple(_STATS)
 _IOUS = {HEADLINE: slice(None), "AP50": slice(0, 1), "AP75": slice(5, 6)}
 """The indices of a metric's thresholds among IoU 0.50:0.05:0.95."""
-_DETECTIONS = 100
+DETECTIONS = 100
 """How many detections of a class count in an image, best first (COCO's maxDets)."""
 _LARGEST = 1e10
 """Square pixels; COCO ignores larger detections, such as a box that overflowed."""
@@ -60,7 +60,7 @@ def evaluate(
     Source:
         pycocotools 2.0, ``COCOeval.summarize``; AP is the mean over IoU 0.50:0.05:0.95.
     """
-    evaluation = _evaluation(found, truths, len(labels))
+    evaluation = evaluation_of(found, truths, len(labels))
     with contextlib.redirect_stdout(io.StringIO()):
         evaluation.evaluate()
         evaluation.accumulate()
@@ -104,10 +104,10 @@ class Ranking:
         Raises:
             DataError: a class index is not below *classes*.
         """
-        evaluation = _evaluation(found, truths, classes)
+        evaluation = evaluation_of(found, truths, classes)
         settings = evaluation.params
         settings.areaRng, settings.areaRngLbl = settings.areaRng[:1], settings.areaRngLbl[:1]
-        settings.maxDets = [_DETECTIONS]
+        settings.maxDets = [DETECTIONS]
         with contextlib.redirect_stdout(io.StringIO()):
             evaluation.evaluate()
         images, recalls = len(found), settings.recThrs
@@ -229,7 +229,7 @@ def _ranked(images: Sequence[dict[str, Any] | None], recalls: Floats) -> _Class:
     return _Class(image, run, np.isin(run, run[1:][differs]), true, ignored, positives, recalls)
 
 
-def _evaluation(found: Sequence[Detections], truths: Sequence[Boxes], classes: int) -> Any:
+def evaluation_of(found: Sequence[Detections], truths: Sequence[Boxes], classes: int) -> Any:
     """Return a COCOeval over images 0 to n - 1 and categories 0 to *classes* - 1.
 
     Annotations are numbered from 1, as pycocotools takes a match with number 0 for none. It

@@ -20,6 +20,7 @@ from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.boxes import Detections, areas, detections, xywh
 from simulator.tasks.detection.card import DetectionOutput
+from simulator.tasks.detection.curves import curves
 from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.impact import DetectionImpact
 from simulator.tasks.detection.lesson import RetinaLesson
@@ -185,6 +186,15 @@ class Detection(ImageTask):
         resampled = Ranking.of(found, known, self.network.classes).resampled
         others = {name: partial(resampled, at=name) for name in self.metrics[1:]}
         return Score(records, len(known), metrics, resampled, others)
+
+    def curves(
+        self, records: Sequence[Record], truths: Sequence[Boxes | None]
+    ) -> dict[str, list[float]]:
+        """Return precision over recall at IoU 0.5, if every image is annotated."""
+        known = [truth for truth in truths if truth is not None]
+        if len(known) < len(records):
+            return {}
+        return curves([detections(record) for record in records], known, self._labels)
 
     def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return the mean IoU of all pairs, None if there is none, and how many are rescored."""

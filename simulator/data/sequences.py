@@ -1,0 +1,287 @@
+"""Boxes in the frames of one sequence, as trackers have them: KITTI, MOTChallenge, COCO-VID.
+
+Source:
+    A. Geiger et al., KITTI tracking development kit, ``readme.txt`` ("Data Format Description").
+    P. Dendorfer et al., MOTChallenge, https://motchallenge.net/instructions (file format), and
+    A. Milan et al., MOT16, arXiv 1603.00831, table 6 (classes).
+    MMTracking, ``tools/convert_datasets``: CocoVID, COCO's JSON with ``videos``, and ``video_id``
+    and ``frame_id`` of each image.
+"""
+
+from __future__ import annotations
+
+import configparser
+import posixpath
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from simulator.data.annotated import Object, is_number, make_boxes, map_classes
+from simulator.data.coco import boxes_of, checked_coco, entries_of, read_document
+from simulator.data.folder import Dataset, Files, Item
+from simulator.data.format import DataCard, DataSpec
+from simulator.data.label_kind import LabelKind, Samples
+from simulator.data.labels import Labels, as_index, numbered_lines, read_text
+from simulator.data.tally import Tally, some
+from simulator.data.truth import Boxes
+from simulator.errors import DataError
+
+UNJUDGED = "DontCare"
+"""KITTI's word for a region where nothing is counted; MOTChallenge's flag 0 says the same."""
+_MOT = (
+    "Pedestrian", "Person on vehicle", "Car", "Bicycle", "Motorbike", "Non motorized vehicle",
+    "Static person", "Distractor", "Occluder", "Occluder on the ground", "Occluder full",
+    "Reflection", "Crowd",
+)  # fmt: skip
+"""MOTChallenge's classes 1 to 13."""
+Frames = Mapping[int, tuple[str, Boxes]]
+"""The name and the truth of each frame, by its number in the sequence."""
+
+
+class SequenceSpec(DataSpec):
+    """The card of one sequence.
+
+    Attributes:
+        images: the folder of its frames.
+        annotations: the file.
+        rate: frames a second.
+    """
+
+    images: str
+    annotations: str
+    rate: Annotated[float, Field(gt=0, le=1000)] | None = None
+
+
+class LinesSpec(SequenceSpec):
+    """The card of a file with a line an object.
+
+    Attributes:
+        classes: the model's class for one of the file; None: where it is, nothing is counted.
+    """
+
+    classes: dict[str, str | None] = Field(default_factory=dict)
+
+
+class VidSpec(SequenceSpec):
+    """The card of a sequence of COCO-VID; ``video`` is its name, where there are several."""
+
+    video: str | None = None
+
+
+class FrameLabels(LabelKind):
+    """Labels of the frames of one sequence, in a file."""
+
+    Spec: ClassVar[type[DataSpec]] = SequenceSpec
+    files = "images"
+    none = "annotations: annotates no image of"
+    usual: ClassVar[float | None] = None
+    """Frames a second where the card does not say it."""
+
+    @abstractmethod
+    def frames(self, samples: Samples, card: DataCard, labels: Labels | None) -> Frames:
+        """Return the frames that are there; see :meth:`LabelKind.truths`."""
+
+    def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> dict[str, Boxes]:
+        """Return the truths by the names of the frames."""
+        return dict(self.frames(samples, card, labels).values())
+
+    def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
+        """Open the frames in their order.
+
+        Raises:
+            DataError: there are none, or one is missing between them.
+        """
+        found, tally = self.samples(card, files), Tally()
+        paths = {item.name: item.path for item in found.items}
+        frames = self.frames(Samples(found.root, paths, frozenset(paths), tally), card, labels)
+        if not frames:
+            raise DataError(f"{card.path}: {self.none} {found.root}")
+        numbers = sorted(frames)
+        steps = {after - before for before, after in pairwise(numbers)}
+        if len(steps) > 1:
+            raise DataError(
+                f"{card.path}: images: frames are {some(map(str, sorted(steps)))} apart; those of "
+                "a sequence are equally far apart"
+            )
+        named = (frames[number] for number in numbers)
+        items = tuple(Item(name, paths[name], truth) for name, truth in named)
+        spec: Any = card.spec
+        rate = spec.rate or self.rate(card)
+        return replace(
+            found, items=items, notes=(*found.notes, *tally.notes()), film=True,
+            rate=rate and rate / max(steps, default=1),
+        )  # fmt: skip
+
+    def rate(self, card: DataCard) -> float | None:
+        """Return how many frames a second has where the card does not say it."""
+        return self.usual
+
+
+class Lines(FrameLabels):
+    """A line for each object of a frame, whose image has the number of the frame as its name."""
+
+    Spec = LinesSpec
+
+    @abstractmethod
+    def parsed(self, fields: Sequence[str]) -> tuple[int, Object]:
+        """Return the frame and the object of a line's fields.
+
+        Raises:
+            ValueError: they are no object.
+        """
+
+    @abstractmethod
+    def fields(self, line: str) -> Sequence[str]:
+        """Return the fields of a line."""
+
+    def frames(self, samples: Samples, card: DataCard, labels: Labels | None) -> Frames:
+        """Return every image whose name is a number; without a line it has no object."""
+        place = card.place("annotations")
+        named: dict[int, list[Object]] = {}
+        for number, line in numbered_lines(place):
+            try:
+                frame, one = self.parsed(self.fields(line))
+            except (ValueError, IndexError) as error:
+                raise DataError(f"{place}:{number}: {line.strip()!r:.80}: {error}") from error
+            named.setdefault(frame, []).append(one)
+        numbers = {name: as_index(_stem(name)) for name in sorted(samples.chosen)}
+        for name in (name for name, number in numbers.items() if number is None):
+            samples.tally.add("left out", "image", "whose name is no number", name)
+        there = {number: name for name, number in numbers.items() if number is not None}
+        for frame in sorted(named.keys() - there.keys()):
+            samples.tally.add("left out", "frame", "without an image", str(frame))
+        kept = {number: named.get(number, []) for number in there}
+        judged, classes = _classes(kept.values(), card, labels, f"{place}")
+        return {
+            number: (name, _boxes(kept[number], judged, classes, name, samples.tally))
+            for number, name in there.items()
+        }
+
+
+class Kitti(Lines):
+    """KITTI's tracking labels: ``label_02/0000.txt`` beside ``image_02/0000/000000.png``."""
+
+    usual = 10.0
+
+    def fields(self, line: str) -> Sequence[str]:
+        """Return what blanks part."""
+        return line.split()
+
+    def parsed(self, fields: Sequence[str]) -> tuple[int, Object]:
+        """Return frame and object of: frame, track, type, truncated, occluded, alpha, box, …."""
+        if len(fields) < 10:
+            raise ValueError("frame, track, type, truncated, occluded, alpha, box expected")
+        left, top, right, bottom = _numbers(fields[6:10])
+        return int(fields[0]), Object(left, top, right - left, bottom - top, fields[2])
+
+
+class Mot(Lines):
+    """MOTChallenge's ``gt/gt.txt`` beside ``img1/000001.jpg``; pixels are counted from 1."""
+
+    def fields(self, line: str) -> Sequence[str]:
+        """Return what commas part."""
+        return line.split(",")
+
+    def parsed(self, fields: Sequence[str]) -> tuple[int, Object]:
+        """Return frame and object of: frame, track, box, whether it is judged, class, …."""
+        if len(fields) < 7:
+            raise ValueError("frame, track, left, top, width, height, flag, class expected")
+        left, top, width, height, judged = _numbers(fields[2:7])
+        number = int(float(fields[7])) if len(fields) > 8 else -1
+        label = _MOT[number - 1] if 0 < number <= len(_MOT) else _MOT[0]  # MOT15 has only these
+        return int(fields[0]), Object(
+            left - 1, top - 1, width, height, label if judged else UNJUDGED
+        )
+
+    def rate(self, card: DataCard) -> float | None:
+        """Return the ``frameRate`` of ``seqinfo.ini`` beside ``gt``, where it is there."""
+        parser, root = configparser.ConfigParser(), card.file("annotations")
+        try:
+            parser.read_string(read_text(root.parent.parent / "seqinfo.ini"))
+            return parser.getfloat("Sequence", "frameRate")
+        except (DataError, ValueError, configparser.Error):
+            return None
+
+
+class CocoVid(FrameLabels):
+    """COCO's JSON with ``videos``: the images of one of them, by ``frame_id``."""
+
+    Spec = VidSpec
+
+    def frames(self, samples: Samples, card: DataCard, labels: Labels | None) -> Frames:
+        """Return the images of the video that are there."""
+        path, spec = card.file("annotations"), card.spec
+        root = read_document(path)
+        names = {one.get("name"): one.get("id") for one in entries_of(path, root, "videos")}
+        assert isinstance(spec, VidSpec)
+        asked = next(iter(names)) if len(names) == 1 and not spec.video else spec.video
+        if asked not in names:
+            raise DataError(
+                f"{card.path}: video: one of {some(map(str, names))} expected, got {asked}"
+            )
+        every = entries_of(path, root, "images")
+        pictures = [one for one in every if one.get("video_id") == names[asked]]
+        numbers = {one.get("file_name"): one.get("frame_id") for one in pictures}
+        own = {one.get("id") for one in pictures}
+        objects = [o for o in entries_of(path, root, "annotations") if o.get("image_id") in own]
+        part = replace(samples, chosen=samples.chosen & numbers.keys())
+        coco = checked_coco(part, path, {**root, "images": pictures, "annotations": objects})
+        classes, found = coco.classes(labels), dict[int, tuple[str, Boxes]]()
+        for picture, group in coco.annotated(samples.tally):
+            number = numbers[picture.name]
+            if not isinstance(number, int) or number in found:
+                raise DataError(f"{path}: {picture.name}: frame_id: a number of its own expected")
+            truth = boxes_of(coco, picture, group, classes, samples.tally)
+            found[number] = picture.name, truth
+        return found
+
+
+def _classes(
+    every: Iterable[list[Object]], card: DataCard, labels: Labels | None, where: str
+) -> tuple[Mapping[Any, str | None], dict[str, int]]:
+    """The model's name of each class of the file, None where nothing is counted; their indices."""
+    spec: Any = card.spec
+    given: Mapping[Any, str | None] = {UNJUDGED: None, **spec.classes}
+    used = {one.label for objects in every for one in objects}
+    judged = {label: given.get(label, str(label)) for label in sorted(used, key=str)}
+    names = [name for name in judged.values() if name is not None]
+    try:
+        return judged, map_classes(names, None, labels, where)
+    except DataError as error:
+        told = "`classes: {NAME: the model's, OTHER: null}` in the data card says what they are"
+        raise DataError(f"{error}; {told}") from error
+
+
+def _boxes(
+    objects: Sequence[Object],
+    judged: Mapping[Any, str | None],
+    classes: Mapping[str, int],
+    name: str,
+    tally: Tally,
+) -> Boxes:
+    """The truth of a frame: what is not judged is a crowd of every class."""
+    known = [
+        one._replace(label=label, crowd=judged[one.label] is None)
+        for one in objects
+        for label in ([judged[one.label]] if judged[one.label] else list(classes))
+        if label is not None
+    ]
+    return make_boxes(known, classes, float("inf"), float("inf"), name, tally)
+
+
+def _numbers(fields: Sequence[str]) -> list[float]:
+    values = [float(field) for field in fields]
+    if not all(is_number(value) for value in values):
+        raise ValueError("finite numbers of pixels expected")
+    return values
+
+
+def _stem(name: str) -> str:
+    return posixpath.splitext(posixpath.basename(name))[0]
+
+
+KITTI, MOT, COCO_VID = Kitti(), Mot(), CocoVid()

@@ -34,7 +34,7 @@ def test_a_card_says_which_task_it_is_for(tmp_path, fields, task):
         (COCO | {"task": ["detection"]}, "task: unknown value"),
         ({"task": "detection"}, "data.yaml:1: format: required, and not written"),
         (COCO | {"format": "cocoa"}, "data.yaml:5: format: unknown value 'cocoa'; did you mean"),
-        (COCO | {"format": "index_masks"}, "'index_masks' (offered: coco, names, parquet, table, "),
+        (COCO | {"format": "index_masks"}, "'index_masks' (offered: coco, coco_vid, kitti"),
         (COCO | {"anotations": "x"}, "data.yaml:7: anotations: unknown key 'anotations'; did"),
         (COCO | {"classes": "c.txt"}, "data.yaml:7: classes: unknown key 'classes'"),
         (COCO | {"ignore": 255}, "ignore: unknown key 'ignore'"),

@@ -173,6 +173,9 @@ class _SweepOptions(_Suite, _Models, _Under, _Gate, _Question, total=False):
     overrides: collections.abc.Sequence[str]
 
 class _TailOptions(_TimedOptions, total=False):
+    scenario: str | None
+    samples_per_query: int | None
+    batch: collections.abc.Sequence[int]
     deadlines_ms: collections.abc.Sequence[float]
     rounds: typing.Union[int, typing.Literal['auto']]
     max_rounds: int

@@ -136,9 +136,8 @@ def rounds_at(recorded: RecordedAudit, place: str) -> dict[str, Times] | None:
     if content is None:
         return None
     found = of_shape(recorded.summary(place), TailSummary, recorded.where(place))
-    sources = {side: stack.source or "" for side, stack in found.stacks.items()}
     try:
-        return times_of(pq.read_table(io.BytesIO(content)), sources)
+        return times_of(pq.read_table(io.BytesIO(content)), found.stacks)
     except _ODD as error:
         where = recorded.where(f"{place}/{LATENCIES}")
         raise RunError(f"{where}: not latencies of rounds: {one_line(error, 100)}") from error
@@ -160,7 +159,11 @@ def of_rounds(
     """
     try:
         stacks = {
-            side: {"rounds": time.rounds, "queries": time.total.size, "failed": time.failed}
+            side: {
+                "rounds": time.rounds,
+                "queries": time.rounds * time.inferences,
+                "failed": time.failed,
+            }
             for side, time in times.items()
         }
         expected = {

@@ -2,6 +2,7 @@
 
 simulate report runs/NAME                     write it again
 simulate report runs/A runs/B ... --out DIR   compare sweeps of several models, grouped by recipe
+simulate report runs/A runs/B --format markdown --table NAME   print a table of the runs' command
 
 Every experiment writes its report at the end; use the first for runs of an earlier version, or to
 write the report to another file. The second writes DIR/checkpoints.html (docs/checkpoints.md).
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from simulator import cli
 from simulator.cli import common
+from simulator.errors import UserError, unknown
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,8 +34,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--format", choices=("text", "markdown", "latex", "csv"), default="text",
-        help="of several: print the tables alone, in this form",
+        help="print tables alone, in this form: of sweeps those of several models, else that of "
+        "the runs' own command",
     )  # fmt: skip
+    parser.add_argument("--table", metavar="NAME", help="which of that command's tables")
     parser.add_argument("--json", action="store_true", help="of several: print JSON, nothing else")
 
 
@@ -42,6 +46,9 @@ def run(options: argparse.Namespace) -> int:
     from simulator.report import page
 
     runs = [Path(run) for run in options.runs]
+    if options.table or (options.format != "text" and not _are_sweeps(runs)):
+        print(_printed(runs, options.format, options.table), end="")
+        return cli.PASS
     if len(runs) > 1:
         place = Path(options.out) if options.out else runs[0].parent
         place.mkdir(parents=True, exist_ok=True)
@@ -50,6 +57,35 @@ def run(options: argparse.Namespace) -> int:
     out = Path(options.out) if options.out else None
     print(f"report: {page.write(runs[0], out)}")
     return cli.PASS
+
+
+def _are_sweeps(runs: Sequence[Path]) -> bool:
+    from simulator.results.read import read_manifest
+
+    return {read_manifest(run)["command"] for run in runs} == {"sweep"}
+
+
+def _printed(runs: Sequence[Path], form: str, table: str | None) -> str:
+    """Return a table of finished runs of one command.
+
+    Raises:
+        UserError: their command has no such table, or no such form.
+    """
+    from simulator.command.experiment import EXPERIMENTS
+    from simulator.results.read import read_summary
+
+    summaries = [read_summary(run)[1] for run in runs]
+    names = sorted({str(summary.command) for summary in summaries})
+    known = [EXPERIMENTS.of(name) for name in names if name in EXPERIMENTS.names]
+    if len(names) != 1 or not known or not known[0].formats:
+        raise UserError(f"--format is for runs of one command that has tables, got {names[0]}")
+    (experiment,) = known
+    form = "markdown" if form == "text" else form
+    if form not in experiment.formats:
+        raise UserError(unknown("format", form, experiment.formats))
+    if table is not None and table not in experiment.tables:
+        raise UserError(unknown("table", table, experiment.tables))
+    return str(experiment.printed(summaries, form, table))
 
 
 def compare(

@@ -101,6 +101,16 @@ class Latency(Experiment[LatencyOptions]):
 class TailOptions(TimedOptions):
     """What ``simulate tail`` takes."""
 
+    scenario: Annotated[str | None, Option(
+        "SingleStream (the default), MultiStream (the default of stacks with a batch) or Offline",
+        "NAME",
+    )] = None  # fmt: skip
+    samples_per_query: Annotated[int | None, Option(
+        "MultiStream: samples of a query; default: those of the stack's batch, or 8", "N"
+    )] = None  # fmt: skip
+    batch: Annotated[Sequence[int], Option(
+        "measure every stack with each of these batches", "N,...", parse=_numbers
+    )] = ()  # fmt: skip
     deadlines_ms: Annotated[Sequence[float], Option(
         "a deadline, in addition to the latencies' own p99, p95 and p90; repeatable", "MS",
         flag="deadline-ms",
@@ -128,6 +138,7 @@ class Tail(Experiment[TailOptions]):
       simulate tail --train pillow_fp32 --deploy openvino_int8 --data val/ \
                --fail-on "deploy.tail_quality@99 < 70%"
       simulate tail --profile npu --data val/ --times npu_log.csv        # logged on the device
+      simulate tail --profile ort_int8 --data val/ --batch 1,16
 
     With --rounds auto, rounds over the images are measured until every image's latency distribution
     is stable: Algorithm 1 of "Quality at the Tail of Machine Learning Inference", arXiv 2212.13925.
@@ -138,6 +149,9 @@ class Tail(Experiment[TailOptions]):
     Options = TailOptions
     runs = "simulator.latency.tail:tail"
     summary = "simulator.results.timed:TailSummary"
+    printer = "simulator.latency.printed:printed"
+    formats = ("markdown", "latex", "csv")
+    tables = ("deadlines", "validation", "worst-cases", "inference-count", "input")
     screen = "simulator.latency.screen:tail"
     verdict = "simulator.report.verdicts.timed:tail"
     in_process = HERE

@@ -11,34 +11,43 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from simulator.contract import Scenario, Stage
+from simulator.contract import Stage
+from simulator.contract.recipe import Boundary
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
-from simulator.errors import DataError, SampleError
+from simulator.errors import DataError, SampleError, UserError
 from simulator.experiments.answers import Answers
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
 from simulator.latency import rounds
 from simulator.latency.inputs import Inputs
-from simulator.latency.job import Measurement
+from simulator.latency.job import Measurement, is_recorded
 from simulator.latency.recorded import load_times
-from simulator.latency.single_stream import Round, SingleStream
+from simulator.latency.single_stream import (
+    OFFLINE,
+    SINGLE_STREAM,
+    STREAM,
+    Round,
+    Sending,
+    SingleStream,
+)
 from simulator.latency.stopping import Pace
 from simulator.latency.summary import Timed
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_together
+from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.results.store import RunWriter
 from simulator.results.timed import LatencySummary
-from simulator.results.times import ABSENT
+from simulator.results.times import ABSENT, Ints
 
 SAMPLES = "samples.parquet"
 R = TypeVar("R", bound=LatencySummary)
 
 
 class InRounds(Measurement[R]):
-    """Measures in SingleStream, round after round.
+    """Measures round after round, in SingleStream unless another scenario is given.
 
     The untimed pass gives the predictions and finds samples that have to be skipped. Rounds of an
     earlier attempt are kept; each new round is written to disk before the next begins.
@@ -47,20 +56,26 @@ class InRounds(Measurement[R]):
         pace: a function from the number of samples to what decides the number of rounds.
         tables: recorded latencies, by stack; such a stack is not measured. None where the
             experiment takes no recorded latencies.
+        sending: how the samples of a round are sent.
     """
 
-    def __init__(self, pace: Callable[[int], Pace], tables: Mapping[str, Path] | None) -> None:
-        self._pace, self._tables = pace, tables
+    def __init__(
+        self,
+        pace: Callable[[int], Pace],
+        tables: Mapping[str, Path] | None,
+        sending: Sending = STREAM,
+    ) -> None:
+        self._pace, self._tables, self._sending = pace, tables, sending
 
     def check(self, sides: Mapping[str, ResolvedProfile], session: Session) -> None:
-        """Refuse batches, and a recorded stack without latencies.
+        """Refuse batches in SingleStream, and a recorded stack without latencies.
 
         Raises:
-            UserError: a stack has batches.
+            UserError: a stack has batches that its queries do not have.
             DataError: saying how to give them.
         """
         for side, chosen in sides.items():
-            refuse_together(side, *chosen, f"{Scenario.SINGLE_STREAM} sends")
+            self._check(side, chosen)
             replayed = recorded.recording(*chosen, Stage.RUNTIME)
             if replayed is None or replayed.stages or side in (self._tables or {}):
                 continue
@@ -68,6 +83,16 @@ class InRounds(Measurement[R]):
             if self._tables is None:
                 how = "simulate tail takes latencies with --times"
             raise DataError(f"{replayed.path}: no latency was recorded; {how}")
+
+    def _check(self, side: str, chosen: ResolvedProfile) -> None:
+        if self._sending.scenario == SINGLE_STREAM:
+            refuse_together(side, *chosen, f"{SINGLE_STREAM} sends")
+            return
+        if is_recorded(chosen) or side in (self._tables or {}):
+            raise UserError(f"{side}: {self._sending.scenario} needs a stack that runs here")
+        batch = chosen[0].spec.runtime.samples
+        if (query := self._sending.together(batch)) % batch:
+            raise UserError(f"{side}: queries of {query} samples cannot be batches of {batch}")
 
     def measure(self, session: Session, stacks: Sequence[Stack], run: RunWriter) -> R:
         """Measure the rounds and compute the figures.
@@ -80,20 +105,25 @@ class InRounds(Measurement[R]):
         names = [stack.side for stack in stacks]
         done = run_and_keep(session, session.plan(stacks), run, timed=False)
         found = done.answers(*names)
-        inputs = _inputs(session, found.items)
-        run.write_table(SAMPLES, pa.table({"sample": list(inputs.names), **inputs.sizes}))
+        inputs = _inputs(session, stacks, found.items)
+        fed = {f"{inputs.unit}.{side}": sizes for side, sizes in inputs.fed.items()}
+        run.write_table(SAMPLES, pa.table({"sample": list(inputs.names), **inputs.sizes, **fed}))
         times = self._recorded(stacks, found.items)
         live = [stack for stack in stacks if stack.side not in times]
         measured = self._measure(session, live, found.items, run) if live else []
         rounds.merge(run, times, inputs.names)
-        of_live = dict(zip((one.side for one in live), of_rounds(measured, len(live)), strict=True))
+        of_live = dict(
+            zip((one.side for one in live), of_rounds(measured, self._together(live)), strict=True)
+        )
         times |= of_live
         for name in names:
             _refuse_failed(name, times[name], found.items, measured)
         odd = _changed_answers(found, list(of_live), measured)
         session.show.say("computing the figures")
         ordered = {name: times[name] for name in names}
-        return self.summarize(session, stacks, Timed(found, done, ordered, measured, inputs, odd))
+        return self.summarize(
+            session, stacks, Timed(found, done, ordered, measured, inputs, odd, self._sending)
+        )
 
     @abstractmethod
     def summarize(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> R:
@@ -114,6 +144,9 @@ class InRounds(Measurement[R]):
             found[stack.side] = of_stages(ns, replayed.path.name)
         return found
 
+    def _together(self, live: Sequence[Stack]) -> list[int]:
+        return [self._sending.together(stack.profile.spec.runtime.samples) for stack in live]
+
     def _measure(
         self, session: Session, live: Sequence[Stack], items: Sequence[Item], run: RunWriter
     ) -> list[Round]:
@@ -121,14 +154,15 @@ class InRounds(Measurement[R]):
         sides, samples = [stack.side for stack in live], [item.name for item in items]
         measured = rounds.kept(run.folder, sides, samples)
         chains = [session.disturbed(stack.chain) for stack in live]
-        stream = SingleStream(session.executor, chains, items, session.seed)
+        together, offline = self._together(live), self._sending.scenario == OFFLINE
+        stream = SingleStream(session.executor, chains, items, session.seed, together, offline)
         each = len(live) * len(items)
-        if not pace.enough(of_rounds(measured, len(live))):
+        if not pace.enough(of_rounds(measured, together)):
             session.show.say("warming up")
             stream.warm_up()
             gc.freeze()  # do not scan existing objects in every round again: that takes 0.1 s
         try:
-            while not pace.enough(of_rounds(measured, len(live))):
+            while not pace.enough(of_rounds(measured, together)):
                 before = len(measured) * each
                 session.show.say(f"round {len(measured) + 1}{pace.progress}")
 
@@ -143,7 +177,7 @@ class InRounds(Measurement[R]):
         return measured
 
 
-def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
+def _inputs(session: Session, stacks: Sequence[Stack], items: Sequence[Item]) -> Inputs:
     modality, sizes = session.card.modality, []
     for item in items:
         try:
@@ -151,7 +185,30 @@ def _inputs(session: Session, items: Sequence[Item]) -> Inputs:
         except SampleError as error:
             raise DataError(f"{item.path}: {error}; it could be read before") from error
     measures = {name: [size[name] for size in sizes] for name in sizes[0]}
-    return Inputs([item.name for item in items], measures, modality.length)
+    fed = {stack.side: _fed(session, stack, items) for stack in stacks if _is_free(session, stack)}
+    varied = {side: sizes for side, sizes in fed.items() if np.ptp(sizes)}
+    return Inputs([item.name for item in items], measures, modality.length, varied, modality.fed)
+
+
+def _is_free(session: Session, stack: Stack) -> bool:
+    """Whether a network that runs here may get inputs of several sizes."""
+    sizes = [size for feed in session.card.feeds for size in feed.shape]
+    return not all(isinstance(size, int) for size in sizes) and stack.chain.has(Boundary.INPUT)
+
+
+def _fed(session: Session, stack: Stack, items: Sequence[Item]) -> Ints:
+    """(n,) how many values the first input of the network has, of all inferences of a sample."""
+    chain = session.disturbed(stack.chain).until(Boundary.INPUT)
+    opened, found = session.executor.open(plan({Arm("fed"): chain})), []
+    for item in items:
+        try:
+            (value,) = opened.walk(session.executor.context(item)).answers()
+        except SampleError as error:
+            raise DataError(f"{item.path}: {error}; it could be read before") from error
+        rows = value if isinstance(value, tuple) else (value,)
+        firsts = (next(iter(one.values())) if isinstance(one, Mapping) else one for one in rows)
+        found.append(sum(np.size(first) for first in firsts))
+    return np.array(found, np.int64)
 
 
 def _refuse_failed(

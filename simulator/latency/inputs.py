@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import stats
 
 from simulator.latency.figures import Floats
 from simulator.latency.times import Times
-from simulator.results.timed import EqualSize, InputEffect, Instances, LengthEffect, SizeEffect
+from simulator.results.timed import (
+    EqualSize,
+    InputEffect,
+    Instances,
+    LengthEffect,
+    SizeEffect,
+    TallEffect,
+)
+from simulator.results.times import ABSENT, Ints
 from simulator.statistics.density import fit, pairwise
 from simulator.statistics.percentiles import MS
 
+INFER = "infer"
 COMPARED = 24
 """How many instances have their distributions compared."""
 ROUNDS_NEEDED = 5
@@ -30,11 +39,16 @@ class Inputs:
         sizes: n values of each size that the modality has, by its name: ``bytes`` of the files,
             and for images ``width`` and ``height`` in pixels.
         length: the name of one of them, see :attr:`simulator.modalities.modality.Modality.length`.
+        fed: (n,) how many values the network's first input has, by stack; those are left out that
+            get equally many for each sample.
+        unit: what these values are, in the plural.
     """
 
     names: Sequence[str]
     sizes: Mapping[str, Sequence[int]]
     length: str = ""
+    fed: Mapping[str, Ints] = field(default_factory=dict)
+    unit: str = "values"
 
     @property
     def pixels(self) -> Floats | None:
@@ -55,6 +69,8 @@ def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, InputEffe
         side: InputEffect(
             size=None if inputs.pixels is None else regression(inputs.pixels, medians(found)),
             length=of_length(inputs, medians(found)) if inputs.length else None,
+            tall=tallness(inputs, medians(found)),
+            network=of_network(inputs, side, found),
             equal_size=equal_size(found, inputs),
             instances=instances(found, inputs),
         )
@@ -90,8 +106,55 @@ def regression(pixels: Floats, ms: Floats) -> SizeEffect | None:
 
 def of_length(inputs: Inputs, ms: Floats) -> LengthEffect | None:
     """Fit a line to the samples' medians over their length; see :func:`regression`."""
-    unit = inputs.length
-    line = _line(np.array(inputs.sizes[unit], np.float64) / 1e3, ms)
+    return _of_length(np.array(inputs.sizes[inputs.length], np.float64), inputs.length, ms)
+
+
+def of_network(inputs: Inputs, side: str, times: Times) -> LengthEffect | None:
+    """Fit a line to the network's mean times over what it is fed.
+
+    Source:
+        Figure 2 (c) of Yang et al.: mean inference times over numbers of tokens.
+    """
+    if side not in inputs.fed or INFER not in times.stages:
+        return None
+    return _of_length(inputs.fed[side], inputs.unit, network_means(times))
+
+
+def network_means(times: Times) -> Floats:
+    """Return (n,) the mean time of the network for each sample, in ms; NaN where all failed."""
+    ns = times.stages[INFER]
+    there = ns != ABSENT
+    with np.errstate(invalid="ignore"):
+        found: Floats = np.where(there, ns, 0).sum(axis=0) / there.sum(axis=0) / MS
+    return found
+
+
+def tallness(inputs: Inputs, ms: Floats) -> TallEffect | None:
+    """Fit the samples' medians to their pixels and to whether they are taller than wide.
+
+    Source:
+        Section 3.3 of Yang et al.: of images of one size the higher ones take longer. Least
+        squares; Student's t.
+    """
+    if inputs.pixels is None:
+        return None
+    tall = np.array(inputs.sizes["height"]) > np.array(inputs.sizes["width"])
+    n, columns = len(ms), np.stack([np.ones(len(ms)), inputs.pixels / MEGA, tall], axis=1)
+    if n < 5 or np.linalg.matrix_rank(columns) < 3:
+        return None
+    fitted, *_ = np.linalg.lstsq(columns, ms, rcond=None)
+    variance = np.square(ms - columns @ fitted).sum() / (n - 3)
+    error = float(np.sqrt(variance * np.linalg.inv(columns.T @ columns)[2, 2]))
+    effect, half = float(fitted[2]), stats.t.ppf(0.975, n - 3) * error
+    p = 2 * stats.t.sf(abs(effect) / error, n - 3) if error else float(effect == 0)
+    return TallEffect(
+        ms=effect, ci95=[effect - half, effect + half], p=p, tall=tall.sum(), others=(~tall).sum()
+    )
+
+
+def _of_length(lengths: Floats | Ints, unit: str, ms: Floats) -> LengthEffect | None:
+    there = np.isfinite(ms)
+    line = _line(np.array(lengths, np.float64)[there] / 1e3, ms[there])
     if line is None:
         return None
     slope, ci95, intercept, r2, p = line

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -21,6 +22,7 @@ from simulator.latency.times import TOTAL
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_adapting
 from simulator.pipeline.stack import ResolvedProfile, Stack
+from simulator.profile.implementations import choose
 from simulator.results.shared import Summary
 from simulator.results.store import RunWriter
 from simulator.statistics.percentiles import PERCENTILES, name
@@ -47,6 +49,27 @@ def positive(option: str, value: float) -> None:
 def is_recorded(chosen: ResolvedProfile) -> bool:
     """Return whether a stack was recorded on a device, so that it is not measured here."""
     return recorded.recording(*chosen, Stage.RUNTIME) is not None
+
+
+def in_batches(
+    sides: Mapping[str, ResolvedProfile], batches: Sequence[int]
+) -> dict[str, ResolvedProfile]:
+    """Return every stack with each of several batches.
+
+    Raises:
+        UserError: a batch is no positive number, comes twice, or is not for the stack's runtime.
+    """
+    words = ",".join(map(str, batches))
+    if min(batches) < 1 or len(set(batches)) < len(batches):
+        raise UserError(f"--batch: different numbers from 1 up expected, got {words}")
+    found = {}
+    for side, (profile, _) in sides.items():
+        for size in batches:
+            runtime = profile.spec.runtime.model_copy(update={"batch": size})
+            spec = profile.spec.model_copy(update={"runtime": runtime})
+            made = replace(profile, spec=spec)
+            found[f"{side}-batch{size}"] = made, choose(made)
+    return found
 
 
 class Measurement(ABC, Generic[S]):

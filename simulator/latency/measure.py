@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from simulator.command.experiment import Experiment
@@ -15,12 +14,11 @@ from simulator.experiments.job import Job, Result
 from simulator.experiments.session import Session
 from simulator.latency.experiments import LatencyOptions
 from simulator.latency.in_rounds import InRounds
-from simulator.latency.job import is_recorded, positive, timed_job
+from simulator.latency.job import in_batches, is_recorded, positive, timed_job
 from simulator.latency.stopping import Pace
 from simulator.latency.summary import Timed, summarize
 from simulator.latency.under_load import UnderLoad
-from simulator.pipeline.stack import ResolvedProfile, Stack
-from simulator.profile.implementations import choose
+from simulator.pipeline.stack import Stack
 from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.statistics.percentiles import MS
 
@@ -48,7 +46,7 @@ def latency(
         raise UserError("--batch is for Offline: the others send one sample at a time")
     sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.changes)
     if asked.batch:
-        sides = _in_batches(sides, asked.batch)
+        sides = in_batches(sides, asked.batch)
     if asked.limit is None and not all(map(is_recorded, sides.values())):
         asked = asked.without(limit=max(1, queries // ROUNDS))
     job = Job(experiment, asked)
@@ -63,27 +61,6 @@ class _Latency(InRounds[LatencySummary]):
 
     def summarize(self, session: Session, stacks: Sequence[Stack], timed: Timed) -> LatencySummary:
         return summarize(session, stacks, timed)
-
-
-def _in_batches(
-    sides: Mapping[str, ResolvedProfile], batches: Sequence[int]
-) -> dict[str, ResolvedProfile]:
-    """Return every stack with each of several batches.
-
-    Raises:
-        UserError: a batch is no positive number, comes twice, or is not for the stack's runtime.
-    """
-    words = ",".join(map(str, batches))
-    if min(batches) < 1 or len(set(batches)) < len(batches):
-        raise UserError(f"--batch: different numbers from 1 up expected, got {words}")
-    found = {}
-    for side, (profile, _) in sides.items():
-        for size in batches:
-            runtime = profile.spec.runtime.model_copy(update={"batch": size})
-            spec = profile.spec.model_copy(update={"runtime": runtime})
-            made = replace(profile, spec=spec)
-            found[f"{side}-batch{size}"] = made, choose(made)
-    return found
 
 
 def _load(scenario: Scenario, asked: LatencyOptions) -> Load | None:

@@ -32,6 +32,8 @@ class TimedRun:
         sizes: (n, 2) their width and height in pixels; None where samples are not images.
         times: of each stack.
         lengths: (n,) of texts and sounds, by the name of the unit; empty for other samples.
+        fed: (n,) how many values the network of a stack is fed, see
+            :class:`simulator.latency.inputs.Inputs`.
     """
 
     summary: LatencySummary
@@ -39,6 +41,7 @@ class TimedRun:
     sizes: Ints | None
     times: dict[str, Times]
     lengths: Mapping[str, Ints] = field(default_factory=dict)
+    fed: Mapping[str, Ints] = field(default_factory=dict)
 
     @property
     def megapixels(self) -> NDArray[np.float64]:
@@ -86,6 +89,10 @@ def _timed(run: Run, summary: LatencySummary) -> TimedRun:
         sizes = np.stack([table[key].to_numpy() for key in pixels], axis=1)
     units = {effect.length.unit for effect in summary.inputs.values() if effect.length}
     lengths = {unit: table[unit].to_numpy() for unit in units}
-    sources = {side: stack.source or "" for side, stack in summary.stacks.items()}
-    times = times_of(read_table(run.folder / LATENCIES), sources)
-    return TimedRun(summary, names, sizes, times, lengths)
+    times = times_of(read_table(run.folder / LATENCIES), summary.stacks)
+    fed = {
+        side: table[f"{effect.network.unit}.{side}"].to_numpy()
+        for side, effect in summary.inputs.items()
+        if effect.network
+    }
+    return TimedRun(summary, names, sizes, times, lengths, fed)

@@ -17,6 +17,7 @@ from simulator.latency.times import NEVER, TOTAL, Times, of_stages
 from simulator.results.layout import ROUNDS
 from simulator.results.parts import read_part
 from simulator.results.store import RunWriter
+from simulator.results.timed import TimedStack
 from simulator.results.times import ABSENT, MAP, Ints, from_map, to_map
 
 LATENCIES = "latencies.parquet"
@@ -74,12 +75,12 @@ def merge(run: RunWriter, recorded: Mapping[str, Times], samples: Sequence[str])
     run.write_table(LATENCIES, pa.concat_tables(tables).unify_dictionaries())
 
 
-def times_of(table: pa.Table, sources: Mapping[str, str]) -> dict[str, Times]:
+def times_of(table: pa.Table, stacks: Mapping[str, TimedStack]) -> dict[str, Times]:
     """Return the latencies of every stack, from the table of all rounds; inverse of :func:`merge`.
 
     Args:
         table: of :data:`SCHEMA`.
-        sources: for each stack the device's log, empty where the rounds were measured here.
+        stacks: what the summary says of each stack.
 
     Raises:
         ValueError: the rows of a stack are not whole rounds of the same samples, or a total is not
@@ -92,7 +93,7 @@ def times_of(table: pa.Table, sources: Mapping[str, str]) -> dict[str, Times]:
     )
     total = table[f"{TOTAL}_ns"].fill_null(NEVER).to_numpy()
     stages, found = from_map(table["ns"]), {}
-    for name, source in sources.items():
+    for name, stack in stacks.items():
         mine = side == (names.index(name) if name in names else -1)
         shape = len(np.unique(number[mine])), len(np.unique(sample[mine]))
         if not mine.any() or mine.sum() != shape[0] * shape[1]:
@@ -102,7 +103,7 @@ def times_of(table: pa.Table, sources: Mapping[str, str]) -> dict[str, Times]:
             raise ValueError(f"{name}: its rows are not rounds of the same samples")
         own = {stage: ns[mine].reshape(shape) for stage, ns in stages.items()}
         own = {stage: ns for stage, ns in own.items() if (ns != ABSENT).any()}
-        times = Times(total[mine].reshape(shape), own, source)
+        times = Times(total[mine].reshape(shape), own, stack.source or "", stack.together)
         there = np.any([ns != ABSENT for ns in own.values()], axis=0)
         if (
             there & (times.total != sum(np.where(ns == ABSENT, 0, ns) for ns in own.values()))

@@ -13,7 +13,13 @@ from simulator.report.table import NOTHING, screen
 from simulator.report.terminal import gate, heading, skipped
 from simulator.report.words import count, given_deadlines, leads, ranked, run_on, share, title
 from simulator.results.shared import Running
-from simulator.results.timed import LatencySummary, LoadSummary, TailSummary, TimedStack
+from simulator.results.timed import (
+    Divergence,
+    LatencySummary,
+    LoadSummary,
+    TailSummary,
+    TimedStack,
+)
 
 Fact = tuple[str, str]
 """What a line is about, and what it says, as markup."""
@@ -129,6 +135,10 @@ def _of_rounds(summary: LatencySummary) -> Iterator[Fact]:
         for effect in (found.size, found.length):
             if effect:
                 yield "input", f"{escape(side)}: {tables.slope(effect)}"
+        if found.network:
+            yield "input", f"{escape(side)}, the network alone: {tables.slope(found.network)}"
+        if found.tall:
+            yield "input", f"{escape(side)}: {tables.tall(found.tall)}"
     yield from _conditions(summary)
 
 
@@ -136,10 +146,11 @@ def _convergence(summary: TailSummary) -> Iterator[Fact]:
     """Whether the rounds were enough, and whether later rounds were like the earlier ones."""
     unit = summary.sample_unit
     for side, one in summary.convergence.items():
-        state, needed = f"{one.settled} of {count(one.instances, unit)} settled", one.inferences
+        named = "inference" if summary.stacks[side].together > 1 else unit
+        state, needed = f"{one.settled} of {count(one.instances, named)} settled", one.inferences
         if one.done_after:
             needed = one.done_after * one.instances
-            state = f"all {count(one.instances, unit)} settled after {one.done_after} rounds"
+            state = f"all {count(one.instances, named)} settled after {one.done_after} rounds"
         yield (
             "rounds",
             f"{escape(side)}: {state}, {needed:,} inferences: {needed / one.mlperf:.1%} of the "
@@ -147,13 +158,22 @@ def _convergence(summary: TailSummary) -> Iterator[Fact]:
         )
     for side, found in summary.tail.items():
         if found.split:
-            rjsd = found.split.rjsd
-            train = NOTHING if rjsd.train is None else f"{rjsd.train:.3f}"
-            yield (
-                "drift",
-                f"{escape(side)}: rJSD, mean over {unit}s, train {train}, test {rjsd.test:.3f}; "
-                f"all latencies together {rjsd.pooled:.3f} (0 equal, 1 disjoint)",
-            )
+            yield "drift", f"{escape(side)}: {_drift(found.split.rjsd, unit)}"
+
+
+def _drift(rjsd: Divergence, unit: str) -> str:
+    pooled = f"all latencies together {rjsd.pooled:.3f} (0 equal, 1 disjoint)"
+    if rjsd.test is None:
+        return f"rJSD of {unit}s is not carried by halves of one round; {pooled}"
+    words = (
+        f"{name} {NOTHING if value is None else f'{value:.3f}'}"
+        for name, value in (
+            ("train", rjsd.train),
+            ("test", rjsd.test),
+            ("odd against even rounds", rjsd.alternating),
+        )
+    )
+    return f"rJSD, mean over {unit}s, {', '.join(words)}; {pooled}"
 
 
 def _conditions(summary: LatencySummary) -> Iterator[Fact]:

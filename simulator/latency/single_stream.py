@@ -1,8 +1,9 @@
-"""SingleStream: one sample at a time, through every stack in turn, round after round."""
+"""Queries, one at a time, through every stack in turn, round after round."""
 
 from __future__ import annotations
 
 import gc
+import math
 import os
 import resource
 import time
@@ -29,7 +30,41 @@ TURN = 32
 WARM_UP = 16
 """How many samples go through every stack untimed before the first round."""
 
+SINGLE_STREAM, MULTI_STREAM, OFFLINE = "SingleStream", "MultiStream", "Offline"
+SCENARIOS = (SINGLE_STREAM, MULTI_STREAM, OFFLINE)
+"""MLPerf's scenarios that can be measured in rounds."""
+PER_QUERY = 8
+"""Samples of a query in MultiStream, as LoadGen has it."""
+
 Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How the samples of a round are sent.
+
+    Attributes:
+        scenario: SingleStream: one sample, and the next when it is answered. MultiStream: so many
+            samples at once, and the next query when all are answered. Offline: all at once.
+        per_query: samples of a query in MultiStream; None: those of the stack's batch, or
+            :data:`PER_QUERY` where it has none.
+
+    Source:
+        MLPerf Inference Rules, section "Scenarios".
+    """
+
+    scenario: str = SINGLE_STREAM
+    per_query: int | None = None
+
+    def together(self, batch: int) -> int:
+        """Return how many samples have one latency in a stack with this batch."""
+        if self.scenario == MULTI_STREAM:
+            return self.per_query or (batch if batch > 1 else PER_QUERY)
+        return batch
+
+
+STREAM = Sending()
+"""SingleStream."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +142,12 @@ def pauses() -> Iterator[Pauses]:
 
 
 class SingleStream:
-    """Sends the next sample when the previous one has been answered, as MLPerf's scenario does.
+    """Sends the next query when the previous one has been answered, as MLPerf's scenarios do.
+
+    A query is one sample, or several that are sent together: then the latency of each is that of
+    the whole query. Queries have the same samples in every round. In Offline all are sent at the
+    beginning of a round, and stay in the order of the data set: the latency of a sample is the time
+    until the batch is answered that it is in.
 
     Stacks take turns of :data:`TURN` samples, and the stack that begins changes from turn to turn,
     so that a drift of the machine affects all of them equally. With several stacks, one sample goes
@@ -120,11 +160,24 @@ class SingleStream:
         chains: of the stacks that are measured.
         items: the samples.
         seed: of the random orders.
+        together: of each stack, how many samples are sent together; None: one.
+        offline: whether all are sent at the beginning of a round.
+
+    Source:
+        Samples of a batch have the latency of the batch: Yang et al., Quality at the Tail of
+        Machine Learning Inference, arXiv 2212.13925, end of section 2.1.
     """
 
     def __init__(
-        self, executor: Executor, chains: Sequence[Chain], items: Sequence[Item], seed: int
+        self,
+        executor: Executor,
+        chains: Sequence[Chain],
+        items: Sequence[Item],
+        seed: int,
+        together: Sequence[int] | None = None,
+        offline: bool = False,
     ) -> None:
+        self._together, self._offline = together or [1] * len(chains), offline
         self._executor, self._items, self._seed = executor, items, seed
         self._stacks = [
             executor.open(plan({Arm(str(at)): chain}), timed=True)
@@ -162,13 +215,17 @@ class SingleStream:
             for which, turn in self._turns(number):
                 if len(self._stacks) > 1:
                     self._settle(self._stacks[which], self._items[turn[-1]])
-                for index in turn:
-                    before = paused.count
-                    try:
-                        ns[which, index], digests[which, index] = self._answer(which, index)
-                    except SampleError as error:
-                        failed[which, int(index)] = str(error)
-                    hit += paused.count > before
+                waited = np.zeros(len(self._column), np.int64)
+                for query in self._queries(which, turn):
+                    for index in query:
+                        before = paused.count
+                        try:
+                            ns[which, index], digests[which, index] = self._answer(which, index)
+                        except SampleError as error:
+                            failed[which, int(index)] = str(error)
+                        hit += paused.count > before
+                    if len(query) > 1 or self._offline:
+                        waited = _of_query(ns[which], query, waited if self._offline else 0)
                 advance(len(turn))
         preempted = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
         collections = PausesOfRound(
@@ -180,14 +237,24 @@ class SingleStream:
         return Round(number, ns, digests, failed, conditions)
 
     def _turns(self, number: int) -> list[tuple[int, Ints]]:
-        """(stack, samples) of every turn of a round, as indices."""
-        order = np.random.default_rng((self._seed, number)).permutation(len(self._items))
+        """(stack, samples) of every turn of a round, as indices; queries are not torn apart."""
+        size = math.lcm(*self._together)
+        blocks = np.arange(-(-len(self._items) // size))
+        if not self._offline:
+            blocks = np.random.default_rng((self._seed, number)).permutation(blocks)
+        order = (blocks[:, None] * size + np.arange(size)).ravel()
+        order = order[order < len(self._items)]
+        step = len(order) if self._offline else max(1, TURN // size) * size
         turns = []
-        for at in range(0, len(order), TURN):
-            first = number + at // TURN
-            for step in range(len(self._stacks)):
-                turns.append(((first + step) % len(self._stacks), order[at : at + TURN]))
+        for turn, at in enumerate(range(0, len(order), step)):
+            for nth in range(len(self._stacks)):
+                which = (number + turn + nth) % len(self._stacks)
+                turns.append((which, order[at : at + step]))
         return turns
+
+    def _queries(self, which: int, turn: Ints) -> list[Ints]:
+        """The samples of a turn by the queries that they are in."""
+        return np.split(turn, np.flatnonzero(np.diff(turn // self._together[which])) + 1)
 
     def _answer(self, which: int, index: int) -> tuple[list[int], str]:
         opened = self._stacks[which]
@@ -203,3 +270,21 @@ class SingleStream:
     def _settle(self, stack: Opened, item: Item) -> None:
         with suppress(SampleError):  # the timed rounds report it
             stack.walk(self._executor.context(item))
+
+
+def _of_query(ns: Ints, query: Ints, waited: Ints | int) -> Ints:
+    """Give every answered sample of a query the time of all of them, and what was waited before.
+
+    Args:
+        ns: (samples, stages) of a stack; changed.
+        query: indices of its samples.
+        waited: (stages,) nanoseconds.
+
+    Returns:
+        (stages,) nanoseconds until the query was answered.
+    """
+    own = ns[query]
+    there = own != ABSENT
+    until: Ints = waited + np.where(there, own, 0).sum(axis=0)
+    ns[query] = np.where(there, until, ABSENT)
+    return until

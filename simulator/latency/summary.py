@@ -17,7 +17,7 @@ from simulator.experiments.session import Session
 from simulator.experiments.summary import SKIPPED_LISTED, head, reference_of, running
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
-from simulator.latency.single_stream import TURN, WARM_UP, Round
+from simulator.latency.single_stream import OFFLINE, TURN, WARM_UP, Round, Sending
 from simulator.latency.times import Times
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack
@@ -44,6 +44,7 @@ class Timed:
         rounds: those that were measured here; empty where all times were recorded.
         inputs: the names and sizes of the samples.
         odd: for each stack how many timed outputs had other bits than the untimed ones.
+        sending: how the samples were sent.
     """
 
     answers: Answers
@@ -52,27 +53,32 @@ class Timed:
     rounds: Sequence[Round]
     inputs: Inputs
     odd: dict[str, int]
+    sending: Sending
 
 
 def summarize(session: Session, stacks: Sequence[Stack], timed: Timed) -> LatencySummary:
     """Return what rounds in SingleStream have given."""
+    return LatencySummary(**latencies(session, stacks, timed), scenario="SingleStream")
+
+
+def latencies(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
+    """Return the fields of a summary that rounds in any scenario give."""
     measured = [side for side, time in timed.times.items() if time.measured]
     several = len(measured) > 1
-    return LatencySummary(
+    return {
         **first_fields(session, stacks, timed.done),
-        scenario="SingleStream",
-        stacks={stack.side: _timed_stack(stack, timed.times[stack.side]) for stack in stacks},
-        protocol=Protocol(
+        "stacks": {stack.side: _timed_stack(stack, timed.times[stack.side]) for stack in stacks},
+        "protocol": Protocol(
             warm_up=WARM_UP if measured else 0,
-            turn=TURN if several else None,
+            turn=TURN if several and timed.sending.scenario != OFFLINE else None,
             interleaved=measured if several else [],
         ),
         **of_times(timed.times),
-        conditions=figures.conditions(timed.rounds),
-        inputs=influence(timed.times, timed.inputs),
-        missing=figures.missing(timed.times),
-        warnings=[*notices(session, stacks, timed.answers.items), *_findings(timed)],
-    )
+        "conditions": figures.conditions(timed.rounds),
+        "inputs": influence(timed.times, timed.inputs),
+        "missing": figures.missing(timed.times),
+        "warnings": [*notices(session, stacks, timed.answers.items), *_findings(timed)],
+    }
 
 
 class OfTimes(TypedDict):
@@ -160,7 +166,8 @@ def _timed_stack(stack: Stack, times: Times) -> TimedStack:
         times="measured" if times.measured else "recorded",
         source=times.source or None,
         rounds=times.rounds,
-        queries=times.total.size,
+        queries=times.rounds * times.inferences,
+        together=times.together,
         failed=times.failed,
     )
 

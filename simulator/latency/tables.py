@@ -16,6 +16,7 @@ from simulator.results.timed import (
     Percentile,
     SizeEffect,
     TailSummary,
+    TallEffect,
 )
 from simulator.typed import Unit
 
@@ -160,6 +161,16 @@ def _deadline(name: str) -> str:
 
 def _interval(forecast: Forecast) -> str:
     return " to ".join(share(end, 2) for end in forecast.ci95)
+
+
+def tall(effect: TallEffect) -> str:
+    """Return how much longer tall images take."""
+    low, high = effect.ci95
+    return (
+        f"images taller than wide take {effect.ms:+.2f} ms at equal pixels (95 % interval "
+        f"{low:+.2f} to {high:+.2f}, p {effect.p:.2g}; {effect.tall} of "
+        f"{effect.tall + effect.others} images)"
+    )
 
 
 def slope(effect: SizeEffect | LengthEffect) -> str:

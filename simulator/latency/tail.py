@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.command.experiment import Experiment
-from simulator.errors import UserError
+from simulator.errors import UserError, unknown
 from simulator.experiments.common import load_stacks
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
@@ -15,11 +15,12 @@ from simulator.experiments.session import Session
 from simulator.latency import job, tail_figures
 from simulator.latency.experiments import TailOptions
 from simulator.latency.in_rounds import InRounds
-from simulator.latency.job import positive, timed_job
+from simulator.latency.job import in_batches, positive, timed_job
 from simulator.latency.quality import Quality
 from simulator.latency.recorded import check_table
+from simulator.latency.single_stream import MULTI_STREAM, SCENARIOS, SINGLE_STREAM, Sending
 from simulator.latency.stopping import Pace, Rule
-from simulator.latency.summary import Timed, summarize
+from simulator.latency.summary import Timed, latencies
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.results.timed import TailSummary
@@ -46,11 +47,36 @@ def tail(experiment: Experiment[Any], asked: TailOptions) -> Result[TailSummary]
         raise UserError(f"--max-rounds must be at least 1, got {asked.max_rounds}")
     positive("--max-minutes", asked.max_minutes)
     sides = load_stacks(asked.profiles, asked.train, asked.deploy, asked.changes)
+    if asked.batch:
+        sides = in_batches(sides, asked.batch)
+    sending = _sending(asked, sides)
     tables = _logs(asked.times, sides)
     if rounds != "auto" and set(tables) == set(sides):
         raise UserError("--rounds is for stacks that are measured; every stack here has a log")
     logged = [f"{side}={path.resolve()}" for side, path in tables.items()]
-    return timed_job(Job(experiment, asked.without(times=logged)), sides, _Tail(asked, tables))
+    return timed_job(
+        Job(experiment, asked.without(times=logged)), sides, _Tail(asked, tables, sending)
+    )
+
+
+def _sending(asked: TailOptions, sides: Mapping[str, ResolvedProfile]) -> Sending:
+    """Return the scenario: as asked, or the one that the stacks' batches need.
+
+    Raises:
+        UserError: there is none of this name, or an option is not for it.
+    """
+    batches = any(profile.spec.runtime.samples > 1 for profile, _ in sides.values())
+    scenario = asked.scenario or (MULTI_STREAM if batches else SINGLE_STREAM)
+    if scenario not in SCENARIOS:
+        raise UserError(unknown("scenario", scenario, SCENARIOS))
+    if asked.samples_per_query is not None:
+        if scenario != MULTI_STREAM:
+            raise UserError(f"--samples-per-query is for {MULTI_STREAM}, and not for {scenario}")
+        if asked.samples_per_query < 1:
+            raise UserError(
+                f"--samples-per-query must be at least 1, got {asked.samples_per_query}"
+            )
+    return Sending(scenario, asked.samples_per_query)
 
 
 def _logs(given: Sequence[str], sides: Mapping[str, ResolvedProfile]) -> dict[str, Path]:
@@ -94,13 +120,13 @@ class _Tail(InRounds[TailSummary]):
 
     shape = TailSummary
 
-    def __init__(self, asked: TailOptions, tables: Mapping[str, Path]) -> None:
+    def __init__(self, asked: TailOptions, tables: Mapping[str, Path], sending: Sending) -> None:
         def pace(_: int) -> Pace:
             if asked.rounds == "auto":
                 return Pace(asked.max_rounds, Rule(), 60 * asked.max_minutes)
             return Pace(asked.rounds)
 
-        super().__init__(pace, tables)
+        super().__init__(pace, tables, sending)
         self._automatic = asked.rounds == "auto"
         self._deadlines = sorted(set(asked.deadlines_ms))
 
@@ -121,15 +147,15 @@ class _Tail(InRounds[TailSummary]):
         found, why = tail_figures.tail(
             timed.times, qualities, self._deadlines, session.seed, task.resamples
         )
-        latencies = summarize(session, stacks, timed)
+        shared = latencies(session, stacks, timed)
         whole = TailSummary(
-            **{**latencies, "command": "tail", "missing": latencies.missing | why},
+            **{**shared, "scenario": self._sending.scenario, "missing": shared["missing"] | why},
             tail=found,
             better=tail_figures.better({side: tail.curve for side, tail in found.items()}),
             convergence=tail_figures.convergence(timed.times),
         )
         notices = [
-            *latencies.warnings,
+            *whole.warnings,
             *doubt(session, answers.score(answers.names[0])),
             *_findings(whole, self._automatic),
         ]

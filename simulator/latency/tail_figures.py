@@ -33,6 +33,7 @@ TAILS = (0.99, 0.95, 0.9)
 SHARES = np.concatenate([np.linspace(0, 1, 41), 1 - np.geomspace(0.0001, 0.02, 12)])
 """The quantiles of a stack's latencies that are points of its curve of quality over deadline."""
 
+HALF_A_ROUND = "a half is one round, which has no distribution of a sample; it needs 4 rounds"
 ONE_ROUND = "one round cannot be split into training and test rounds"
 
 
@@ -93,6 +94,8 @@ def _missing(times: Times, found: Tail) -> dict[str, str]:
             why[f"split.thresholds.{key}"] = cannot_carry(train.answered().size, p)
     if found.split is None:
         why["split"] = ONE_ROUND
+    elif found.split.rjsd.test is None:
+        why |= {f"split.rjsd.{key}": HALF_A_ROUND for key in ("test", "median", "alternating")}
     return why
 
 
@@ -142,7 +145,7 @@ class _Judge:
             late=late.mean(),
             **next(iter(each.values())),
             metrics=each,
-            forecast=self._forecast(late, times.rounds),
+            forecast=self._forecast(late, times.rounds, times.together),
         )
 
     def curve(self, times: Times, grid: Floats) -> Curve:
@@ -182,19 +185,22 @@ class _Judge:
                 train=old,
                 test=new,
                 delta=Over(**{key: new[key] - old[key] for key in old}),
-                forecast=self._forecast(_late(train, ms), half),
+                forecast=self._forecast(_late(train, ms), half, times.together),
             )
         one, other = train.finite(), test.finite()
+        alone = half < 2
         each = divergence(fit(one), fit(other))
+        odd, even = (times.finite()[at : 2 * half : 2] for at in (0, 1))
         rjsd = Divergence(
             pooled=pooled_divergence(*(fit(ns.reshape(-1, 1)) for ns in (one, other))),
-            median=float(np.median(each)),
+            median=None if alone else float(np.median(each)),
             train=_settling(one),
-            test=each.mean(),
+            test=None if alone else each.mean(),
+            alternating=None if alone else divergence(fit(odd), fit(even)).mean(),
         )
         return Split(rounds=half, thresholds=under, rjsd=rjsd)
 
-    def _forecast(self, late: Mask, rounds: int) -> Forecast:
+    def _forecast(self, late: Mask, rounds: int, together: int) -> Forecast:
         """Return the expected quality of *rounds* further rounds.
 
         Each instance is late independently, with the share of its known rounds in which it was
@@ -207,27 +213,31 @@ class _Judge:
         Args:
             late: (R, n) which answers were late in the known rounds.
             rounds: how many further rounds.
+            together: how many samples in a row are late together.
 
         Source:
             H. A. David and H. N. Nagaraja, Order Statistics, 3rd ed., 2.1: the smallest of R draws
             from F is below x with probability 1 - (1 - F(x))**R.
         """
         chance = late.mean(axis=0)
-        drawn = np.sort(np.concatenate([self._quality.of(rows) for rows in self._draws(chance)]))
+        drawn = np.sort(
+            np.concatenate([self._quality.of(rows) for rows in self._draws(chance, together)])
+        )
         low, middle, high = (
             float(np.quantile(drawn, 1 - (1 - q) ** (1 / rounds), method="inverted_cdf"))
             for q in (0.025, 0.5, 0.975)
         )
         return Forecast(mean=drawn.mean(), worst=middle, ci95=[low, high])
 
-    def _draws(self, chance: Floats) -> Iterator[Mask]:
+    def _draws(self, chance: Floats, together: int) -> Iterator[Mask]:
         """Yield batches (r, n) of which answers are late, drawn with (n,) probabilities."""
         rng = np.random.default_rng(self._seed)
         uncertain = np.flatnonzero((chance > 0) & (chance < 1))
+        drawn, of = np.unique(uncertain // together, return_inverse=True)
         step = max(1, BATCH // len(chance))
         for at in range(0, self._number, step):
             rows = np.tile(chance == 1, (min(step, self._number - at), 1))
-            rows[:, uncertain] = rng.random((len(rows), len(uncertain))) < chance[uncertain]
+            rows[:, uncertain] = rng.random((len(rows), len(drawn)))[:, of] < chance[uncertain]
             yield rows
 
 
@@ -296,14 +306,14 @@ def convergence(times: Mapping[str, Times]) -> dict[str, Convergence]:
     """Return the result of Algorithm 1 for the rounds, and how many queries MLPerf asks for."""
     found = {}
     for side, time in times.items():
-        stopping = Stopping(Rule(), time.total.shape[1])
-        done = stopping.add(time.finite())
+        stopping = Stopping(Rule(), time.inferences)
+        done = stopping.add(time.finite()[:, :: time.together])
         found[side] = Convergence(
             rounds=time.rounds,
-            instances=time.total.shape[1],
+            instances=time.inferences,
             settled=np.count_nonzero(stopping.settled),
             done_after=int(stopping.settled.max()) if done else None,
-            inferences=time.total.size,
+            inferences=time.rounds * time.inferences,
             mlperf=mlperf_queries(0.99),
         )
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +26,27 @@ class Times:
         stages: (R, n) int64 nanoseconds of each stage that the stack has; :data:`ABSENT` where
             the inference failed.
         source: the device's log; empty where the rounds were measured here.
+        together: how many samples in a row have one latency, that of their query or batch.
     """
 
     total: Ints
     stages: Mapping[str, Ints]
     source: str = ""
+    together: int = 1
 
     @property
     def rounds(self) -> int:
         """R, the number of rounds."""
         return len(self.total)
+
+    @property
+    def inferences(self) -> int:
+        """How many latencies a round has: one for all samples that are answered together."""
+        return len(self._starts)
+
+    @property
+    def _starts(self) -> Ints:
+        return np.arange(0, self.total.shape[1], self.together)
 
     @property
     def measured(self) -> bool:
@@ -48,9 +59,16 @@ class Times:
         return int(np.count_nonzero(self.total == NEVER))
 
     def answered(self, stage: str = TOTAL) -> Ints:
-        """Return (m,) the nanoseconds of all inferences that did not fail, in all rounds."""
-        values = self.total if stage == TOTAL else self.stages[stage]
-        answered: Ints = values[self.total != NEVER]
+        """Return (m,) the nanoseconds of all inferences that did not fail, in all rounds.
+
+        Samples that are answered together count once.
+        """
+        total, values = self.total, self.total if stage == TOTAL else self.stages[stage]
+        if self.together > 1:
+            total = np.minimum.reduceat(total, self._starts, axis=1)
+            any_of = np.minimum if stage == TOTAL else np.maximum
+            values = any_of.reduceat(values, self._starts, axis=1)
+        answered: Ints = values[total != NEVER]
         return answered
 
     def finite(self) -> Ints:
@@ -67,21 +85,23 @@ class Times:
         """Return *length* rounds, beginning with round *at*."""
         part = slice(at, at + length)
         stages = {name: values[part] for name, values in self.stages.items()}
-        return Times(self.total[part], stages, self.source)
+        return replace(self, total=self.total[part], stages=stages)
 
 
-def of_rounds(rounds: Sequence[Round], stacks: int) -> list[Times]:
+def of_rounds(rounds: Sequence[Round], together: Sequence[int]) -> list[Times]:
     """Return the times of each stack from measured rounds.
 
     Args:
         rounds: those so far.
-        stacks: how many stacks are measured.
+        together: of each stack that is measured, see :class:`Times`.
 
     Returns:
         Nothing before the first round.
     """
-    which = range(stacks) if rounds else ()
-    return [of_stages(np.stack([one.ns[stack] for one in rounds])) for stack in which]
+    return [
+        replace(of_stages(np.stack([one.ns[stack] for one in rounds])), together=size)
+        for stack, size in enumerate(together if rounds else ())
+    ]
 
 
 def of_stages(ns: Ints, source: str = "") -> Times:

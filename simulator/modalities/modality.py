@@ -85,6 +85,7 @@ class Modality(ABC):
             no answer is drawn.
         length: the name of the size that the latency of one sample may depend on, where it is not
             that of an image; empty: there is none.
+        fed: what the values of a network's first input are, in the plural.
         levels: the unit of differences of two inputs after :meth:`scale`, in reports.
         Spec: the schema of its profiles; ``problems`` and ``settled`` check how sections fit.
         Card: the schema of its model cards.
@@ -97,6 +98,7 @@ class Modality(ABC):
     pictures: ClassVar[tuple[str, ...]] = ()
     canvas: ClassVar[str] = ""
     length: ClassVar[str] = ""
+    fed: ClassVar[str] = "values"
     levels: ClassVar[str] = "units"
     Spec: ClassVar[type[ProfileSpec]]
     Card: ClassVar[type[BaseModel]]

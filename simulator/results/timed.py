@@ -38,8 +38,11 @@ class TimedStack(Running):
     times: Literal["measured", "recorded"]
     source: str | None = Field(description="of recorded times; None where they were measured")
     rounds: int
-    queries: int = Field(description="inferences in all rounds")
-    failed: int = Field(description="of them, those without an answer")
+    queries: int = Field(description="latencies in all rounds; samples that are together have one")
+    failed: int = Field(description="samples without an answer, in all rounds")
+    together: int = Field(
+        default=1, description="samples that have one latency, that of their query or batch"
+    )
 
 
 class Machine(ResultModel):
@@ -118,8 +121,18 @@ class SizeEffect(ResultModel):
     p: Probability
 
 
+class TallEffect(ResultModel):
+    """How much longer images take that are taller than wide, at an equal number of pixels."""
+
+    ms: Ms = Field(description="tall less wide, from a fit to size and shape together")
+    ci95: Known = Field(description="95 % interval")
+    p: Probability
+    tall: int = Field(description="images that are taller than wide")
+    others: int
+
+
 class LengthEffect(ResultModel):
-    """A line through the samples' median times over their lengths."""
+    """A line through the samples' times over their lengths."""
 
     unit: str = Field(description="what lengths are counted in, in the plural")
     ms_per_thousand: Ms = Field(description="slope, for 1,000 of these units")
@@ -155,6 +168,14 @@ class InputEffect(ResultModel):
     size: SizeEffect | None = Field(description="None where all images have one size")
     length: LengthEffect | None = Field(
         default=None, description="of texts and sounds; None where all have one length"
+    )
+    tall: TallEffect | None = Field(
+        default=None, description="None without both tall and other images of several sizes"
+    )
+    network: LengthEffect | None = Field(
+        default=None,
+        description="mean time of the network alone, over what it is fed: tokens of a text; None "
+        "where all samples are fed alike",
     )
     equal_size: EqualSize | None = Field(description="None where no two images have one size")
     instances: Instances | None = Field(description="None with fewer than 5 rounds")
@@ -244,12 +265,20 @@ class Divergence(ResultModel):
     """Root Jensen-Shannon divergence of earlier and later latencies, 0 equal to 1 apart."""
 
     pooled: float = Field(description="of all latencies together")
-    median: float = Field(description="of the median sample")
+    median: float | None = Field(description="of the median sample; None as for test")
     train: float | None = Field(
         description="mean over samples, of the earlier rounds' fit from the fits of up to 25 "
         "rounds fewer; None with fewer than 7 rounds"
     )
-    test: float = Field(description="mean over samples, of earlier from later rounds")
+    test: float | None = Field(
+        description="mean over samples, of earlier from later rounds; None where a half is one "
+        "round, which has no distribution of a sample"
+    )
+    alternating: float | None = Field(
+        default=None,
+        description="mean over samples, of odd from even rounds: what halves of this length give "
+        "where nothing drifts; None as for test",
+    )
 
 
 class Split(ResultModel):
@@ -299,17 +328,18 @@ class Convergence(ResultModel):
     """How Algorithm 1 judges the rounds."""
 
     rounds: int
-    instances: int
+    instances: int = Field(description="samples, or batches and queries of several")
     settled: int = Field(description="instances whose distribution stood still")
     done_after: int | None = Field(description="rounds after which all had settled; None: never")
-    inferences: int
+    inferences: int = Field(description="of instances, in all rounds")
     mlperf: int = Field(description="queries that MLPerf's rules ask for a p99")
 
 
 class TailSummary(LatencySummary):
-    """Rounds in SingleStream, and the quality of late answers."""
+    """Rounds in one of MLPerf's scenarios, and the quality of late answers."""
 
     command: Literal["tail"] = "tail"  # type: ignore[assignment]
+    scenario: Literal["SingleStream", "MultiStream", "Offline"]  # type: ignore[assignment]
     tail: Annotated[dict[str, Tail], Keys("stack"), Named()]
     better: list[Better]
     convergence: Annotated[dict[str, Convergence], Keys("stack")]

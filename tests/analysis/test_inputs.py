@@ -13,6 +13,7 @@ from simulator.latency.inputs import (
     instances,
     medians,
     regression,
+    tallness,
 )
 from simulator.latency.times import NEVER, Times
 
@@ -39,6 +40,18 @@ def test_a_line_without_noise():
     assert found["intercept_ms"] == pytest.approx(2)
     assert found["r2"] == pytest.approx(1)
     assert found["ci95"] == pytest.approx([3, 3])
+
+
+def test_tall_images_of_equal_pixels_take_longer():
+    """2 ms and 3 ms more per megapixel, and 0.5 ms more for tall images, without noise."""
+    inputs = sized([600, 400, 800, 500, 300, 900], [400, 600, 500, 800, 300, 600])
+    ms = 2 + 3 * inputs.pixels / 1e6 + 0.5 * np.array([0, 1, 0, 1, 0, 0])
+
+    found = tallness(inputs, ms)
+
+    assert (found.tall, found.others) == (2, 4)
+    assert (found.ms, *found.ci95) == pytest.approx((0.5, 0.5, 0.5))
+    assert tallness(sized([4, 5, 6, 7, 8], [3] * 5), np.arange(5.0)) is None
 
 
 def test_a_line_with_noise_is_that_of_least_squares():

@@ -175,7 +175,7 @@ def test_constant_latencies_have_defined_figures(classify):
     assert {found[f"tail_quality@{name}"] for name in ("99", "95", "90")} == {0.5}
     assert found["tail_quality@4ms"] == 0
     assert found["split"]["rjsd"] == pytest.approx(
-        {"pooled": 0, "median": 0, "train": 0, "test": 0}, abs=1e-6
+        {"pooled": 0, "median": 0, "train": 0, "test": 0, "alternating": 0}, abs=1e-6
     )
     assert found["split"]["thresholds"]["95"]["delta"] == {"best": 0, "worst": 0, "mean": 0}
 
@@ -246,7 +246,11 @@ def test_equal_halves_are_not_apart_and_disjoint_ones_are(classify):
         return one_side(times, quality)[0]["split"]
 
     equal = rjsd(half)
-    assert equal["rjsd"] == {"pooled": 0, "median": 0, "train": None, "test": 0}
+    odd_from_even = equal["rjsd"].alternating
+    assert 0 < odd_from_even < 1
+    assert equal["rjsd"] == {
+        "pooled": 0, "median": 0, "train": None, "test": 0, "alternating": odd_from_even,
+    }  # fmt: skip
     assert {
         tuple(one["delta"][key] for key in one["delta"])
         for one in equal["thresholds"].values()
@@ -254,6 +258,27 @@ def test_equal_halves_are_not_apart_and_disjoint_ones_are(classify):
     } == {(0, 0, 0)}
     apart = rjsd(half * 1000)["rjsd"]
     assert apart["median"] > 0.999 and 0.98 < apart["pooled"] <= 1
+
+
+def test_halves_of_one_round_carry_no_rjsd_of_an_image(classify):
+    found, why = one_side(latencies(1, rounds=3), labelled(classify, [1] * IMAGES))
+
+    rjsd = found["split"]["rjsd"]
+    assert (rjsd.test, rjsd.median, rjsd.alternating) == (None, None, None)
+    assert 0 < rjsd.pooled <= 1
+    assert "a half is one round" in why["tail.deploy.split.rjsd.test"]
+
+
+def test_samples_of_a_batch_are_late_together(classify):
+    """Two batches of 100, late in half of the rounds: by chance a round has 0, 1 or 2 of them."""
+    total = np.repeat([[9, 5], [5, 9]], 100, axis=1) * MS
+    times = Times(total, {}, together=100)
+
+    found, _ = one_side(times, labelled(classify, [1] * 200), [6], number=4000)
+
+    told = found["thresholds"]["6ms"]["forecast"]
+    assert (told["worst"], told["ci95"]) == (0.5, [0, 1])
+    assert (times.inferences, sorted(times.answered() // MS)) == (2, [5, 5, 9, 9])
 
 
 def test_divergences_of_a_split_are_means_over_images_as_in_the_papers_table_2(classify):

@@ -21,7 +21,7 @@ from timed_runs import (
     written,
 )
 
-from simulator import tail
+from simulator import cli, tail
 from simulator.command.options import Progress
 from simulator.notices import Kind
 
@@ -90,6 +90,30 @@ def test_measured_times_are_judged_as_a_reader_of_the_tables_would(card, data, t
         assert figures(run.summary, name) == pytest.approx(
             {"best": max(share), "worst": min(share), "mean": sum(share) / 5}
         )
+
+
+def test_batches_are_instances_and_the_papers_tables_are_printed(simulate_tail, tmp_path, capsys):
+    """Six images in batches of 4: two instances, the second of two images."""
+    place = tmp_path / "run"
+    words = ("--rounds", 4, "--format", "markdown", "--table", "inference-count")
+    code, out, _ = simulate_tail("--batch", "1,4", "--scenario", "Offline", *words)
+
+    rows = [line.strip("| ").split(" | ") for line in out.splitlines()]
+    assert code == 0
+    assert [row[1:6] for row in rows[2:]] == [
+        ["deploy-batch1", "1", "6", "not in 4 rounds", "24"],
+        ["deploy-batch4", "4", "2", "not in 4 rounds", "8"],
+    ]
+    batched = [row for row in pq.read_table(place / "latencies.parquet").to_pylist()
+               if row["side"] == "deploy-batch4"]  # fmt: skip
+    for number in range(4):
+        took = [row["total_ns"] for row in batched if row["round"] == number]
+        assert len(set(took[:4])) == 1 and len(set(took[4:])) == 1 and took[4] > took[0]
+    for table in ("validation", "worst-cases", "deadlines", "input"):
+        assert cli.main(["report", str(place), "--format", "csv", "--table", table]) == 0
+        assert capsys.readouterr().out.startswith("model,stack,")
+    assert cli.main(["report", str(place), "--table", "validatoin"]) == 2
+    assert "did you mean 'validation'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("task", ["detection", "segmentation"])

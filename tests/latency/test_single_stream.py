@@ -161,7 +161,7 @@ def test_a_sample_that_fails_in_one_round_only(items):
         rounds.append(stream.round(number))
 
     assert [one.failed for one in rounds] == [{}, {(1, 1): "infer: overheated"}, {}]
-    whole, other = of_rounds(rounds, 2)
+    whole, other = of_rounds(rounds, [1, 1])
     assert (other.total == NEVER).nonzero()[0].tolist() == [1]
     assert (other.total == NEVER).nonzero()[1].tolist() == [1]
     assert (whole.failed, other.failed) == (0, 1)
@@ -338,7 +338,7 @@ def test_real_stacks_answer_as_they_do_untimed(real):
     wall = time.perf_counter_ns() - start
     other = stream.round(1)
 
-    assert sum(int(times.total.sum()) for times in of_rounds([one], 2)) < wall
+    assert sum(int(times.total.sum()) for times in of_rounds([one], [1, 1])) < wall
     for which, own in enumerate(stacks):
         stages = {recipe.stage for recipe in own.chain.recipes}
         there = (one.ns[which] != ABSENT).all(axis=0)
@@ -348,3 +348,41 @@ def test_real_stacks_answer_as_they_do_untimed(real):
     assert (one.digests == other.digests).all()
     assert all(len(digest) == 32 for digest in one.digests.ravel())
     assert (one.digests[0] != one.digests[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("offline", "expected"),
+    [(False, [6, 6, 6, 15, 15, 15, 7]), (True, [6, 6, 6, 21, 21, 21, 28])],
+)
+def test_samples_of_a_query_have_its_latency(items, monkeypatch, offline, expected):
+    """Samples take 1 to 7 ns and go in threes; in Offline, who is behind waits too."""
+    took = {f"{at:03}.jpg": at + 1 for at in range(7)}
+    stream = SingleStream(
+        steps.executor(), [answering(("infer", nothing))], items(7), 0, [3], offline
+    )
+    one_by_one = SingleStream._answer
+
+    def answer(self, which, index):
+        ns, digest = one_by_one(self, which, index)
+        ns[INFER] = took[self._items[index].name]
+        return ns, digest
+
+    monkeypatch.setattr(SingleStream, "_answer", answer)
+    (times,) = of_rounds([stream.round(number) for number in range(3)], [3])
+
+    assert times.total.tolist() == [expected] * 3
+    assert times.answered().tolist() == [expected[0], expected[3], expected[6]] * 3
+
+
+def test_queries_of_several_stacks_are_sent_whole():
+    """Of 2 and of 3 samples; each round has its order of blocks of 6, and a last one of 1."""
+    stream = SingleStream(
+        steps.executor(), [answering(("infer", nothing))] * 2, range(13), 0, [2, 3]
+    )
+
+    for number in range(5):
+        turns = stream._turns(number)
+        for which, size in enumerate((2, 3)):
+            queries = [q for at, turn in turns if at == which for q in stream._queries(which, turn)]
+            found = sorted(query.tolist() for query in queries)
+            assert found == [list(range(at, min(at + size, 13))) for at in range(0, 13, size)]

@@ -91,7 +91,7 @@ def test_rounds_become_times_stack_by_stack():
     ns = np.arange(2 * 3 * 2 * len(STAGES)).reshape(3, 2, 2, len(STAGES))  # rounds, stacks, samples
     made = [Round(number, one, np.full((2, 2), "d"), {}, {}) for number, one in enumerate(ns)]
 
-    first, second = of_rounds(made, 2)
+    first, second = of_rounds(made, [1, 1])
 
     assert first.total.tolist() == ns[:, 0].sum(axis=-1).tolist()
     assert second.total.tolist() == ns[:, 1].sum(axis=-1).tolist()

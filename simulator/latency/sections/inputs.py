@@ -81,7 +81,7 @@ def regression(
             notes.append(
                 f"{known[side].name}: {noun}s that always failed and have no point: {silent:,}."
             )
-    traces += [_line(effect, sizes, known[side]) for side, effect in effects.items()]
+    traces += [line(effect, sizes, known[side]) for side, effect in effects.items()]
     if len(drawn) < len(run.names):
         notes.append(
             f"{len(drawn):,} of {len(run.names):,} {noun}s are drawn, evenly from the fastest to "
@@ -135,11 +135,14 @@ def _points(
     )  # fmt: skip
 
 
-def _line(line: SizeEffect | LengthEffect, sizes: Floats | Ints, look: Look) -> Trace:
+def line(effect: SizeEffect | LengthEffect, sizes: Floats | Ints, look: Look) -> Trace:
+    """Return the line of an effect over the samples' sizes."""
     ends = np.array([sizes.min(), sizes.max()])
-    by_one = line.ms_per_megapixel if isinstance(line, SizeEffect) else line.ms_per_thousand / 1e3
+    by_one = (
+        effect.ms_per_megapixel if isinstance(effect, SizeEffect) else effect.ms_per_thousand / 1e3
+    )
     return charts.scatter(
-        x=ends, y=line.intercept_ms + by_one * ends, mode="lines",
+        x=ends, y=effect.intercept_ms + by_one * ends, mode="lines",
         line=look.line | {"width": 2.5}, name=look.label, legendgroup=look.name, showlegend=False,
         hoverinfo="skip",
     )  # fmt: skip

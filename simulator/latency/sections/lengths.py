@@ -1,4 +1,4 @@
-"""Report section: how the latency of texts and sounds depends on their length.
+"""Report sections: how the latency depends on the length of samples, and on what a network is fed.
 
 Source:
     The question of figure 2 (c) of Yang et al., arXiv 2212.13925.
@@ -6,11 +6,13 @@ Source:
 
 from __future__ import annotations
 
+from simulator.latency.inputs import network_means
 from simulator.latency.reading import TimedRun, of_rounds
-from simulator.latency.sections.inputs import regression
+from simulator.latency.sections.inputs import line, regression
 from simulator.latency.tables import slope
+from simulator.report import charts
 from simulator.report.sections.section import Panel, Section, part
-from simulator.report.sections.style import looks
+from simulator.report.sections.style import figure, looks, text
 
 
 @part(order=150)
@@ -31,4 +33,33 @@ def length(run: TimedRun) -> Section | None:
         [f"{known[side].name}: {slope(effect)}." for side, effect in effects.items()],
         [Panel(panel)],
         notes,
+    )
+
+
+@part(order=155)
+@of_rounds
+def network(run: TimedRun) -> Section | None:
+    """Draw the mean time of the network alone against what it is fed."""
+    effects = {side: run.summary.inputs[side].network for side in run.fed}
+    known, traces = looks(run.summary.stacks), []
+    for side, effect in effects.items():
+        assert effect is not None
+        look, fed = known[side], run.fed[side]
+        traces.append(charts.scatter(
+            x=fed, y=network_means(run.times[side]), mode="markers", name=look.label,
+            marker=look.marker | {"size": 7, "opacity": 0.7}, legendgroup=look.name,
+            customdata=[[text(name)] for name in run.names],
+            hovertemplate=f"%{{customdata[0]}}<br>%{{x:,}} {effect.unit}, mean %{{y:.3f}} ms"
+            f"<extra>{look.label}</extra>",
+        ))  # fmt: skip
+        traces.append(line(effect, fed, look))
+    if not traces:
+        return None
+    units = " or ".join(dict.fromkeys(effect.unit for effect in effects.values() if effect))
+    return Section(
+        "network",
+        f"Network: its mean time alone, ms, against the {units} that it is fed",
+        f"Does the network take longer for more {units}?",
+        [f"{known[side].name}: {slope(effect)}." for side, effect in effects.items() if effect],
+        [Panel(figure(traces, 440, units, "mean over rounds, ms"))],
     )

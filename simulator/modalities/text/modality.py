@@ -84,6 +84,7 @@ class TextModality(Modality):
     name = "text"
     unit = "text"
     length = "characters"
+    fed = "tokens"
     suffixes = SUFFIXES
     levels = "ids"
     Spec = TextSpec

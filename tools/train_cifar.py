@@ -2,7 +2,7 @@
 
     python tools/train_cifar.py split cifar10_test_jpeg.tar FOLDER
     python tools/train_cifar.py train FOLDER OUT --seed 0
-    python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe augmented
+    python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe augmix
     python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe adversarial --start BEFORE
     python tools/train_cifar.py attack FOLDER OUT
 
@@ -15,7 +15,7 @@ The recipes (docs/measured/training.md compares them) differ in what a batch goe
 is mirrored and shifted, and in nothing else:
 
 - ``baseline``: nothing.
-- ``augmix``, ``augmix-jsd``, ``apr``, ``deepaugment``, ``augmented``: tools/augmentations.py.
+- ``augmix``, ``augmix-jsd``, ``apr``, ``deepaugment``: tools/augmentations.py.
 - ``adversarial``: the images that three steps of projected gradient descent find within 4/255 in
   L-infinity (Madry et al., ICLR 2018); steps of 2/255 from a random start, with gradients in
   bfloat16, which halves the time.

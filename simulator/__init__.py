@@ -32,6 +32,7 @@ FOLDERS = (
     "faults",
     "identify",
     "latency",
+    "render",
     "repair",
     "robustness",
 )

@@ -123,7 +123,8 @@ def _object(coco: Coco, annotation: Entry) -> Object:
         coco.refuse(annotation, f"area: square pixels expected, got {short(area)}")
     x, y, width, height = box
     category = annotation["category_id"]
-    return Object(x, y, width, height, category, is_crowd(coco, annotation), area)
+    difficult = annotation.get("difficult") == 1  # not COCO's: simulate render writes it
+    return Object(x, y, width, height, category, is_crowd(coco, annotation), area, difficult)
 
 
 def is_crowd(coco: Coco, annotation: Entry) -> bool:

@@ -90,6 +90,18 @@ class Truths:
         """
         raise NotImplementedError(f"{self.name} is not about places in an image")
 
+    def placed(self, truth: Any, placement: Any) -> Any:
+        """Return a truth in pixels of the network's input; only where :attr:`in_pixels`.
+
+        Args:
+            truth: what people have annotated; not None.
+            placement: how the sample lies in the network's input.
+
+        Raises:
+            SampleError: this sample's truth cannot be used.
+        """
+        raise NotImplementedError(f"{self.name} is not about places in an image")
+
     def opened(self, truth: Any, source: Any = None) -> Any:
         """Return a truth ready for :meth:`record` and :meth:`change`; called once a sample.
 

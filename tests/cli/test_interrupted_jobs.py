@@ -14,8 +14,8 @@ from simulator.report.command import words
 pytestmark = pytest.mark.prove
 
 FIRST = {
-    "corrupt": "**/[!.]*.jpg", "quantize": "state", "finetune": "state",
-    "sensitivity": "measured.json",
+    "corrupt": "**/[!.]*.jpg", "render": "images/[!.]*.png", "quantize": "state",
+    "finetune": "state", "sensitivity": "measured.json",
 }  # fmt: skip
 """What a job has written when the signal comes; of others it is the manifest of a run."""
 

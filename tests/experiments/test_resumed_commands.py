@@ -1,4 +1,4 @@
-"""``simulate resume`` of what leaves no run: corrupt, finetune, quantize and sensitivity."""
+"""``simulate resume`` of what leaves no run: corrupt, render, finetune, quantize, sensitivity."""
 
 import json
 import signal
@@ -27,6 +27,7 @@ def files(folder):
     ("name", "pattern", "count"),
     [
         ("corrupt", "**/[!.]*.jpg", 2),
+        ("render", "images/[!.]*.png", 2),
         pytest.param("quantize", "state", 1, marks=LEARNED),
         pytest.param("finetune", "state", 1, marks=LEARNED),
         ("sensitivity", "measured.json", 1),

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 Pixels = TypeVar("Pixels", bound=np.generic)
 
 UPRIGHT = 1
+UNDONE_BY = {6: 8, 8: 6}
+"""Orientations that another one undoes; all others undo themselves."""
 
 
 def stored(turned: NDArray[Pixels], orientation: int) -> NDArray[Pixels]:

@@ -14,18 +14,16 @@ from simulator.contract import Array, TrainingObjective
 from simulator.data.truth import Boxes
 from simulator.errors import ModelError, unknown
 from simulator.modalities.image.geometry import Placement
-from simulator.modalities.image.orientation import stored_boxes
 from simulator.tasks.detection import heads
 from simulator.tasks.detection.boxes import areas, iou
 from simulator.tasks.detection.declared import AnchorHead
+from simulator.tasks.detection.moving import to_network
 from simulator.tasks.detection.ports import gather
 from simulator.tasks.detection.settings import Settings
 
 Floats = NDArray[np.float64]
 FOREGROUND, BACKGROUND = 0.5, 0.4
 ALPHA, GAMMA, BETA = 0.25, 2.0, 1 / 9
-_BACK = {6: 8, 8: 6}
-"""EXIF orientations that another one undoes; all others undo themselves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +92,8 @@ class RetinaLesson(TrainingObjective):
 
     def target(self, truth: Boxes, placement: Placement) -> Target:
         """Return the objects of an image where they are in the network's input."""
-        inside = to_network(truth.corners, placement, self._settings)
+        asked = self._settings
+        inside = to_network(truth.corners, placement, asked.scale, asked.padding)
         kept = areas(inside) > 0
         aside = truth.crowd | truth.difficult
         own = kept & ~aside
@@ -134,20 +133,6 @@ class RetinaLesson(TrainingObjective):
             if name not in outputs:
                 raise ModelError(unknown("output", name, outputs))
         return names
-
-
-def to_network(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
-    """Return (n, 4) boxes of the image as stored in the network's pixels, cut at its border."""
-    cut, back = placement.cut, _BACK.get(placement.orientation, placement.orientation)
-    size = placement.height + cut.rows, placement.width + cut.columns
-    shown = stored_boxes(boxes, back, size[::-1] if back >= 5 else size)
-    top, left = placement.start(settings.padding)
-    rows, columns = placement.scales(settings.scale)
-    scale = np.array([columns, rows] * 2, np.float64)
-    start = np.array([left, top] * 2, np.float64)
-    placed = (shown - np.array([cut.left, cut.top] * 2)) * scale + start
-    clipped: Floats = np.clip(placed, 0, np.array(settings.network[::-1] * 2))
-    return clipped
 
 
 def matched(anchors: Floats, target: Target) -> Match:

@@ -8,6 +8,8 @@ import numpy as np
 
 from simulator.contract.warp import Points, Size, Warp, WarpOf
 from simulator.data.truth import Boxes
+from simulator.modalities.image.geometry import Placement
+from simulator.modalities.image.orientation import UNDONE_BY, stored_boxes
 from simulator.tasks.detection.boxes import areas, xywh
 
 _STEPS = np.linspace(0, 1, 257)
@@ -32,6 +34,41 @@ def moved(truth: Boxes, warp: WarpOf, size: Size) -> Boxes:
     """
     movement = warp(size)
     corners = np.array([_seen(box, movement, size) for box in truth.xywh]).reshape(-1, 4)
+    return _with(truth, corners)
+
+
+def placed(truth: Boxes, placement: Placement) -> Boxes:
+    """Return the boxes as they lie in the network's input; likewise."""
+    size = placement.network_height, placement.network_width
+    corners = to_network(truth.corners, placement, "resized", "integer")
+    return replace(_with(truth, corners), size=size)
+
+
+def to_network(boxes: Points, placement: Placement, scale: str, padding: str) -> Points:
+    """Return (n, 4) boxes of the image as stored in the network's pixels, cut at its border.
+
+    Args:
+        boxes: x1, y1, x2, y2.
+        placement: how the image lies in the network's input.
+        scale: see :meth:`Placement.scales`.
+        padding: see :meth:`Placement.start`.
+    """
+    cut = placement.cut
+    back = UNDONE_BY.get(placement.orientation, placement.orientation)
+    size = placement.height + cut.rows, placement.width + cut.columns
+    shown = stored_boxes(boxes, back, size[::-1] if back >= 5 else size)
+    top, left = placement.start(padding)
+    rows, columns = placement.scales(scale)
+    factor = np.array([columns, rows] * 2, np.float64)
+    start = np.array([left, top] * 2, np.float64)
+    found = (shown - np.array([cut.left, cut.top] * 2)) * factor + start
+    ends = np.array([placement.network_width, placement.network_height] * 2)
+    clipped: Points = np.clip(found, 0, ends)
+    return clipped
+
+
+def _with(truth: Boxes, corners: Points) -> Boxes:
+    """The objects with other corners; those without any size are left out."""
     before = truth.xywh[:, 2] * truth.xywh[:, 3]
     grown = np.divide(areas(corners), before, out=np.zeros_like(before), where=before > 0)
     seen = (corners[:, 2:] > corners[:, :2]).all(axis=1)

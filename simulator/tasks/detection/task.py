@@ -26,7 +26,7 @@ from simulator.tasks.detection.impact import DetectionImpact
 from simulator.tasks.detection.lesson import RetinaLesson
 from simulator.tasks.detection.matching import CHANGED, DetectionFlips, change
 from simulator.tasks.detection.metric import METRICS, Ranking, cocoeval, evaluate, of_classes
-from simulator.tasks.detection.moving import moved
+from simulator.tasks.detection.moving import moved, placed
 from simulator.tasks.detection.ports import check
 from simulator.tasks.detection.settings import Settings, resolve
 from simulator.tasks.detection.view import DetectionView
@@ -114,6 +114,10 @@ class Detection(ImageTask):
     def moved(self, truth: Boxes, warp: WarpOf, size: Callable[[], Size]) -> Boxes:
         """Return the boxes around where their outlines go, within the image; see :func:`moved`."""
         return moved(truth, warp, truth.size or size())
+
+    def placed(self, truth: Boxes, placement: Placement) -> Boxes:
+        """Return the boxes in the network's pixels; those that it does not see are left out."""
+        return placed(truth, placement)
 
     def opened(self, truth: Boxes | None, source: Any = None) -> Boxes | None:
         """Check the annotated size against the image's.

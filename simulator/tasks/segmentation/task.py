@@ -22,6 +22,7 @@ from simulator.tasks.segmentation.change import SegmentationFlips, change
 from simulator.tasks.segmentation.confusion import Sparse, confusion, guessed, missed, tally
 from simulator.tasks.segmentation.impact import SegmentationImpact
 from simulator.tasks.segmentation.logits import decode
+from simulator.tasks.segmentation.moving import placed
 from simulator.tasks.segmentation.view import SegmentationView
 from simulator.tasks.task import CHANGES, Shapes
 
@@ -95,6 +96,10 @@ class Segmentation(ImageTask):
     def moved(self, truth: MaskTruth, warp: WarpOf, size: Callable[[], Size]) -> MaskTruth:
         """Return the mask with every pixel where it goes, by nearest neighbor."""
         return MovedMask(truth, warp)
+
+    def placed(self, truth: MaskTruth, placement: Placement) -> MaskTruth:
+        """Return the mask as the image lies, by nearest neighbor; its padding is not judged."""
+        return ArrayMask(placed(truth.read(), placement))
 
     def opened(self, truth: MaskTruth | None, source: Any = None) -> U8 | None:
         """Read the mask, which must have the image's size."""

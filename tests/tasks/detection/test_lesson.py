@@ -20,8 +20,8 @@ from simulator.tasks.detection.lesson import (
     focal,
     matched,
     smooth_l1,
-    to_network,
 )
+from simulator.tasks.detection.moving import to_network
 
 SIGMOID = {**cards.SCORE, "activation": "sigmoid"}
 NONE = np.zeros((0, 4))
@@ -139,7 +139,7 @@ def test_boxes_go_to_the_network_and_back(orientation):
     image = to_image(seen, placement, settings) + np.array([2, 1, 2, 1])
     kept = stored_boxes(image, orientation, (40, 60))
 
-    assert to_network(kept, placement, settings) == pytest.approx(seen)
+    assert to_network(kept, placement, settings.scale, settings.padding) == pytest.approx(seen)
 
 
 def test_boxes_are_cut_at_the_border_and_dropped_outside():

@@ -1,0 +1,1 @@
+"""``simulate render``: a data set as one stack sees it, on disk."""

@@ -264,7 +264,7 @@ def pair_watch(
     train, deploy = stacks
     opened = ExitStack()
     modality = session.card.modality
-    shown = pictures_of(ShownPair(session, stacks, arms, differing, prefix, opened))
+    shown = pictures_of(ShownPair(session, stacks, arms, differing, prefix, opened, quick))
     scale = modality.scale(train.profile, session.card.spec)
     return PairWatch(
         session,

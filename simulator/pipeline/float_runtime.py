@@ -71,19 +71,21 @@ def running(
             registry.compile(choice.backend, choice.offer, source, file, choice.options)
         runtime = choice.make(file)
         try:
-            yield _by_names(runtime, model)
+            inputs = [value.name for value in inputs_of(model)]
+            yield by_names(runtime, inputs, [value.name for value in model.graph.output])
         finally:
             runtime.close()
 
 
-def _by_names(runtime: Runtime, model: onnx.ModelProto) -> Callable[[Feeds], Feeds]:
+def by_names(
+    runtime: Runtime, inputs: Sequence[str], outputs: Sequence[str]
+) -> Callable[[Feeds], Feeds]:
     """Return what runs a model by its own names; where the runtime has others, in their order."""
-    inputs = _names([value.name for value in inputs_of(model)], runtime.inputs)
-    outputs = _names([value.name for value in model.graph.output], runtime.outputs)
+    given, made = _names(inputs, runtime.inputs), _names(outputs, runtime.outputs)
 
     def run(feeds: Feeds) -> Feeds:
-        found = runtime.run({own: feeds[name] for name, own in inputs.items()})
-        return {name: found[own] for name, own in outputs.items()}
+        found = runtime.run({own: feeds[name] for name, own in given.items()})
+        return {name: found[own] for name, own in made.items()}
 
     return run
 

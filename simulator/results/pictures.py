@@ -36,12 +36,12 @@ class AxisPicture(ResultModel):
 
 
 class FeatureMap(ResultModel):
-    """What a layer makes of one image, with an axis of the graph swapped alone."""
+    """What a layer makes of one image, with an axis of the network swapped alone."""
 
     axis: str
     node: str = Field(description="name of the node")
-    first: bool = Field(description="whether it is the first node that the axis changes")
-    by: str = Field(description="the backend that ran both graphs, in FP32")
+    first: bool = Field(description="whether it is the first map that the axis can change")
+    by: str = Field(description="the runtimes that ran both networks")
     train: str = Field(description="path of a picture: the mean over the channels")
     deploy: str = Field(description="likewise")
     picture: str = Field(description="path of a picture of the difference")

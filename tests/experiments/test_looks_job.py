@@ -370,6 +370,32 @@ def test_an_upsampled_map(run, data, tmp_path):
     assert one["mean"] == pytest.approx(levels.mean(), rel=1e-4)
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_map_of_integers(run, data, tmp_path, quick):
+    """Weights of one are exact in INT8: the input and the map are rounded, to a step of 1/255."""
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], name="same"),
+        helper.make_node("GlobalAveragePool", ["c"], ["pooled"]),
+        helper.make_node("Flatten", ["pooled"], ["flat"]),
+        helper.make_node("Gemm", ["flat", "w"], ["y"]),
+    ]
+    eye = np.eye(3, dtype=np.float32)
+    model = tiny.model(nodes, constants={"w": eye, "k": eye[..., None, None]})
+    images = [tensor(data, {"sample": p.relative_to(data)}) for p in sorted(data.rglob("*.jpg"))]
+    step = (max(map(np.max, images)) - min(map(np.min, images))) / 255
+
+    found = compare(
+        "pillow_fp32", "ort_int8", model=tiny.card(tmp_path / "conv", model), data=data,
+        quick=quick, out=tmp_path / "run",
+    )  # fmt: skip
+
+    look = found.summary["pictures"][0]
+    one = look["maps"][0]
+    assert (one["axis"], one["node"], one["by"]) == ("precision", "Conv 'same'", "onnxruntime")
+    assert one["values_changed"] > 0.8 and 0.2 * step < one["mean"] < one["max"] < 1.05 * step
+    assert shown(found, one["picture"]).max() == 255
+
+
 def test_maps_larger_than_the_window():
     """The end is kept where sizes differ, for the mark; else the middle."""
     small, large = np.zeros((1, 340, 400)), np.zeros((1, 341, 400))

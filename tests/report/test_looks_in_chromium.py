@@ -235,3 +235,21 @@ def test_without_script_the_tensors_and_numbers_are_there(opened, pictures):
     assert tab.locator("[data-tensors] img").count() == 2
     assert "resize alone: 25.0% of values differ" in tab.locator("noscript").inner_text()
     assert not tab.get_by_role("slider").is_visible()
+
+
+def test_each_axis_has_its_difference_scaled_to_255(opened, pictures):
+    """As SysNoise's Figure 5 has it; the third axis changes nothing."""
+    axes = {
+        name: {"picture": f"looks/{file}.png", **effect()}
+        for name, file in (("resize", "r"), ("color", "d"), ("decoder", "t"))
+    }
+    tab, wrong = opened(entry(axes=axes))
+
+    words = tab.locator("[data-differences] figcaption").all_inner_texts()
+    for number, (file, said) in enumerate(zip("drdt", words, strict=True), 1):
+        levels = np.abs(pictures["t"].astype(int) - pictures[file])
+        peak = levels.max()
+        expected = np.round(levels * (255 / peak if peak else 0))
+        assert np.abs(canvas(tab, number)[..., :3].astype(int) - expected).max() <= 1
+        assert said.endswith(f"255 is {peak} levels" if peak else "no level differs")
+    assert wrong == []

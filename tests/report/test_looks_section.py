@@ -138,8 +138,8 @@ def test_maps_are_put_into_words(section):
     text = Elements(section(entry(maps=[one, other])).html).text
 
     assert (
-        "pooling alone: the first output that it changes, of MaxPool 'pool', averaged over the "
-        "channels from -1 (black) to 2.5 (white), in FP32 by onnxruntime. 12.5% of the values "
+        "pooling alone: the first map behind the change, of MaxPool 'pool', averaged over the "
+        "channels from -1 (black) to 2.5 (white), by onnxruntime. 12.5% of the values "
         "differ on the common 15×14, mean 0.01, max 1.75. 1 row and 2 columns only in train: "
         "orange in the difference." in text
     )

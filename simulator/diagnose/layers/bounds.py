@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.diagnose.layers.graph import Graph
 from simulator.model.passes.graph import edit
+from simulator.model.points import Graph
 from simulator.pipeline.stack import Stack
 
 BOUNDS = {

@@ -13,10 +13,10 @@ from onnx import numpy_helper
 from simulator.contract import Array
 from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.layers.errors import relative, worst_channel
-from simulator.diagnose.layers.graph import Graph, Point
-from simulator.diagnose.layers.network import Network
 from simulator.errors import UserError, shortened
 from simulator.model.passes.graph import edit
+from simulator.model.points import Graph, Point
+from simulator.pipeline.network import Network
 from simulator.profile.profile import Profile
 
 BETTER = 0.5

@@ -7,7 +7,10 @@ from contextlib import ExitStack
 
 from simulator.contract import Array
 from simulator.diagnose.layers.errors import Sums, relative
-from simulator.diagnose.layers.graph import (
+from simulator.diagnose.layers.opaque import Opaque, paired
+from simulator.errors import ModelError, UserError
+from simulator.model.passes.graph import edit
+from simulator.model.points import (
     Point,
     alone,
     fused,
@@ -16,10 +19,7 @@ from simulator.diagnose.layers.graph import (
     output_of,
     with_points,
 )
-from simulator.diagnose.layers.network import Feeds, Network
-from simulator.diagnose.layers.opaque import Opaque, paired
-from simulator.errors import ModelError, UserError
-from simulator.model.passes.graph import edit
+from simulator.pipeline.network import Feeds, Network
 from simulator.results.layers import LayerFigures
 
 AT_ONCE = 2**25

@@ -11,9 +11,9 @@ from simulator import registry
 from simulator.contract import Stage
 from simulator.diagnose.finding import Finding
 from simulator.diagnose.layers.case import Case, percent
-from simulator.diagnose.layers.network import Network
 from simulator.model.passes.graph import edit
 from simulator.model.probe import saturates
+from simulator.pipeline.network import Network
 from simulator.profile.implementations import implementation
 
 EVALUATOR = "onnx_reference"

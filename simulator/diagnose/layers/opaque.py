@@ -10,9 +10,9 @@ import numpy as np
 from onnx import helper
 
 from simulator.contract import Array
-from simulator.diagnose.layers.graph import Graph, Point
-from simulator.diagnose.layers.network import Feeds, Network, inference
 from simulator.errors import ModelError, one_line
+from simulator.model.points import Graph, Point
+from simulator.pipeline.network import Feeds, Network, inference
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.stack import Stack
 from simulator.profile.implementations import Choice

@@ -11,7 +11,6 @@ from simulator.contract import Array
 from simulator.diagnose.finding import Finding
 from simulator.diagnose.layers.bounds import bound_of
 from simulator.diagnose.layers.comparison import Comparison
-from simulator.diagnose.layers.network import Feeds, Network, network_of
 from simulator.diagnose.layers.opaque import Opaque, opaque
 from simulator.diagnose.layers.reasons import reasons
 from simulator.diagnose.layers.rounding import INPUT
@@ -19,6 +18,7 @@ from simulator.diagnose.layers.suspects import cases, merged, only_as_output, su
 from simulator.diagnose.layers.weights import DIFFER
 from simulator.errors import ModelError, one_line
 from simulator.experiments.session import Session
+from simulator.pipeline.network import Feeds, Network, network_of
 from simulator.pipeline.stack import Stack
 from simulator.results.layers import LayerFigures, LayersFigures
 

@@ -11,11 +11,11 @@ import onnx
 from simulator.diagnose.finding import Certainty, Finding
 from simulator.diagnose.layers.case import Case
 from simulator.diagnose.layers.comparison import Comparison, Pair
-from simulator.diagnose.layers.graph import alone, output_of
-from simulator.diagnose.layers.network import Network
 from simulator.diagnose.layers.weights import one_scale
 from simulator.errors import one_line
 from simulator.model.passes.graph import edit
+from simulator.model.points import alone, output_of
+from simulator.pipeline.network import Network
 from simulator.profile.profile import Profile
 from simulator.results.layers import LayerError, LayerFigures
 

@@ -11,8 +11,8 @@ from simulator.contract import Array
 from simulator.diagnose.finding import Finding
 from simulator.diagnose.layers.case import Case, percent, replaced
 from simulator.diagnose.layers.errors import FAINT, relative
-from simulator.diagnose.layers.graph import Graph, Point
 from simulator.model.passes.graph import edit
+from simulator.model.points import Graph, Point
 
 DIFFER = "the weights differ"
 FEW = 1e-3

@@ -1,9 +1,9 @@
-"""Feature maps of a network at the first node that an axis of its graph changes."""
+"""Feature maps of a network that an axis changes: of its graph, its precision, its runtime."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,76 +12,83 @@ from typing import Any
 import numpy as np
 import onnx
 
-from simulator.contract import U8, Array, Stage
+from simulator.contract import U8, Array
 from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
-from simulator.errors import ModelError
-from simulator.experiments.session import Session
+from simulator.errors import ModelError, UserError
+from simulator.experiments.alone import TOGETHER, groups_of
+from simulator.experiments.pictures.pictures import ShownPair
+from simulator.experiments.session import Variant
+from simulator.experiments.summary import SIDES
 from simulator.modalities.image.shown import WINDOW
 from simulator.model.artifact import Artifact
-from simulator.model.card import Card
 from simulator.model.passes.graph import edit
-from simulator.model.passes.rewrite import graph_pass, rewrite
+from simulator.model.passes.rewrite import graph_pass
+from simulator.model.points import Graph, Point, in_order, matched, with_points
 from simulator.model.rewritten import pinned
-from simulator.pipeline.float_runtime import in_fp32
+from simulator.pipeline.float_runtime import by_names
+from simulator.pipeline.network import Network, inference, network_of
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.profile.graph import Graph
+from simulator.profile.axes import swap
 from simulator.profile.implementations import Choice
+from simulator.profile.modality import graph_axes
 
-AXES = ("pooling", "upsample")
 ONE_SIDE = (213, 94, 0)
 """RGB color where only one map has a value; from the palette of Okabe and Ito (2008)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Maps(Recipe):
-    """Runs a graph up to some of its nodes.
+    """Runs a network up to some of its tensors.
 
     Attributes:
-        choice: the runtime, in FP32.
-        artifact: the graph.
+        choice: the runtime.
+        artifact: the file.
         input: the name of its input.
-        outputs: the names of the nodes' outputs.
+        kind: the type of its input.
+        outputs: the names of the tensors.
     """
 
     choice: Choice
     artifact: Artifact
     input: str
+    kind: str
     outputs: tuple[str, ...]
     stage = "maps"
     timed = False
 
     def identity(self) -> Any:
-        """Return the graph and the runtime."""
+        """Return the file and the runtime."""
         return ["maps", self.artifact.key, self.choice.identity(), list(self.outputs)]
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Open the graph on first use."""
+        """Open the file on first use."""
         lease = runtimes.of(self.choice, self.artifact)
 
-        def apply(tensor: Array, _: Any) -> dict[str, Array]:
+        def apply(tensor: Array, _: Any) -> list[Array]:
             with lease() as runtime:
-                found: dict[str, Array] = runtime.run({self.input: tensor})
-            return found
+                run = by_names(runtime, [self.input], self.outputs)
+                found = run({self.input: np.ascontiguousarray(tensor, self.kind)})
+            return [found[name] for name in self.outputs]
 
         return apply
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A graph of the training stack, and the same with one axis taken from the deployment stack.
+    """The training stack's network, and the same with an axis taken from the deployment stack.
 
     Attributes:
-        axis: ``pooling`` or ``upsample``.
-        by: the backend that runs both, in FP32.
-        outputs: for each output a readable label of its node: the first node that the axis
-            changes, and the last node that gives a map, if that is another one.
-        sides: both graphs.
+        axis: its name; of axes that are swapped together, joined by ``+``.
+        by: the runtimes that run both.
+        labels: of the nodes whose outputs are compared: the first map behind the change, and the
+            last map of the network, if that is another one.
+        sides: both networks.
     """
 
     axis: str
     by: str
-    outputs: Mapping[str, str]
+    labels: tuple[str, ...]
     sides: tuple[Maps, Maps]
 
     def asides(self, train: Chain, prefix: str) -> dict[str, Chain]:
@@ -98,41 +105,127 @@ class Pair:
             ModelError: an output is not of shape (1, C, H, W).
         """
         before, after = (walk.aside(f"{prefix}{self.axis} maps {number}") for number in (0, 1))
-        for name, label in self.outputs.items():
-            pair = before[name], after[name]
+        for label, *pair in zip(self.labels, before, after, strict=True):
             if any(out.ndim != 4 or len(out) != 1 for out in pair):
                 raise ModelError(f"{label} gives shape {pair[0].shape}, which is not an image")
-            yield label, *(out[0].astype(np.float64) for out in pair)
+            one, other = (out[0].astype(np.float64) for out in pair)
+            yield label, one, other
+
+
+def axes(pair: ShownPair) -> Iterator[list[str]]:
+    """Yield the differing axes of the network; none where a stack has none that runs here.
+
+    Precision and runtime are one where they cannot be swapped alone, or nothing is made for it.
+    """
+    try:
+        for stack in pair.stacks:
+            inference(stack)
+    except ModelError:
+        return
+    network = (*graph_axes(), *TOGETHER)
+    own = [axis for axis in pair.differing if axis in network]
+    for group in groups_of(own):
+        whole = len(group) > 1 and (pair.quick or not _alone(pair, group))
+        yield from [group] if whole else ([axis] for axis in group)
+
+
+def _alone(pair: ShownPair, group: Sequence[str]) -> bool:
+    """Whether a stack can be described with each axis of a group alone."""
+    try:
+        for axis in group:
+            swap(pair.stacks[0].profile, pair.stacks[1].profile, [axis])
+    except UserError:
+        return False
+    return True
 
 
 @contextmanager
-def opened(session: Session, stacks: Sequence[Stack], axis: str) -> Iterator[Pair | None]:
-    """Open both graphs, cut after the last map; None where the axis changes no node of this model.
+def opened(pair: ShownPair, axes: Sequence[str]) -> Iterator[Pair | None]:
+    """Open both networks, cut after the last map; None where the axis changes no node of this one.
 
     Raises:
-        UserError: the graphs cannot be made, or no runtime of the stacks opens them.
+        UserError: a network cannot be made, or shows no inner tensors.
     """
-    graphs = [stack.profile.spec.graph for stack in stacks]
-    path, card = session.source.path, session.card
-    first = _first(path, card, axis, graphs)
+    first = _first(pair, axes[0]) if axes[0] in graph_axes() else ""
     if first is None:
         yield None
         return
-    train = graphs[0]
-    mixed = train.model_copy(update={axis: getattr(graphs[1], axis)})
-    models = [_rewritten(path, card, graph) for graph in (train, mixed)]
-    outputs = _outputs(models, first)
-    choice = in_fp32([stack.choices[Stage.RUNTIME] for stack in stacks], "feature maps")
+    sides = [_network(pair, stack) for stack in (pair.stacks[0], _mixed(pair, axes))]
+    shown = _shown(sides[0].graph, sides[1].graph, first)
+    if not shown:
+        raise ModelError("no map of one network has a counterpart in the other")
     with tempfile.TemporaryDirectory(prefix="simulate-maps-") as folder:
-        sides = []
-        for number, model in enumerate(models):
+        made = []
+        for number, side in enumerate(sides):
             file = Path(folder) / f"{number}.onnx"
-            onnx.save(edit.until(model, outputs), str(file))
+            names = tuple(points[number].read for points in shown)
+            onnx.save(with_points(side.graph, names), str(file))
             artifact = Artifact(file, f"maps {file}", "onnx")
-            with session.builder.runtimes.of(choice, artifact)():
-                pass  # a graph that cannot be opened fails here, before the first sample
-            sides.append(Maps(choice, artifact, session.source.input, tuple(outputs)))
-        yield Pair(axis, choice.backend.name, outputs, (sides[0], sides[1]))
+            with pair.session.builder.runtimes.of(side.choice, artifact)():
+                pass  # what cannot be opened fails here, before the first sample
+            (name,) = side.inputs
+            kind = str(side.graph.kinds.get(name, np.dtype(np.float32)))
+            made.append(Maps(side.choice, artifact, name, kind, names))
+        by = " and ".join(dict.fromkeys(side.name for side in sides))
+        labels = tuple(_label(sides[0].graph, point) for point, _ in shown)
+        yield Pair("+".join(axes), by, labels, (made[0], made[1]))
+
+
+def _mixed(pair: ShownPair, axes: Sequence[str]) -> Stack:
+    """The training stack with some axes of the deployment stack.
+
+    That is the deployment stack's network where no other axis of the network differs.
+    """
+    train, deploy = pair.stacks
+    network = {axis for axis in pair.differing if axis in (*graph_axes(), *TOGETHER)}
+    if network <= {*axes}:
+        return deploy
+    if pair.quick and {*axes} & {*TOGETHER}:
+        raise UserError("no stack with it alone is made with --quick")
+    mixed = swap(train.profile, deploy.profile, axes)
+    both = {side: (one.profile, one.choices) for side, one in zip(SIDES, pair.stacks, strict=True)}
+    return pair.session.stack(Variant(f"train with {' '.join(axes)}", mixed, both))
+
+
+def _network(pair: ShownPair, stack: Stack) -> Network:
+    inference(stack)  # of an adapting stack there is none
+    found = network_of(stack, pair.session.card)
+    if found is None or found.exporter or found.choice.offer.make.compiled_by is not None:
+        name = stack.artifact.format if found is None else found.name
+        raise ModelError(f"{name} shows no inner tensors here; simulate diagnose may")
+    return found
+
+
+def _first(pair: ShownPair, axis: str) -> str | None:
+    """The output of the first node that is not the same in both graphs."""
+    path, card, apply = pair.session.source.path, pair.session.card, graph_pass(axis).apply
+    graphs = [stack.profile.spec.graph for stack in pair.stacks]
+    train, deploy = (apply(pinned(card, path), getattr(graph, axis)).after for graph in graphs)
+    return next((name for name, seen in train.items() if seen.effect != deploy[name].effect), None)
+
+
+def _shown(train: Graph, deploy: Graph, first: str) -> list[tuple[Point, Point]]:
+    """The first map at or behind a tensor that both graphs have, and the last one."""
+    pairs = matched(train, deploy)
+    if not any(_is_map(a) and _is_map(b) for a, b in pairs):
+        pairs = in_order(train, deploy)
+    order = {name: at for at, name in enumerate(train.points)}
+    start = order.get(first, 0)
+    maps = [
+        (one, other)
+        for one, other in sorted(pairs, key=lambda both: order[both[0].tensor])
+        if order[one.tensor] >= start and _is_map(one) and _is_map(other)
+    ]
+    return maps[:1] + (maps[-1:] if len(maps) > 1 else [])
+
+
+def _is_map(point: Point) -> bool:
+    shape = point.shape
+    return point.operator != "Input" and len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1
+
+
+def _label(graph: Graph, point: Point) -> str:
+    return edit.label(graph.makers[point.tensor])
 
 
 def compared(before: Array, after: Array) -> tuple[dict[str, Any], dict[str, U8]]:
@@ -196,31 +289,3 @@ def _origin(size: Sequence[int], at_the_end: bool) -> tuple[int, int]:
     """First row and column of the window: at the lower right if *at_the_end*, else centred."""
     rows, columns = (max(side - WINDOW, 0) // (1 if at_the_end else 2) for side in size)
     return rows, columns
-
-
-def _first(path: Path, card: Card, axis: str, graphs: Sequence[Graph]) -> str | None:
-    """The output of the first node that is not the same in both graphs."""
-    apply = graph_pass(axis).apply
-    train, deploy = (apply(pinned(card, path), getattr(graph, axis)).after for graph in graphs)
-    return next((name for name, seen in train.items() if seen.effect != deploy[name].effect), None)
-
-
-def _rewritten(path: Path, card: Card, graph: Graph) -> onnx.ModelProto:
-    model = pinned(card, path)
-    rewrite(model, graph)
-    return model
-
-
-def _outputs(models: Sequence[onnx.ModelProto], first: str) -> dict[str, str]:
-    """The first node and the last one whose output is a map in both models, by their outputs."""
-    train, mixed = (edit.shapes_of(model) for model in models)
-    labels = {node.output[0]: edit.label(node) for node in models[0].graph.node}
-    if first not in labels:
-        raise ModelError(f"another rewrite has replaced the node that gives {first!r}")
-    later = list(labels)[list(labels).index(first) :]
-    seen = [name for name in later if _is_map(train.get(name)) and _is_map(mixed.get(name))]
-    return {name: labels[name] for name in (first, *seen[-1:])}
-
-
-def _is_map(shape: Sequence[int] | None) -> bool:
-    return shape is not None and len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1

@@ -146,11 +146,11 @@ def gallery(pair: ShownPair) -> Gallery:
     missing: list[str] = []
     chains = _chains(session, stacks, differing, missing)
     maps = []
-    for axis in (axis for axis in feature_maps.AXES if axis in differing):
+    for axes in feature_maps.axes(pair):
         try:
-            graphs = pair.opened.enter_context(feature_maps.opened(session, stacks, axis))
+            graphs = pair.opened.enter_context(feature_maps.opened(pair, axes))
         except Exception as error:  # a runtime may raise anything
-            missing.append(f"{axis}: no feature maps: {one_line(error)}")
+            missing.append(f"{'+'.join(axes)}: no feature maps: {one_line(error)}")
             continue
         maps += [graphs] if graphs else []
     decoders = [(stack.side, made) for stack in stacks if (made := decoding(stack))]

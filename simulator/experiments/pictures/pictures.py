@@ -30,6 +30,7 @@ class ShownPair:
         differing: the axes on which they differ.
         prefix: of the names of its chains in the plan.
         opened: closes temporary files when the run ends.
+        quick: whether no stack is made with one axis alone.
     """
 
     session: Session
@@ -38,6 +39,7 @@ class ShownPair:
     differing: Sequence[str]
     prefix: str
     opened: ExitStack
+    quick: bool
 
 
 @dataclass(frozen=True, slots=True)

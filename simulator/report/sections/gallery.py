@@ -238,10 +238,10 @@ def _of_map(one: FeatureMap) -> str:
     train, deploy = one.train_size, one.deploy_size
     common = _size([min(pair) for pair in zip(train, deploy, strict=True)])
     where = "" if train == deploy else f" on the common {common}"
-    which = "the first output that it changes" if one.first else "the last map of the network"
+    which = "the first map behind the change" if one.first else "the last map of the network"
     words = [
         f"{one.axis} alone: {which}, of {one.node}, averaged over the channels from "
-        f"{_three(one.low)} (black) to {_three(one.high)} (white), in FP32 by {one.by}.",
+        f"{_three(one.low)} (black) to {_three(one.high)} (white), by {one.by}.",
         f"{share(one.values_changed)} of the values differ{where}, mean "
         f"{_three(one.mean)}, max {_three(one.max)}."
         if one.max != 0

@@ -33,6 +33,27 @@
     return found;
   };
 
+  // Each difference scaled to 0 … 255.
+  const scaled = async (figure, before, after) => {
+    const { label } = figure.dataset;
+    const canvas = figure.querySelector("canvas");
+    let words = `difference of train and ${label}`;
+    try {
+      const [a, b] = await Promise.all([pixels(before), pixels(after)]);
+      if (a.width !== b.width || a.height !== b.height) throw new Error("sizes differ");
+      const levels = amplified(a, b, 1);
+      const peak = levels.data.reduce((most, level, at) => (at % 4 === 3 ? most : Math.max(most, level)), 0);
+      canvas.width = a.width;
+      canvas.height = a.height;
+      canvas.getContext("2d").putImageData(peak ? amplified(a, b, 255 / peak) : levels, 0, 0);
+      words += peak ? `: 255 is ${peak} level${peak === 1 ? "" : "s"}` : ": no level differs";
+    } catch {
+      words += " cannot be shown: a picture is damaged";
+    }
+    canvas.setAttribute("aria-label", words);
+    figure.querySelector("figcaption").textContent = words;
+  };
+
   const prepare = (controls) => {
     const look = controls.closest(".look");
     const row = look.querySelector("[data-tensors]");
@@ -85,7 +106,10 @@
     });
     controls.addEventListener("input", draw);
     controls.hidden = false;
-    return draw();
+    const every = look.querySelector("[data-differences]");
+    const figures = every ? [...every.querySelectorAll("figure")] : [];
+    if (every) every.hidden = false;
+    return Promise.all([draw(), ...figures.map((one) => scaled(one, before, sources[Number(one.dataset.source)]))]);
   };
 
   Promise.all([...document.querySelectorAll("[data-look]")].map(prepare)).then(() =>

@@ -11,11 +11,11 @@ import onnx
 
 from simulator.contract import Array, Stage
 from simulator.contract.recipe import Recipe
-from simulator.diagnose.layers.graph import Graph, Point, with_points
 from simulator.errors import ModelError, foreign
 from simulator.model.card import Card
 from simulator.model.onnxfile import dims, load
 from simulator.model.passes.graph import edit
+from simulator.model.points import Graph, Point, with_points
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.float_runtime import running
 from simulator.pipeline.inference import Infer

@@ -1,15 +1,18 @@
-"""Train a small residual network on CIFAR-10 JPEGs: the network of docs/measured/training.md.
+"""Train small networks on CIFAR-10 JPEGs: those of docs/measured/training.md and sysnoise.md.
 
     python tools/train_cifar.py split cifar10_test_jpeg.tar FOLDER
     python tools/train_cifar.py train FOLDER OUT --seed 0
     python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe augmix
     python tools/train_cifar.py train FOLDER OUT --seed 0 --recipe adversarial --start BEFORE
+    python tools/train_cifar.py families FOLDER OUT --seeds 3
     python tools/train_cifar.py attack FOLDER OUT
 
 ``split`` unpacks the 10,000 labelled JPEGs and takes seven of ten of each class to learn from
 (``train/``); the others are ``test/``. ``train`` writes ``model.onnx`` (BatchNormalization is
 kept), ``model.yaml`` and ``labels.txt``. Inputs are decoded by Pillow and squashed to 24 x 24 by
-Pillow's bilinear, as the profile ``pillow_bilinear_fp32`` does it.
+Pillow's bilinear, as the profile ``pillow_bilinear_fp32`` does it. ``--network`` takes a name of
+``tools/cifar_networks.py``; ``families`` trains all of its families, each into OUT/NAME-SEED, and
+leaves out those that are there.
 
 The recipes (docs/measured/training.md compares them) differ in what a batch goes through after it
 is mirrored and shifted, and in nothing else:
@@ -30,22 +33,24 @@ import shutil
 import tarfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from augmentations import JSD, Augmentation, augmentation, jensen_shannon
 from augmentations import RECIPES as AUGMENTED
+from cifar_networks import NETWORKS, SIDE, Recipe
 from PIL import Image
 from torch import nn
 
-SIDE, BATCH, WIDTHS, BLOCKS = 24, 128, (16, 32, 64), 2
+BATCH = 128
 MEAN, STD = 127, 64  # of the pixels, as in CARD
 EPSILON, STEP, STEPS = 4 / 255, 2 / 255, 3  # of the attack; the full scale is 1
 RECIPES = ("baseline", *AUGMENTED, "adversarial")
 CARD = """\
 schema: 1
 name: {name}
-summary: a residual network of 14 layers on CIFAR-10; tools/train_cifar.py
+summary: {network} on CIFAR-10; tools/train_cifar.py
 task: classification
 model: model.onnx
 input:
@@ -56,46 +61,6 @@ output: {{kind: logits}}
 labels: labels.txt
 checkpoint: {checkpoint}
 """
-
-
-class Block(nn.Module):
-    """Two convolutions and a shortcut."""
-
-    def __init__(self, given: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.one = nn.Conv2d(given, width, 3, stride, 1, bias=False)
-        self.two = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.norm_one, self.norm_two = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
-        self.way: nn.Module = nn.Identity()
-        if stride > 1:
-            short = nn.Conv2d(given, width, 1, stride, bias=False)
-            self.way = nn.Sequential(short, nn.BatchNorm2d(width))
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return (N, width, H / stride, W / stride)."""
-        inner = torch.relu(self.norm_one(self.one(values)))
-        return torch.relu(self.norm_two(self.two(inner)) + self.way(values))
-
-
-class Net(nn.Module):
-    """(N, 3, 24, 24), normalized, to (N, 10) logits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16))
-        layers: list[nn.Module] = []
-        given = 16
-        for stage, width in enumerate(WIDTHS):
-            for number in range(BLOCKS):
-                layers.append(Block(given, width, 2 if stage and not number else 1))
-                given = width
-        self.layers = nn.Sequential(*layers)
-        self.head = nn.Linear(given, 10)
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Return logits."""
-        found = self.layers(torch.relu(self.stem(values)))
-        return self.head(found.mean((2, 3)))
 
 
 def split(archive: Path, folder: Path) -> None:
@@ -144,7 +109,7 @@ def augmented(
 
 
 def consistent(
-    net: Net, values: torch.Tensor, views: list[torch.Tensor], truth: torch.Tensor
+    net: nn.Module, values: torch.Tensor, views: list[torch.Tensor], truth: torch.Tensor
 ) -> torch.Tensor:
     """Return AugMix's loss: of the images as they are, and of how two views differ from them."""
     logits = net(torch.cat([values, *views])).split(len(values))
@@ -152,7 +117,7 @@ def consistent(
 
 
 def attacked(
-    net: Net, values: torch.Tensor, truth: torch.Tensor, random: torch.Generator
+    net: nn.Module, values: torch.Tensor, truth: torch.Tensor, random: torch.Generator
 ) -> torch.Tensor:
     """Return the images that projected gradient descent finds; *net* is in evaluation after it."""
     scale = 255 / STD
@@ -172,7 +137,7 @@ def attacked(
     return found
 
 
-def accuracy(net: Net, inputs: torch.Tensor, labels: torch.Tensor) -> float:
+def accuracy(net: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> float:
     """The share of right answers."""
     net.eval()
     with torch.no_grad():
@@ -186,54 +151,74 @@ def accuracy(net: Net, inputs: torch.Tensor, labels: torch.Tensor) -> float:
 def train(
     folder: Path,
     out: Path,
-    epochs: int,
-    seed: int,
-    recipe: str,
-    rate: float,
-    start: Path | None,
+    network: str = "plain",
+    seed: int = 0,
+    epochs: int | None = None,
+    recipe: str = RECIPES[0],
+    rate: float | None = None,
+    start: Path | None = None,
 ) -> None:
     """Learn, and write the network and its card."""
     torch.manual_seed(seed)
     random, draw = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     inputs, labels, names = read(folder / "train")
     held_out = read(folder / "test")[:2]
+    augment = None
     if recipe in AUGMENTED:
         pixels = (inputs * STD + MEAN).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
         augment = augmentation(recipe, pixels, seed)
         torch.manual_seed(seed)
-    net = Net()
+    made = NETWORKS[network]
+    net = made.make().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if start is not None:
         net.load_state_dict(torch.load(start / "weights.pt", weights_only=True))
-    optimizer = torch.optim.SGD(net.parameters(), 0.1, 0.9, weight_decay=5e-4, nesterov=True)
+    optimizer, epochs = _optimizer(made, net), epochs or made.epochs
     steps = epochs * -(-len(inputs) // BATCH)
-    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
+    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate or made.rate, total_steps=steps)
     for epoch in range(epochs):
-        begun = time.time()
+        begun = time.process_time()
         net.train()
         for batch in torch.randperm(len(inputs), generator=random).split(BATCH):
             values, truth = shifted(inputs[batch], random), labels[batch]
             optimizer.zero_grad()
-            if recipe == "augmix-jsd":
-                views = [augmented(values, augment, draw) for _ in range(2)]
-                loss = consistent(net, values, views, truth)
-            else:
-                if recipe == "adversarial":
-                    values = attacked(net, values, truth, random)
-                    net.train()
-                elif recipe != "baseline":
-                    values = augmented(values, augment, draw)
-                loss = nn.functional.cross_entropy(net(values), truth)
+            if recipe == "adversarial":
+                values = attacked(net, values, truth, random)
+                net.train()
+            with torch.autocast("cpu", torch.bfloat16, enabled=made.bfloat16):
+                if recipe == "augmix-jsd":
+                    views = [augmented(values, augment, draw) for _ in range(2)]
+                    loss = consistent(net, values, views, truth)
+                else:
+                    given = augmented(values, augment, draw) if augment else values
+                    loss = nn.functional.cross_entropy(net(given), truth)
             loss.backward()
             optimizer.step()
             rates.step()
         found = accuracy(net, *held_out)
-        print(f"epoch {epoch + 1}: {100 * found:.1f} % in {time.time() - begun:.0f} s", flush=True)
-    write(net, names, out, f"{{recipe: {recipe}, seed: {seed}}}")
+        spent = time.process_time() - begun
+        print(f"{out.name}, epoch {epoch + 1}: {100 * found:.1f} % in {spent:.0f} s", flush=True)
+    own = [word for word in (network, recipe) if word not in ("plain", RECIPES[0])]
+    write(net, names, out, network, f"{{recipe: {' '.join(own) or RECIPES[0]}, seed: {seed}}}")
 
 
-def attack(folder: Path, out: Path, seed: int) -> None:
+def _optimizer(made: Recipe, net: nn.Module) -> Any:
+    if made.optimizer == "adamw":
+        return torch.optim.AdamW(net.parameters(), made.rate, weight_decay=0.05)
+    return torch.optim.SGD(net.parameters(), made.rate, 0.9, weight_decay=5e-4, nesterov=True)
+
+
+def families(folder: Path, out: Path, seeds: int, only: list[str]) -> None:
+    """Train what is not there yet."""
+    for seed in range(seeds):
+        for network in only:
+            target = out / f"{network}-{seed}"
+            if not (target / "model.yaml").exists():
+                train(folder, target, network, seed)
+
+
+def attack(folder: Path, out: Path, network: str, seed: int) -> None:
     """Tell how many test images a network knows, and how many it still knows under attack."""
-    net, random = Net(), torch.Generator().manual_seed(seed)
+    net, random = NETWORKS[network].make(), torch.Generator().manual_seed(seed)
     net.load_state_dict(torch.load(out / "weights.pt", weights_only=True))
     inputs, labels, _ = read(folder / "test")
     pairs = zip(inputs.split(500), labels.split(500), strict=True)
@@ -242,7 +227,7 @@ def attack(folder: Path, out: Path, seed: int) -> None:
     print(f"{out.name}: {100 * clean:.1f} %, under attack {100 * kept:.1f} %")
 
 
-def write(net: Net, names: list[str], out: Path, checkpoint: str) -> None:
+def write(net: nn.Module, names: list[str], out: Path, network: str, checkpoint: str) -> None:
     """Write the ONNX file, with BatchNormalization as it is, the card and the classes."""
     out.mkdir(parents=True, exist_ok=True)
     net.eval()
@@ -252,32 +237,36 @@ def write(net: Net, names: list[str], out: Path, checkpoint: str) -> None:
         training=torch.onnx.TrainingMode.PRESERVE,
         dynamic_axes={"input": {0: "batch"}, "logits": {0: "batch"}},
     )  # fmt: skip
-    (out / "model.yaml").write_text(CARD.format(name=out.name, checkpoint=checkpoint))
-    (out / "labels.txt").write_text("".join(f"{name}\n" for name in names))
     torch.save(net.state_dict(), out / "weights.pt")
+    (out / "labels.txt").write_text("".join(f"{name}\n" for name in names))
+    card = CARD.format(name=out.name, network=network, checkpoint=checkpoint)
+    (out / "model.yaml").write_text(card)
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, dest="command")
-    one = commands.add_parser("split")
-    one.add_argument("archive", type=Path)
-    one.add_argument("folder", type=Path)
-    two = commands.add_parser("train")
-    two.add_argument("folder", type=Path)
-    two.add_argument("out", type=Path)
-    two.add_argument("--epochs", type=int, default=30)
-    two.add_argument("--seed", type=int, default=0)
-    two.add_argument("--recipe", choices=RECIPES, default=RECIPES[0])
-    two.add_argument("--rate", type=float, default=0.2, help="the highest learning rate")
-    two.add_argument("--start", type=Path, help="go on from a network that was trained before")
-    three = commands.add_parser("attack")
-    three.add_argument("folder", type=Path)
-    three.add_argument("out", type=Path)
-    three.add_argument("--seed", type=int, default=0)
+    made = {name: commands.add_parser(name) for name in ("split", "train", "families", "attack")}
+    made["split"].add_argument("archive", type=Path)
+    for command in made.values():
+        command.add_argument("folder", type=Path)
+    for name in ("train", "families", "attack"):
+        made[name].add_argument("out", type=Path)
+    for name in ("train", "attack"):
+        made[name].add_argument("--network", choices=NETWORKS, default="plain")
+        made[name].add_argument("--seed", type=int, default=0)
+    one = made["train"]
+    one.add_argument("--epochs", type=int, help="those of the network, where not given")
+    one.add_argument("--recipe", choices=RECIPES, default=RECIPES[0])
+    one.add_argument("--rate", type=float, help="the highest learning rate; else the network's")
+    one.add_argument("--start", type=Path, help="go on from a network that was trained before")
+    made["families"].add_argument("--seeds", type=int, default=3)
+    rest = [name for name in NETWORKS if name != "plain"]
+    made["families"].add_argument("--only", nargs="*", choices=rest, default=rest)
     given = vars(parser.parse_args())
-    {"split": split, "train": train, "attack": attack}[given.pop("command")](**given)
+    own = {"split": split, "train": train, "families": families, "attack": attack}
+    own[given.pop("command")](**given)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.onnx_norms import to_inputs
 from backends.pytorch_converters import onnx2torch, plain, registered, torch
 from backends.quiet import quiet
 from simulator.contract import (
@@ -32,7 +33,7 @@ class TorchAdapter(Adapter):
     """Every BatchNormalization normalizes by the mean and the variance of the batch.
 
     That is all of ``batch_norm``. ``tent`` also lowers the mean entropy of the answers to the
-    batch: scales and shifts of the normalizations learn, nothing else does. The answers are those
+    batch: scales and shifts of all normalizations learn, nothing else does. The answers are those
     before the last step of the batch, as in the authors' code, so that a step shows in the next
     batch, and ``reset: batch`` with one step answers as ``batch_norm`` does. SGD has Nesterov's
     momentum of 0.9, Adam betas of 0.9 and 0.999, as there.
@@ -45,13 +46,12 @@ class TorchAdapter(Adapter):
     ) -> None:
         """Convert the file, and check that it takes several samples at once."""
         torch.set_num_threads(self.options["threads"])
-        self._module, self._names = _converted(source)
-        self._norms = [module for module in self._module.modules() if _is_norm(module)]
-        if not self._norms:
-            raise ModelError(
-                f"{source}: it has no BatchNormalization, so nothing adapts; most exporters fold "
-                "it: export again with training=torch.onnx.TrainingMode.PRESERVE"
-            )
+        self._module, self._names, first = _converted(source)
+        self._first = [torch.from_numpy(value.copy()) for value in first]
+        self._affine = [value.clone().requires_grad_(self._learns) for value in self._first]
+        norms = [module for module in self._module.modules() if _is_batch_norm(module)]
+        if not (self._affine if self._learns else norms):
+            raise ModelError(f"{source}: {_nothing(self._learns)}")
         if self._learns and scores not in self._names:
             raise ModelError(
                 "tent lowers the entropy of a classifier's answers, and this model is none; use "
@@ -65,15 +65,10 @@ class TorchAdapter(Adapter):
                 f"tent takes scores of shape (N, classes), and {scores!r} has {axes} dimensions; "
                 "use method: batch_norm"
             )
-        for norm in self._norms:
-            norm.track_running_stats = False
-            norm.running_mean = norm.running_var = None
+        for norm in norms:
+            norm.train()
         for parameter in self._module.parameters():
             parameter.requires_grad_(False)
-        self._affine = [p for norm in self._norms for p in (norm.weight, norm.bias)]
-        for parameter in self._affine:
-            parameter.requires_grad_(self._learns)
-        self._first = [p.detach().clone() for p in self._affine]
         self._restart()
 
     @property
@@ -139,7 +134,7 @@ class TorchAdapter(Adapter):
 
     def _outputs(self, values: Any) -> dict[str, Any]:
         try:
-            outputs = self._module(values)
+            outputs = self._module(values, *self._affine)
         except Exception as error:  # PyTorch may raise anything
             why = one_line(error, 200)
             hint = "one value per channel has no variance; use a larger batch"
@@ -174,16 +169,21 @@ class TorchAdapter(Adapter):
         return {name: out.shape for name, out in together.items()}
 
 
-def _converted(source: Path) -> tuple[Any, list[str]]:
-    """Return the network in evaluation mode, and the names of its outputs."""
+def _converted(source: Path) -> tuple[Any, list[str], list[Array]]:
+    """Return the network in evaluation mode, the names of its outputs, and its scales and shifts.
+
+    These are inputs of the network.
+    """
     import onnx
 
     registered()
     try:
         model = onnx.load(str(source))
         names = [port.name for port in model.graph.output]
+        model = plain(model)
+        affine = list(to_inputs(model).values())
         with quiet():
-            return onnx2torch.convert(plain(model)).eval(), names
+            return onnx2torch.convert(model).eval(), names, affine
     except MissingLibrary:
         raise
     except Exception as error:  # a converter may raise anything
@@ -191,8 +191,21 @@ def _converted(source: Path) -> tuple[Any, list[str]]:
         raise ModelError(f"{source}: onnx2torch cannot convert it: {why}") from error
 
 
-def _is_norm(module: Any) -> bool:
-    return isinstance(module, torch.nn.modules.batchnorm._BatchNorm)
+def _is_batch_norm(module: Any) -> bool:
+    return type(module).__name__ == "OnnxBatchNorm"
+
+
+def _nothing(learns: bool) -> str:
+    missing = (
+        "no normalization in it has a scale or a shift, so tent has nothing to learn"
+        if learns
+        else "it has no BatchNormalization, so no statistics adapt (method: tent learns the scales "
+        "of other normalizations)"
+    )
+    return (
+        f"{missing}; most exporters fold BatchNormalization: export again with "
+        "training=torch.onnx.TrainingMode.PRESERVE"
+    )
 
 
 _ALL: Mapping[str, Admits] = {

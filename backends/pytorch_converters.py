@@ -1,4 +1,4 @@
-"""What onnx2torch lacks: converters for ``ReduceMean`` 18 and models of integers.
+"""What onnx2torch lacks: ``ReduceMean`` 18, newer operator sets and norms, models of integers.
 
 ``QuantizeLinear`` rounds, and its gradient passes straight through where it does not clip, so that
 models with integer weights and activations have gradients; so does that of ``Round``.
@@ -118,6 +118,67 @@ def registered() -> None:
             registry.add_converter(operation_type=operator, version=version)(
                 _linear(common, function)
             )
+    for operator, version, norm in (
+        ("GroupNormalization", 21, _group),
+        ("RMSNormalization", 23, _rms),
+    ):
+        registry.add_converter(operation_type=operator, version=version)(_normal(common, norm))
+    _take_newer(registry)
+
+
+def _take_newer(registry: Any) -> None:
+    """Let the last converter of an operator do for newer versions, where only types were added."""
+    from onnx import defs
+
+    last: dict[str, tuple[Any, Any]] = {}
+    known = registry._CONVERTER_REGISTRY
+    schemas = (one for one in defs.get_all_schemas_with_history() if one.domain == defs.ONNX_DOMAIN)
+    for schema in sorted(schemas, key=lambda one: one.since_version):
+        where = registry.OperationDescription(schema.domain, schema.name, schema.since_version)
+        before, form = last.get(schema.name), _form(schema)
+        if where not in known and before is not None and before[1] == form:
+            known[where] = before[0]
+        if where in known:
+            last[schema.name] = known[where], form
+
+
+def _form(schema: Any) -> Any:
+    """Inputs, outputs and attributes; ``saturate`` is of eight-bit numbers alone."""
+    ports = [(one.name, one.option) for one in (*schema.inputs, *schema.outputs)]
+    own = {
+        name: (one.type, one.required, one.default_value.SerializeToString())
+        for name, one in schema.attributes.items()
+        if name != "saturate"
+    }
+    return ports, own
+
+
+def _normal(common: Any, function: Any) -> Any:
+    module: Any = torch.nn.Module
+
+    class Normal(module):  # type: ignore[misc]
+        def __init__(self, attributes: Mapping[str, Any]) -> None:
+            super().__init__()
+            self.attributes = attributes
+
+        def forward(self, values: Any, scale: Any, shift: Any = None) -> Any:
+            return function(values, scale, shift, self.attributes)
+
+    def convert(node: Any, graph: Any) -> Any:
+        made = Normal(node.attributes)
+        return common.OperationConverterResult(made, common.onnx_mapping_from_node(node=node))
+
+    return convert
+
+
+def _group(values: Any, scale: Any, shift: Any, given: Mapping[str, Any]) -> Any:
+    groups, near = given["num_groups"], given.get("epsilon", 1e-5)
+    return torch.nn.functional.group_norm(values, groups, scale, shift, near)
+
+
+def _rms(values: Any, scale: Any, shift: Any, given: Mapping[str, Any]) -> Any:
+    shape, near = values.shape[given.get("axis", -1) :], given.get("epsilon", 1e-5)
+    return torch.nn.functional.rms_norm(values, shape, scale.expand(shape), near)
 
 
 def _linear(common: Any, function: Any) -> Any:

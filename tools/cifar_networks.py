@@ -144,28 +144,30 @@ def mcunet(width: int) -> nn.Module:
 
 
 class Attention(nn.Module):
-    """Softmax attention; learned numbers for each pair of *places*; *mask* hides some pairs."""
+    """Softmax attention; with a learned number for each pair of places; *mask* hides some pairs."""
 
-    def __init__(self, width: int, heads: int, places: int = 0, mask: Tensor | None = None) -> None:
+    def __init__(
+        self, width: int, heads: int, places: int, biased: bool = False, mask: Tensor | None = None
+    ) -> None:
         super().__init__()
-        self.heads = heads
+        self.split = (-1, places, 3, heads, width // heads)
         self.given, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.bias = nn.Parameter(torch.zeros(heads, places, places)) if places else None
+        self.bias = nn.Parameter(torch.zeros(heads, places, places)) if biased else None
         self.register_buffer("mask", mask)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return (N, places, width)."""
-        _, places, width = values.shape
-        split = self.given(values).reshape(-1, places, 3, self.heads, width // self.heads)
+        _, places, _, heads, part = self.split
+        split = self.given(values).reshape(self.split)
         query, key, value = split.permute(2, 0, 3, 1, 4).unbind(0)
-        scores = query @ key.transpose(2, 3) * (width // self.heads) ** -0.5
+        scores = query @ key.transpose(2, 3) * part**-0.5
         if self.bias is not None:
             scores = scores + self.bias
         if self.mask is not None:
-            by_window = scores.reshape(-1, len(self.mask), self.heads, places, places)
-            scores = (by_window + self.mask[:, None]).reshape(-1, self.heads, places, places)
-        found = (scores.softmax(3) @ value).transpose(1, 2).reshape(-1, places, width)
-        return self.out(found)
+            by_window = scores.reshape(-1, len(self.mask), heads, places, places)
+            scores = (by_window + self.mask[:, None]).reshape(-1, heads, places, places)
+        found = (scores.softmax(3) @ value).transpose(1, 2)
+        return self.out(found.reshape(-1, places, heads * part))
 
 
 class Encoder(nn.Module):
@@ -192,8 +194,9 @@ class VisionTransformer(nn.Module):
         super().__init__()
         self.patches = nn.Conv2d(3, width, patch, patch)
         self.token = nn.Parameter(torch.zeros(1, 1, width))
-        self.places = nn.Parameter(0.02 * torch.randn(1, (SIDE // patch) ** 2 + 1, width))
-        blocks = [Encoder(width, Attention(width, heads)) for _ in range(depth)]
+        places = (SIDE // patch) ** 2 + 1
+        self.places = nn.Parameter(0.02 * torch.randn(1, places, width))
+        blocks = [Encoder(width, Attention(width, heads, places)) for _ in range(depth)]
         self.blocks = nn.Sequential(*blocks, nn.LayerNorm(width))
         self.head = nn.Linear(width, CLASSES)
 
@@ -209,33 +212,32 @@ class Windows(nn.Module):
 
     def __init__(self, width: int, heads: int, grid: int, side: int, shift: int) -> None:
         super().__init__()
-        self.grid, self.side, self.shift = grid, side, shift
+        self.width, self.grid, self.side, self.shift = width, grid, side, shift
         mask = None
         if shift:
             cuts = torch.arange(grid)
             part = (cuts >= grid - side).int() + (cuts >= grid - shift).int()
-            parts = self._cut((3 * part[:, None] + part).reshape(1, -1, 1).float())[:, :, 0]
+            parts = self._cut((3 * part[:, None] + part).reshape(1, -1, 1).float(), 1)[:, :, 0]
             mask = torch.where(parts[:, None] == parts[:, :, None], 0.0, -100.0)
-        self.attention = Attention(width, heads, side * side, mask)
+        self.attention = Attention(width, heads, side * side, True, mask)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return (N, grid * grid, width)."""
-        _, places, width = values.shape
-        tiles, side = self.grid // self.side, self.side
-        found = self.attention(self._cut(self._moved(values, -self.shift)))
+        tiles, side, width = self.grid // self.side, self.side, self.width
+        found = self.attention(self._cut(self._moved(values, -self.shift), width))
         whole = found.reshape(-1, tiles, tiles, side, side, width).permute(0, 1, 3, 2, 4, 5)
-        return self._moved(whole.reshape(-1, places, width), self.shift)
+        return self._moved(whole.reshape(-1, self.grid**2, width), self.shift)
 
     def _moved(self, values: Tensor, by: int) -> Tensor:
         if not by:
             return values
-        square = values.reshape(-1, self.grid, self.grid, values.shape[2])
-        return square.roll((by, by), (1, 2)).reshape(values.shape)
+        square = values.reshape(-1, self.grid, self.grid, self.width)
+        return square.roll((by, by), (1, 2)).reshape(-1, self.grid**2, self.width)
 
-    def _cut(self, values: Tensor) -> Tensor:
+    def _cut(self, values: Tensor, width: int) -> Tensor:
         tiles, side = self.grid // self.side, self.side
-        square = values.reshape(-1, tiles, side, tiles, side, values.shape[2])
-        return square.permute(0, 1, 3, 2, 4, 5).reshape(-1, side * side, values.shape[2])
+        square = values.reshape(-1, tiles, side, tiles, side, width)
+        return square.permute(0, 1, 3, 2, 4, 5).reshape(-1, side * side, width)
 
 
 class Merge(nn.Module):
@@ -243,12 +245,12 @@ class Merge(nn.Module):
 
     def __init__(self, width: int, grid: int) -> None:
         super().__init__()
-        self.grid = grid
+        self.width, self.half = width, grid // 2
         self.norm, self.layer = nn.LayerNorm(4 * width), nn.Linear(4 * width, 2 * width, bias=False)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return (N, places / 4, 2 * width)."""
-        half, width = self.grid // 2, values.shape[2]
+        half, width = self.half, self.width
         square = values.reshape(-1, half, 2, half, 2, width).permute(0, 1, 3, 4, 2, 5)
         return self.layer(self.norm(square.reshape(-1, half * half, 4 * width)))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from simulator.analysis.gate import borne
-from simulator.checkpoints.figures import compared
+from simulator.checkpoints.figures import compared, grouped
 from simulator.checkpoints.measured import measure, opened, shared_samples
 from simulator.checkpoints.sections import sections
 from simulator.errors import RunError, UserError
@@ -29,6 +29,7 @@ def checkpoints(
     *,
     out: str | Path | None = None,
     allow_failed: str | None = None,
+    groups: Sequence[str] = (),
 ) -> Checkpoints:
     """Compare the models of finished sweeps: noise against clean accuracy, grouped by recipe.
 
@@ -42,6 +43,9 @@ def checkpoints(
             written by default.
         allow_failed: the share of samples, such as ``0.1%``, on which a model may fail that another
             one answers; by default one such sample fails the gate.
+        groups: ``NAME=PATTERN[,PATTERN]`` each, such as ``large=*-large``: recipes that fit are
+            compared as one group with those of the first group, and those that fit none are left
+            out. By default each recipe is a group.
 
     Returns:
         The content of ``checkpoints.json``. Metrics, losses and rates are fractions.
@@ -58,6 +62,7 @@ def checkpoints(
     rule = borne(allow_failed)
     if len(runs) < 2:
         raise UserError("give two runs or more of simulate sweep")
+    patterns = _patterns(groups)
     sweeps = [opened(Path(run)) for run in runs]
     names = shared_samples(sweeps)
     keys = [key for key in sweeps[0].keys if all(key in sweep.keys for sweep in sweeps)]
@@ -66,9 +71,19 @@ def checkpoints(
     task, seed = sweeps[0].task, sweeps[0].manifest.seed
     draws = Resamples(len(names), seed, task.resamples)
     models = [measure(sweep, keys, names, draws) for sweep in sweeps]
-    found = compared(models, keys, len(names), draws.number, rule)
+    found = compared(models, grouped(models, patterns), keys, len(names), draws.number, rule)
     if out is not None:
         write(found, Path(out))
+    return found
+
+
+def _patterns(groups: Sequence[str]) -> dict[str, list[str]]:
+    found = {}
+    for text in groups:
+        name, _, patterns = text.partition("=")
+        if not name or not patterns:
+            raise UserError(f"--group {text}: write NAME=PATTERN, such as large='*-large'")
+        found[name] = patterns.split(",")
     return found
 
 

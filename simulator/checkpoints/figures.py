@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -14,6 +16,7 @@ from simulator.analysis.outcomes import evaluate
 from simulator.checkpoints.failed import failures
 from simulator.checkpoints.measured import Key, Measured
 from simulator.checkpoints.words import verdict
+from simulator.errors import UserError
 from simulator.results.checkpoints import (
     Checkpoint,
     CheckpointColumn,
@@ -39,21 +42,25 @@ FIGURES: tuple[Figure, ...] = ("drop", "flip_rate")
 
 
 def compared(
-    models: Sequence[Measured], keys: Sequence[Key], samples: int, number: int, rule: Borne
+    models: Sequence[Measured],
+    groups: Mapping[str, Sequence[Measured]],
+    keys: Sequence[Key],
+    samples: int,
+    number: int,
+    rule: Borne,
 ) -> Checkpoints:
     """Return every figure.
 
     Args:
-        models: in the order of the call; the recipe of the first one is what others are compared
-            with.
+        models: in the order of the call.
+        groups: of them, by recipe; the first one is what others are compared with.
         keys: the options that all of them ran.
         samples: how many there are.
         number: of resamples.
         rule: how many samples a model may fail on.
     """
-    groups: dict[str, list[Measured]] = {}
-    for model in models:
-        groups.setdefault(recipe(model), []).append(model)
+    named = {id(model): name for name, group in groups.items() for model in group}
+    models = [model for model in models if id(model) in named]
     options: dict[str, list[str]] = {}
     for column, option in keys:
         options.setdefault(column, []).append(option)
@@ -73,7 +80,7 @@ def compared(
         options=options,
         left_out=["/".join(key) for key in every if key not in keys],
         first=next(iter(groups)),
-        checkpoints=[_checkpoint(model, options, number) for model in models],
+        checkpoints=[_checkpoint(named[id(model)], model, options, number) for model in models],
         recipes={name: _recipe(group, options, number) for name, group in groups.items()},
         comparisons=[
             row for figure in FIGURES for row in _comparisons(groups, options, figure, number)
@@ -94,6 +101,36 @@ def recipe(measured: Measured) -> str:
     return str(section.get("recipe") or measured.sweep.summary.model)
 
 
+def grouped(
+    models: Sequence[Measured], patterns: Mapping[str, Sequence[str]]
+) -> dict[str, list[Measured]]:
+    """Return models by recipe; or, where groups are named, by the first one their recipe fits.
+
+    Args:
+        models: in the order of the call.
+        patterns: of recipes, such as ``resnet-*``, by the name of a group.
+
+    Raises:
+        UserError: no recipe fits a group.
+    """
+    found: dict[str, list[Measured]] = {name: [] for name in patterns}
+    for model in models:
+        own = recipe(model)
+        if not patterns:
+            found.setdefault(own, []).append(model)
+        for name, several in patterns.items():
+            if any(fnmatchcase(own, one) for one in several):
+                found[name].append(model)
+                break
+    for name, group in found.items():
+        if not group:
+            known = ", ".join(dict.fromkeys(recipe(model) for model in models))
+            raise UserError(
+                f"--group {name}: no recipe fits {','.join(patterns[name])}; of {known}"
+            )
+    return found
+
+
 def mean(measured: Measured, column: str, options: Sequence[str], figure: Figure) -> Floats:
     """Return the mean of a figure over the options of a column, resampled."""
     values = measured.drops if figure == "drop" else measured.flips
@@ -106,17 +143,17 @@ def _share(figure: Floats, number: int, bounds: Bounds = RATE) -> Share:
 
 
 def _checkpoint(
-    measured: Measured, options: Mapping[str, Sequence[str]], number: int
+    name: str, measured: Measured, options: Mapping[str, Sequence[str]], number: int
 ) -> Checkpoint:
     summary = measured.sweep.summary
     section = measured.sweep.manifest.model.spec.get("checkpoint") or {}
     return Checkpoint(
         model=summary.model,
-        recipe=recipe(measured),
+        recipe=name,
         seed=section.get("seed"),
         run=str(measured.sweep.folder),
         trained=_share(measured.trained, number),
-        columns={name: _column([measured], name, of, number) for name, of in options.items()},
+        columns={column: _column([measured], column, of, number) for column, of in options.items()},
     )
 
 
@@ -159,7 +196,8 @@ def _comparisons(
     pairs = [(name, column) for name in others for column in options]
     means = {
         (name, column): [
-            mean(measured, column, options[column], figure) for measured in groups[name]
+            [mean(measured, column, options[column], figure) for measured in same]
+            for same in grouped(groups[name], {}).values()
         ]
         for name in groups
         for column in options
@@ -168,7 +206,7 @@ def _comparisons(
     for name, column in pairs:
         two, one = means[name, column], means[first, column]
         here[name, column] = effect(
-            np.mean(two, axis=0) - np.mean(one, axis=0), number, INTERACTION
+            np.mean([*chain(*two)], axis=0) - np.mean([*chain(*one)], axis=0), number, INTERACTION
         )
         if (
             drawn := mixed(two, one, number)

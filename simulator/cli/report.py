@@ -38,6 +38,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "the runs' own command",
     )  # fmt: skip
     parser.add_argument("--table", metavar="NAME", help="which of that command's tables")
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="NAME=PATTERN",
+        help="of several: compare the recipes that fit, such as large='*-large', as one group with "
+        "the first group; repeatable",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="of several: print JSON, nothing else")
 
 
@@ -53,16 +58,16 @@ def run(options: argparse.Namespace) -> int:
         place = Path(options.out) if options.out else runs[0].parent
         place.mkdir(parents=True, exist_ok=True)
         form = "json" if options.json else options.format
-        return compare(runs, place, form, options.allow_failed)
+        return compare(runs, place, form, options.allow_failed, options.group)
     out = Path(options.out) if options.out else None
     print(f"report: {page.write(runs[0], out)}")
     return cli.PASS
 
 
 def _are_sweeps(runs: Sequence[Path]) -> bool:
-    from simulator.results.read import read_manifest
+    from simulator.results.read import read_summary
 
-    return {read_manifest(run)["command"] for run in runs} == {"sweep"}
+    return {str(read_summary(run)[1].command) for run in runs} == {"sweep"}
 
 
 def _printed(runs: Sequence[Path], form: str, table: str | None) -> str:
@@ -93,6 +98,7 @@ def compare(
     place: Path,
     form: str = "text",
     allow_failed: str | None = None,
+    groups: Sequence[str] = (),
 ) -> int:
     """Compare the models of finished sweeps; write the page and print the tables.
 
@@ -103,13 +109,14 @@ def compare(
         place: a folder for the page.
         form: what is printed: ``text``, ``json``, a form of tables, or ``quiet``: nothing.
         allow_failed: the share of samples that a model may fail on.
+        groups: of recipes.
     """
     from simulator.checkpoints.compare import PAGE, checkpoints
     from simulator.checkpoints.screen import show
     from simulator.checkpoints.tables import every
     from simulator.report.table import FORMS
 
-    found = checkpoints(runs, out=place, allow_failed=allow_failed)
+    found = checkpoints(runs, out=place, allow_failed=allow_failed, groups=groups)
     if form == "json":
         common.print_json(found)
     elif form == "text":

@@ -110,6 +110,29 @@ def test_what_is_trained_on_and_tested_on(home):
     assert [row.column for row in found.tested] == ["resize", "resize", "both", "both"]
 
 
+def test_recipes_are_compared_in_groups(home, tmp_path, capsys):
+    """BGR costs the blind ones nothing, and of the two in the other group the plain one four."""
+    places = [str(home / name) for name in ("b", "d", "a", "pooled")]
+
+    code = cli.main(["report", *places, "--out", str(tmp_path), "--group", "dull=bl*", "--group",
+                     "sharp=plain,pool*", "--json"])  # fmt: skip
+
+    found = json.loads(capsys.readouterr().out)
+    assert code == 0 and list(found["recipes"]) == ["dull", "sharp"]
+    assert [one["recipe"] for one in found["checkpoints"]] == ["dull", "dull", "sharp", "sharp"]
+    (order,) = (
+        row for row in found["comparisons"] if (row["column"], row["figure"]) == ("order", "drop")
+    )
+    drops = [one["columns"]["order"]["drop"]["value"] for one in found["checkpoints"]]
+    assert drops[:3] == [0, 0, pytest.approx(4 / 6)]
+    assert order["recipe"] == "sharp" and order["value"] == pytest.approx(np.mean(drops[2:]))
+    assert order["any_p"] is None, "one checkpoint of plain and one of pooled"
+    with pytest.raises(UserError, match="no recipe fits dall"):
+        simulator.checkpoints(runs(home, "a", "b"), groups=["dull=dall*"])
+    with pytest.raises(UserError, match="write NAME=PATTERN"):
+        simulator.checkpoints(runs(home, "a", "b"), groups=["dull"])
+
+
 def test_options_that_some_model_did_not_run_are_left_out_and_told(home):
     found = simulator.checkpoints(runs(home, "a", "pooled"))
 
@@ -293,7 +316,7 @@ def test_labels_that_changed_since_the_run_are_refused(home, tmp_path, cache):
 def test_mixed_is_welchs_test_where_samples_leave_nothing_open():
     """SciPy's own, of repetitions whose figures no resample changes."""
     ones, others = [0.10, 0.14, 0.19], [0.05, 0.02]
-    drawn = [[np.full(101, value) for value in group] for group in (ones, others)]
+    drawn = [[[np.full(101, value) for value in group]] for group in (ones, others)]
     wanted = stats.ttest_ind(ones, others, equal_var=False)
 
     found = mixed(*drawn, 100)
@@ -303,16 +326,30 @@ def test_mixed_is_welchs_test_where_samples_leave_nothing_open():
     assert found.ci95 == pytest.approx(tuple(wanted.confidence_interval(0.95)))
 
 
+def test_mixed_counts_how_far_trainings_of_the_same_lie_apart():
+    """Two recipes of one group far apart: their distance is no chance of a training."""
+    one, other, rest = [0.10, 0.14], [0.60, 0.62], [0.2, 0.3, 0.25]
+    strata = [[np.full(101, value) for value in group] for group in (one, other, rest)]
+    parts = [np.var(one, ddof=1) / 8, np.var(other, ddof=1) / 8, np.var(rest, ddof=1) / 3]
+    freedom = sum(parts) ** 2 / sum(p**2 / f for p, f in zip(parts, (1, 1, 2), strict=True))
+
+    found = mixed(strata[:2], strata[2:], 100)
+
+    assert found.value == pytest.approx(0.365 - 0.25)
+    wanted = 2 * stats.t.sf((0.365 - 0.25) / sum(parts) ** 0.5, freedom)
+    assert found.p == pytest.approx(wanted)
+
+
 def test_mixed_is_the_bootstraps_normal_interval_where_repetitions_agree():
     noise = np.random.default_rng(0).normal(0, 0.01, 4000)
     one = np.concatenate([[0.5], 0.5 + noise])
     flat = np.full(4001, 0.4)
 
-    found = mixed([one, one], [flat, flat], 4000)
+    found = mixed([[one, one]], [[flat, flat]], 4000)
 
     half = stats.norm.ppf(0.975) * noise.std()
     assert found.ci95 == pytest.approx((0.1 - half, 0.1 + half), abs=1e-6)
-    assert mixed([one], [flat, flat], 4000) is None
+    assert mixed([[one, one], [one]], [[flat, flat]], 4000) is None
 
 
 def test_figures_that_are_drawn_together_are_those_drawn_alone():

@@ -24,6 +24,7 @@ RATIO, LISTS = About(Unit.RATIO, better=-1), About(better=-1)
 """By that of the reference; a distance of two lists."""
 ByCondition = Annotated[dict[str, Figure | None], Keys("condition")]
 BySequence = Annotated[dict[str, Figure | None], Keys("sequence")]
+ByCategory = Annotated[dict[str, Figure | None], Keys("any category")]
 """By name; None where the figure is not defined."""
 
 
@@ -67,6 +68,12 @@ class StackRobustness(Running):
     relative_mce: Annotated[Figure | None, RATIO] = Field(
         alias="relative_mCE", description="mean relative CE over conditions; mrCD"
     )
+    category_ce: Annotated[ByCategory, RATIO] = Field(
+        alias="category_CE", description="mean CE over the conditions of a category; CD of mIoU"
+    )
+    category_relative_ce: Annotated[ByCategory, RATIO] = Field(
+        alias="category_relative_CE", description="mean relative CE of a category; rCD of mIoU"
+    )
 
 
 class ConditionPictures(ResultModel):
@@ -102,6 +109,9 @@ class AttackedStack(ResultModel):
     )
     aai: Annotated[ByBudget, LOST] = Field(
         alias="AAI", description="(unattacked - AR) / unattacked"
+    )
+    mean_aai: Annotated[ByCondition, LOST] = Field(
+        alias="mean_AAI", description="(unattacked - mean AR over budgets) / unattacked"
     )
     wcar: Annotated[dict[str, Budgets], Keys("category"), SHARE] = Field(
         alias="WCAR",

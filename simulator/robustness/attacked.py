@@ -134,7 +134,7 @@ def _stack(
     def share(right: Points | None, of: Points = every) -> Floats | None:
         return None if right is None else draws.of(Ratio(right * of, of))
 
-    ar, right_before, aai, unattacked = {}, {}, {}, {}
+    ar, right_before, aai, mean_aai, unattacked = {}, {}, {}, {}, {}
     for row in (row for group in groups.values() for row in group):
         clean = found[side, baseline(row.levels[0]).condition.text]
         base = draws.of(Ratio(clean, every))
@@ -145,13 +145,17 @@ def _stack(
         ar[row.name] = _numbered(over, draws)
         right_before[row.name] = _numbered([share(one, clean) for one in under], draws)
         aai[row.name] = _numbered(lost, draws, None)
+        known = [one for one in over if one is not None]
+        mean = np.mean(known, axis=0) if known else np.full(1, np.nan)
+        mean_aai[row.name] = figured(impact(base, mean), draws.number, None)
     wcar = {}
     for name, group in groups.items():
         budgets = zip(*(row.levels for row in group), strict=True)
         wcar[name] = _numbered([share(_worst(found, side, budget)) for budget in budgets], draws)
     return AttackedStack(
-        unattacked=unattacked, AR=ar, AR_clean_correct=right_before, AAI=aai, WCAR=wcar
-    )
+        unattacked=unattacked, AR=ar, AR_clean_correct=right_before, AAI=aai, mean_AAI=mean_aai,
+        WCAR=wcar,
+    )  # fmt: skip
 
 
 def _reached(found: Right, side: str, level: AppliedCondition) -> Points | None:

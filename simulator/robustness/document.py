@@ -156,6 +156,14 @@ class ConditionSuite:
         rows = {level.condition.text for series in self.series for level in series.levels}
         return {condition.condition.text for condition in self.conditions()} - rows
 
+    def categories(self) -> dict[str, list[str]]:
+        """Return the categories of conditions that means count, each with their names."""
+        found: dict[str, list[str]] = {}
+        for one in self.series:
+            if one.name not in self.spec.left_out_of_means:
+                found.setdefault(one.category, []).append(one.name)
+        return found
+
     def bound(self, bind: Callable[[AppliedCondition], AppliedCondition]) -> ConditionSuite:
         """Return the suite with every condition for a model.
 

@@ -59,7 +59,7 @@ class Robustness(Experiment[RobustnessOptions]):
     printer = "simulator.robustness.tables:printed"
     verdict = "simulator.report.verdicts.conditions:robustness"
     formats = ("markdown", "latex", "csv")
-    tables = ("conditions", "robustmq")
+    tables = ("conditions", "categories", "robustmq", "bits")
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return a suite of one condition, on four built-in images."""

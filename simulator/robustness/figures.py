@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 KINDS = {"NR": "mNR", "NCI": "mNCI", "CE": "mCE", "relative_CE": "relative_mCE"}
 """The figures of a stack that each condition has, and the names of their means."""
+CATEGORIES = {"category_CE": "CE", "category_relative_CE": "relative_CE"}
+"""The figures of a stack that each category has, and what they are the mean of."""
 Fields = dict[str, Any]
 """Fields of a summary by their names in the JSON file."""
 Metrics = Mapping[RunArm, Floats]
@@ -199,6 +201,7 @@ def _blank(found: Measured, suite: ConditionSuite, side: str) -> Fields:
         "levels": {name: [] for name in names},
         **{kind: dict.fromkeys(names) for kind in KINDS},
         **dict.fromkeys(KINDS.values()),
+        **{kind: dict.fromkeys(suite.categories()) for kind in CATEGORIES},
     }
 
 
@@ -237,6 +240,15 @@ def _figures(
         mean = analysis.mean_over(by, suite.spec.left_out_of_means)
         shown[kind], shown[KINDS[kind]] = figured_each(by, mean, found.resamples,
                                                        RATE if kind == "NR" else None)  # fmt: skip
+    for kind, of in CATEGORIES.items():
+        shown[kind] = {
+            category: figured(
+                analysis.mean_over({name: kinds[of][name] for name in names}),
+                found.resamples,
+                None,
+            )
+            for category, names in suite.categories().items()
+        }
     return shown
 
 

@@ -6,11 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from simulator.report.table import Cell, Column, Table
+from simulator.report.table import NOTHING, Cell, Column, Table
 from simulator.results.robustness import Figure, RobustnessSummary
-from simulator.robustness.rows import clean, value
+from simulator.robustness.rows import NC, clean, value
 from simulator.typed import Unit
 
+NOISE: Mapping[str, Path] = {
+    "SR": ("system_noise", "mean_SR"), "SNI": ("system_noise", "SNI"),
+    "std": ("system_noise", "std"),
+}  # fmt: skip
+"""Where the figures over all options of system noise are."""
 Path = tuple[str, ...]
 """Where a figure of a stack is: the part of a summary, empty for the summary itself, and names."""
 
@@ -23,9 +28,15 @@ def figure(summary: RobustnessSummary, side: str, path: Path) -> Figure | None:
         return None
     found = found["stacks"][side]
     for name in names:
-        found = found[name]
+        found = found.get(name) if isinstance(found, Mapping) else found[name]
     assert found is None or isinstance(found, Figure)
     return found
+
+
+def spread(one: Figure) -> str:
+    """Return a figure in % with its interval in brackets."""
+    low, high = (NOTHING if end is None else f"{100 * end:.1f}" for end in one.ci95)
+    return f"{100 * one.value:.1f} ({low} to {high})"
 
 
 def worst_cases(summary: RobustnessSummary, form: str) -> dict[str, Path]:
@@ -43,8 +54,9 @@ def worst_cases(summary: RobustnessSummary, form: str) -> dict[str, Path]:
 def table(summaries: Sequence[RobustnessSummary]) -> Table:
     """Return the table, in %.
 
-    AR is the mean over the budgets of an attack, WCAR one for each budget. Of several models a row
-    follows with the mean for each method and bit-width; a model that did not converge is not in it.
+    AR and AAI are of the mean over the budgets of an attack, WCAR one for each budget. Of several
+    models a row follows with the mean for each method and bit-width; a model that did not converge
+    is not in it.
 
     Args:
         summaries: one for each model, of one suite.
@@ -92,16 +104,61 @@ def _columns(first: RobustnessSummary) -> dict[str, Path]:
     found: dict[str, Path] = {}
     if first.attacks is not None:
         stack = next(iter(first.attacks.stacks.values()))
-        found |= {f"AR {name}": ("", "NR", name) for name in stack.ar}
+        for name in stack.ar:
+            found |= {f"AR {name}": ("", "NR", name), f"AAI {name}": ("attacks", "mean_AAI", name)}
         found |= worst_cases(first, "WCAR {} {}" if len(stack.wcar) > 1 else "WCAR {1}")
     if any(row.in_means for row in first.rows.values()):
         found |= {"mNR": ("", "mNR"), "mNCI": ("", "mNCI")}
     if first.sequences is not None:
         found["mFP"] = ("sequences", "mFP")
     if first.system_noise is not None:
-        names = {"SR": "mean_SR", "SNI": "SNI", "std": "std"}
-        found |= {title: ("system_noise", field) for title, field in names.items()}
+        found |= NOISE
     return found
+
+
+def by_bits(summaries: Sequence[RobustnessSummary]) -> Table:
+    """Return each figure with a column for each bit-width, as RobustMQ's Tables 1 to 5, 7 and 9.
+
+    The stack in FP32 stands in the row of every method.
+
+    Args:
+        summaries: one for each model, of one suite.
+    """
+    bits = sorted({stack.bits for one in summaries for stack in one.stacks.values()})
+    rows: list[Sequence[Cell]] = []
+    for summary in summaries:
+        full = {32: side for side, stack in summary.stacks.items() if stack.bits == 32}
+        methods: dict[str, dict[int, str]] = {}
+        for side, stack in summary.stacks.items():
+            if stack.bits != 32 or len(full) == len(summary.stacks):
+                methods.setdefault(stack.method, {**full})[stack.bits] = side
+        for name, path in _every(summary).items():
+            rows += [
+                [summary.model, method, name, *(_cell(summary, by.get(one), path) for one in bits)]
+                for method, by in methods.items()
+            ]
+    head = [Column(name) for name in ("model", "method", "figure")]
+    return Table([*head, *(Column(f"{one} bits", Unit.SHARE) for one in bits)], rows)
+
+
+def _cell(summary: RobustnessSummary, side: str | None, path: Path) -> Cell:
+    if side is None or side in summary.nc:
+        return None if side is None else NC
+    return value(figure(summary, side, path))
+
+
+def _every(summary: RobustnessSummary) -> dict[str, Path]:
+    """Where each figure is, those of every budget of an attack among them."""
+    found: dict[str, Path] = {"clean": ("", "clean")}
+    if summary.attacks is not None:
+        stack = next(iter(summary.attacks.stacks.values()))
+        found |= worst_cases(summary, "WCAR {} {}")
+        for name, budgets in stack.ar.items():
+            for at in budgets:
+                found |= {f"{kind} {name} {at}": ("attacks", kind, name, at)
+                          for kind in ("AR", "AAI")}  # fmt: skip
+    later = {"mNR", "mNCI", "mFP", *NOISE}
+    return found | {name: path for name, path in _columns(summary).items() if name in later}
 
 
 def _means(

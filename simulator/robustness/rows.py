@@ -17,6 +17,7 @@ from simulator.results.suites import AdjustedEffect
 NC = "NC"
 """What stands in the place of the clean metric of a stack that did not converge."""
 KINDS = ("NR", "NCI", "CE", "relative_CE")
+ATTACKED = ("AR", "AR_clean_correct", "AAI")
 Row = Mapping[str, Cell]
 
 
@@ -27,6 +28,7 @@ def rows_of(summary: RobustnessSummary) -> list[Row]:
         for side in summary.stacks
         for row in chain(
             _conditions(summary, side),
+            _attacks(summary, side),
             _sequences(summary, side),
             _worst_cases(summary, side),
             _options(summary, side),
@@ -46,10 +48,16 @@ def _conditions(summary: RobustnessSummary, side: str) -> Iterator[Row]:
             "category": row.category, "condition": name,
             "levels": " ".join(f"{value:.6g}" for value in stack.levels[name]),
             "severities": " ".join(share(value, 1) for value in stack.levels[name]),
-            **{kind: value(stack[kind][name]) for kind in KINDS},
+            **{key: cell for kind in KINDS for key, cell in _ends(kind, stack[kind][name]).items()},
             "flips": summary.flips.get(side, {}).get(name),
-            **_more(summary, side, name),
+            **_more(summary, side, name), **_against(summary, side, name),
         }  # fmt: skip
+
+
+def _against(summary: RobustnessSummary, side: str, name: str) -> Row:
+    """How much more the condition costs than the reference model."""
+    own = summary.against and summary.against.interaction.get(side, {}).get(name)
+    return {**_ends("against", own), "against_p_holm": own.p_holm} if own else {}
 
 
 def _sequences(summary: RobustnessSummary, side: str) -> Iterator[Row]:
@@ -62,6 +70,23 @@ def _sequences(summary: RobustnessSummary, side: str) -> Iterator[Row]:
             "uT5D": value(own.ut5d[name]), "T5D": value(own.t5d[name]), **_ends("FP", fp),
             **_more(summary.sequences, side, name),
         }  # fmt: skip
+
+
+def _attacks(summary: RobustnessSummary, side: str) -> Iterator[Row]:
+    """A row for each budget of each attack; what the attacked model answers is of no stack."""
+    if summary.attacks is None:
+        return
+    stack = summary.attacks.stacks[side]
+    for name, unattacked in stack.unattacked.items():
+        own = summary.attacks.model.get(name)
+        for at, level in enumerate(summary.rows[name].levels):
+            yield {
+                "category": name, "condition": level.text, "unattacked": value(unattacked),
+                **{key: cell for kind in ATTACKED
+                   for key, cell in _ends(kind, stack[kind][name][str(at + 1)]).items()},
+                "exact": own.exact[at] if own else None,
+                "rounded": own.rounded[at] if own else None,
+            }  # fmt: skip
 
 
 def _worst_cases(summary: RobustnessSummary, side: str) -> Iterator[Row]:
@@ -77,25 +102,6 @@ def _options(summary: RobustnessSummary, side: str) -> Iterator[Row]:
         return
     for name, figure in summary.system_noise.stacks[side].sr.items():
         yield {"category": "system noise", "condition": name, **_ends("SR", figure)}
-
-
-def attacked(summary: RobustnessSummary) -> list[Row]:
-    """Return a row for each stack and budget of each attack."""
-    attacks = summary.attacks
-    if attacks is None:
-        return []
-    return [
-        {
-            "stack": side, "category": name, "condition": level.text,
-            "unattacked": value(stack.unattacked[name]),
-            **{kind: value(stack[kind][name][str(at + 1)])
-               for kind in ("AR", "AR_clean_correct", "AAI")},
-            "exact": own.exact[at], "rounded": own.rounded[at],
-        }
-        for side, stack in attacks.stacks.items()
-        for name, own in attacks.model.items()
-        for at, level in enumerate(summary.rows[name].levels)
-    ]  # fmt: skip
 
 
 def differences(found: RobustnessSummary | AgainstModel | Sequences) -> list[Row]:

@@ -139,6 +139,7 @@ def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[
         "sequence": [sequence.name for sequence in suite.sequences],
         "option": [".".join(option[:2]) for option in suite.noise.options()] if suite.noise else (),
         "category": list(attacks(suite.series)),
+        "any category": list(suite.categories()),
         "budget": [str(one + 1) for one in range(budgets)],
     }
 

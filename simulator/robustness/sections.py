@@ -20,7 +20,6 @@ from simulator.results.robustness import (
 )
 from simulator.results.suites import Early
 from simulator.robustness.rows import KINDS, Row, differences, rows_of, value
-from simulator.robustness.rows import attacked as attacked_rows
 from simulator.robustness.screen import not_carried, own_pipelines
 from simulator.robustness.tables import CONDITION, DIFFERENCE, STACK, chosen, noise
 from simulator.robustness.tables import cells as cell_table
@@ -185,7 +184,7 @@ def _attacked(summary: RobustnessSummary, attacks: Attacks) -> Section:
         "AAI": "AAI", "exact": "model, float", "rounded": "model, rounded",
     }  # fmt: skip
     figures = {name: Column(f"{words}, %", Unit.SHARE) for name, words in titles.items()}
-    rows = [row for row in attacked_rows(summary) if row["stack"] not in summary.nc]
+    rows = [row for row in _converged(summary) if "AR" in row]
     worst = [row for row in _converged(summary) if "WCAR" in row]
     category = {"stack": STACK, "category": Column("category"), "condition": Column("budget")}
     return Section(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 from simulator.report.table import FORMS, Cell, Column, Table
@@ -10,21 +11,25 @@ from simulator.report.words import ends, moved, run_on, share, title, turned
 from simulator.results.robustness import (
     AgainstModel,
     Attacks,
+    Figure,
     RobustnessSummary,
     Sequences,
     SystemNoise,
 )
 from simulator.robustness import robustmq
-from simulator.robustness.robustmq import Path, figure, worst_cases
-from simulator.robustness.rows import KINDS, Row, attacked, clean, differences, rows_of, value
+from simulator.robustness.robustmq import Path, figure, spread, worst_cases
+from simulator.robustness.rows import KINDS, Row, clean, differences, rows_of, value
 from simulator.typed import ResultModel, Unit
 
 Line = Sequence[Cell]
 CSV = (
     "model", "stack", "category", "condition", "clean", "levels", *KINDS,
-    *(f"{name}{end}" for name in ("interaction", "FP", "WCAR", "SR")
+    *(f"{name}{end}" for name in ("NR", "CE", "relative_CE", "interaction", "against")
+      for end in ("_low", "_high")),
+    "interaction", "p_holm", "against", "against_p_holm",
+    *(f"{name}{end}" for name in ("AR", "AAI", "FP", "WCAR", "SR")
       for end in ("", "_low", "_high")),
-    "p_holm", "FR", "uT5D", "T5D",
+    "FR", "uT5D", "T5D",
 )  # fmt: skip
 """Of the CSV; a cell is empty where a row has no such figure."""
 STACK, CONDITION = Column("stack"), Column("condition")
@@ -106,7 +111,7 @@ def attacks(summary: RobustnessSummary, found: Attacks) -> Table:
     first, *_ = stacks = list(found.stacks.values())
     below: list[Line] = [
         [f"{name} unattacked", "", *(value(stack.unattacked[name]) for stack in stacks)]
-        for name in found.model
+        for name in first.unattacked
     ]
     below += [
         [f"WCAR {name} {at}", "", *(value(stack.wcar[name][at]) for stack in stacks)]
@@ -119,8 +124,8 @@ def attacks(summary: RobustnessSummary, found: Attacks) -> Table:
         for at, level in enumerate(summary.rows[name].levels)
     }
     heading = "Under attack, right in % for each budget; model: in float > after rounding"
-    table = pivot(attacked(summary), "AR", heading)
-    lines: list[Line] = [[name, own[f"{name}"], *cells] for name, *cells in table.rows]
+    table = pivot(rows_of(summary), "AR", heading)
+    lines: list[Line] = [[name, own.get(f"{name}", ""), *cells] for name, *cells in table.rows]
     columns = [table.columns[0], Column("model", Unit.SHARE), *table.columns[1:]]
     return Table(columns, [*lines, *below], heading, breaks=frozenset({len(lines) - 1}))
 
@@ -185,7 +190,7 @@ def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> st
     Args:
         summaries: one for each model, of one suite.
         form: ``markdown``, ``latex`` or ``csv``, which has every figure.
-        table: ``conditions`` or ``robustmq``.
+        table: ``conditions``, ``categories``, ``robustmq`` or ``bits``.
     """
     if any(summary.early for summary in summaries):
         made = [cells(one) for one in summaries]
@@ -195,11 +200,48 @@ def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> st
             for row in one.rows
         ]
         return FORMS[form](Table([Column("model"), *made[0].columns], rows))
-    if table == "robustmq":
-        return FORMS[form](
-            robustmq.with_ends(summaries) if form == "csv" else robustmq.table(summaries)
-        )
-    return FORMS[form](_every_row(summaries) if form == "csv" else _papers(summaries))
+    wide = form == "csv"
+    made_by = {
+        "robustmq": robustmq.with_ends if wide else robustmq.table,
+        "bits": robustmq.by_bits,
+        "categories": partial(categories, wide=wide),
+        "conditions": _every_row if wide else _papers,
+    }
+    return FORMS[form](made_by[table](summaries))
+
+
+def categories(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Table:
+    """Return CE by category of conditions, as Table 3 of Kamann and Rother has CD.
+
+    Args:
+        summaries: one for each model; a column for each of its stacks.
+        wide: whether ends of intervals have columns of their own, as other programs want them.
+    """
+    ce = "CD" if summaries[0].metric == "mIoU" else "CE"
+    several = len(summaries) > 1
+    arms = [(one, side) for one in summaries for side in one.stacks]
+    rows: list[Line] = []
+    for kind, mean, name in (
+        ("category_CE", "mCE", ce), ("category_relative_CE", "relative_mCE", f"r{ce}"),
+    ):  # fmt: skip
+        for category in summaries[0].stacks[arms[0][1]][kind]:
+            found = [one.stacks[side][kind][category] for one, side in arms]
+            rows.append([f"{name} {category}", *_spread(found, wide)])
+        rows.append([f"m{name}", *_spread([one.stacks[side][mean] for one, side in arms], wide)])
+    columns = [Column("category")]
+    for one, side in arms:
+        head = f"{one.model}, {side}" if several else side
+        ends = ("", " low", " high") if wide else ("",)
+        columns += [Column(f"{head}{end}", Unit.RATIO) for end in ends]
+    return Table(columns, rows)
+
+
+def _spread(found: Iterable[Figure | None], wide: bool) -> Iterator[Cell]:
+    for one in found:
+        if wide:
+            yield from (one.value, *one.ci95) if one else (None,) * 3
+        else:
+            yield one and spread(one)
 
 
 def _every_row(summaries: Sequence[RobustnessSummary]) -> Table:
@@ -223,6 +265,17 @@ def _papers(summaries: Sequence[RobustnessSummary]) -> Table:
         found |= {f"FP {name}": ("sequences", "FP", name) for name in first.sequences.rows}
         found |= {name: ("sequences", name) for name in ("mFP", "mFR", "muT5D", "mT5D")}
     found |= worst_cases(first, "WCAR {} {}")
+    if first.attacks:
+        found |= {f"AAI {name}": ("attacks", "mean_AAI", name)
+                  for name in next(iter(first.attacks.stacks.values())).ar}  # fmt: skip
+    if first.system_noise:
+        options = dict.fromkeys(
+            name
+            for one in summaries if one.system_noise
+            for stack in one.system_noise.stacks.values() for name in stack.sr
+        )  # fmt: skip
+        found |= {f"SR {name}": ("system_noise", "SR", name) for name in options}
+        found |= robustmq.NOISE
     rows = [
         [summary.model, side, clean(summary, side),
          *(value(figure(summary, side, path)) for path in found.values())]

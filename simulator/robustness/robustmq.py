@@ -127,10 +127,10 @@ def by_bits(summaries: Sequence[RobustnessSummary]) -> Table:
     bits = sorted({stack.bits for one in summaries for stack in one.stacks.values()})
     rows: list[Sequence[Cell]] = []
     for summary in summaries:
-        full = {32: side for side, stack in summary.stacks.items() if stack.bits == 32}
+        full = {stack.bits: side for side, stack in summary.stacks.items() if stack.bits == 32}
         methods: dict[str, dict[int, str]] = {}
         for side, stack in summary.stacks.items():
-            if stack.bits != 32 or len(full) == len(summary.stacks):
+            if stack.bits != 32 or len(summary.stacks) == 1:
                 methods.setdefault(stack.method, {**full})[stack.bits] = side
         for name, path in _every(summary).items():
             rows += [

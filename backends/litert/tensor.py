@@ -11,9 +11,13 @@ import numpy as np
 from simulator.contract import Array, Port, Unsupported
 
 
+_WHOLE = (np.uint8, np.int32, np.int64)
+"""Types that may have no scale: pixels, and numbers of classes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input or output: float32 outside, the file's type inside; uint8 without a scale is uint8.
+    """An input or output: float32 outside, the file's type inside; labels have no scale.
 
     Images may be NCHW or NHWC, whichever the file uses. Integers are quantized as
     q = clip(round_half_even(x / scale) + zero), and dequantized as (q - zero) x scale,
@@ -32,15 +36,15 @@ class Tensor:
         """Read one tensor's entry of ``get_input_details`` or ``get_output_details``.
 
         Raises:
-            Unsupported: it is neither float32, nor an integer with a scale, nor uint8.
+            Unsupported: it is neither float32, nor an integer with a scale, nor one of labels.
         """
         name, dtype = detail["name"], np.dtype(detail["dtype"])
         scale, zero = detail["quantization"]
-        whole = dtype == np.uint8 or (dtype in (np.int8, np.int16) and scale)
+        whole = dtype in _WHOLE or (dtype in (np.int8, np.int16) and scale)
         if dtype != np.float32 and not whole:
             raise Unsupported(
-                f"{name!r} is {dtype} with scale {scale}; supported: float32, uint8, and int8 and "
-                "int16 with a scale"
+                f"{name!r} is {dtype} with scale {scale}; supported: float32, uint8, int32, int64, "
+                "and int8 and int16 with a scale"
             )
         shape = tuple(None if size < 0 else int(size) for size in detail["shape_signature"])
         return cls(name, int(detail["index"]), dtype, shape, np.float32(scale), int(zero))

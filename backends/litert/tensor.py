@@ -10,7 +10,6 @@ import numpy as np
 
 from simulator.contract import Array, Port, Unsupported
 
-
 _WHOLE = (np.uint8, np.int32, np.int64)
 """Types that may have no scale: pixels, and numbers of classes."""
 

@@ -124,8 +124,13 @@ class Condition(ABC):
 
     @property
     def asks(self) -> str | None:
-        """The profile of a stack whose network it asks for answers; None for none."""
+        """The profile of a stack whose network it asks; None for none."""
         return None
+
+    @property
+    def asks_each(self) -> bool:
+        """Whether it asks the network of the very stack that it is applied to."""
+        return False
 
     def asking(self, infer: Recipe) -> Condition:
         """Return the condition with the step that runs the network of the stack that it asks."""
@@ -241,15 +246,21 @@ class AppliedCondition:
     def disturbed(self, chain: Chain) -> Chain:
         """Return a chain with the condition inserted, if it acts between two steps.
 
-        A chain that ends before the condition's boundary is returned unchanged.
+        A chain that ends before the condition's boundary is returned unchanged, and so is one
+        without the network that the condition asks.
         """
-        acts_on = self.condition.acts_on
+        acts_on, condition = self.condition.acts_on, self.condition
         if not isinstance(acts_on, Boundary):
             return chain
         if acts_on is not Boundary.SOURCE and not chain.has(acts_on):
             return chain
-        disturbed = chain.inserted(Disturbance(self.condition, self.trial), acts_on)
-        first = self.condition.preparation()
+        if condition.asks_each:
+            networks = [step for step in chain.recipes if step.gives is Boundary.OUTPUTS]
+            if not networks:
+                return chain
+            condition = condition.asking(networks[-1])
+        disturbed = chain.inserted(Disturbance(condition, self.trial), acts_on)
+        first = condition.preparation()
         return disturbed if first is None else disturbed.inserted(first, Boundary.SOURCE)
 
     def requests(self) -> Sequence[Request]:

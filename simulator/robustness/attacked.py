@@ -68,8 +68,11 @@ class OwnAnswer(Recipe):
 
 
 def own_chains(under: AppliedCondition, task: Task) -> dict[str, Chain]:
-    """Return the chains to the attacked model's own answers, by the names of their arms."""
-    if not isinstance(under.condition, Attack):
+    """Return the chains to the attacked model's own answers, by the names of their arms.
+
+    Where every stack is attacked by itself, its answers are the model's.
+    """
+    if not isinstance(under.condition, Attack) or under.condition.asks_each:
         return {}
     if under.condition.saved == FLOAT:  # its record is in the file of the same attack
         under = replace(under, condition=replace(under.condition, saved=SAVED[0]))
@@ -119,7 +122,11 @@ def figures(
     return Attacks(
         gradient="; ".join(dict.fromkeys(model.words() for model in models)),
         stacks=blanked(shown, nc),
-        model={row.name: _model(found, row) for row in rows},
+        model={
+            row.name: _model(found, row)
+            for row in rows
+            if not any(level.condition.asks_each for level in row.levels)
+        },
         not_carried=list(
             dict.fromkeys(condition.text for condition in conditions if condition.erased)
         ),

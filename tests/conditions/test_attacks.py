@@ -102,7 +102,7 @@ def test_equal_draws_are_equal_and_trials_differ(program):
     "fgsm:8/255", "fgsm:0.5/255,resize=bicubic", "pgd:linf,8/255", "pgd:l2,2,steps=40",
     "pgd:l1,400,steps=5,restarts=2,step=1/10,resize=box", "pgd:l2,1,start=clean",
     "autoattack:linf,8/255", "autoattack:l2,0.5,parts=square+fab,steps=20,queries=5",
-    "autoattack:l1,100,resize=box", "square:linf,8/255",
+    "autoattack:l1,100,evaluations=9,on=each,resize=box", "square:linf,8/255",
     "square:l2,2,queries=100,on=openvino_int8,resize=bicubic",
 ])  # fmt: skip
 def test_its_text_is_read_back(text):
@@ -122,7 +122,7 @@ def test_the_model_is_part_of_its_identity(program, tmp_path):
     "pgd:l2,1,start=here", "pgd:l2,1,start=clean,restarts=2", "pgd:l2," + "9" * 400,
     "autoattack:linf", "autoattack:linf,2", "autoattack:linf,8/255,parts=pgd",
     "autoattack:linf,8/255,parts=fab+fab", "autoattack:linf,8/255,parts=",
-    "autoattack:l2,1,steps=0", "autoattack:l2,1,queries=x", "autoattack:l2,1,on=x",
+    "autoattack:l2,1,steps=0", "autoattack:l2,1,queries=x", "autoattack:l2,1,evaluations=-1",
     "square:l3,1", "square:l2,0", "square:l2,1,queries=0", "square:l2,1,steps=3",
 ])  # fmt: skip
 def test_wrong_parameters_are_refused_in_one_line(text):

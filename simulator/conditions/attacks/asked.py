@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.conditions.attacks.options import EACH
 from simulator.conditions.attacks.target import Feed, versions_of
 from simulator.contract.recipe import Context, Recipe, Runtimes
 from simulator.errors import UserError
@@ -35,6 +36,8 @@ class Asked:
 
     def words(self) -> str:
         """Return what is asked, with versions."""
+        if self.profile == EACH:
+            return "each stack's own network"
         choice = getattr(self.infer, "choice", None)
         by = f" in {versions_of(choice)}" if choice else ""
         return f"answers of {self.profile}{by}"

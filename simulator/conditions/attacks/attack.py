@@ -15,6 +15,7 @@ from simulator.conditions.attacks import view
 from simulator.conditions.attacks.asked import Asked, OpenedAsked
 from simulator.conditions.attacks.options import (
     COMMON,
+    EACH,
     FLOAT,
     SAVED,
     Budget,
@@ -24,11 +25,11 @@ from simulator.conditions.attacks.options import (
 )
 from simulator.conditions.attacks.record import Attacked, with_record
 from simulator.conditions.attacks.steps import length
-from simulator.conditions.attacks.target import Opened, Target, target_of
+from simulator.conditions.attacks.target import Feed, Opened, Target, target_of, target_on
 from simulator.conditions.condition import Condition, Parameters
 from simulator.conditions.image_files import decoding, resizing, writing
 from simulator.contract import U8, Decoder, Encoded, ImageWriter, Pull, Victim, inspect
-from simulator.contract.recipe import Apply, Boundary, Context, Runtimes, generator
+from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes, generator
 from simulator.errors import SampleError, UserError
 from simulator.modalities.image.geometry import Geometry
 from simulator.model.card import Card
@@ -53,24 +54,31 @@ class Bound:
 class Attack(Condition):
     """An untargeted attack on the card's model, away from the label of each image.
 
+    On a stack's network it is white-box there, and by transfer on the others.
+
     Attributes:
         budget: how far it may move an image.
+        on: the profile of the stack whose network is attacked; empty for the card's model, ``each``
+            for every stack's own.
         resize: Pillow's filter, by which images get the network's size.
         saved: as what every stack gets the result: ``png``, or ``jpeg100``, a JPEG of quality 100
             and 4:4:4, for stacks that take the planes of a JPEG; its rounding is not bounded. With
             ``float`` every stack gets the card's float32 tensor in place of its own input.
         bound_to: the attacked model; None until :meth:`bound`.
         norms: whether the norm is written before the budget; else it is ``linf``.
+        gradient: whether it follows the network's gradient; else it asks for answers.
         options: its own, besides the common ones; each is also a field.
     """
 
     budget: Budget
+    on: str = ""
     resize: str = view.FILTERS[0]
     saved: str = SAVED[0]
     bound_to: Bound | None = None
     modality: ClassVar[str | None] = "image"
     moves: ClassVar[bool] = True
     norms: ClassVar[bool] = True
+    gradient: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {}
 
     @classmethod
@@ -152,8 +160,35 @@ class Attack(Condition):
         return replace(self, bound_to=Bound(target, view.geometry_of(card.spec)))
 
     def target(self, card: Card, source: ModelFile) -> Target | Asked:
-        """Return what is attacked of a card: by default its model, with its gradient."""
+        """Return what is attacked: a card's model with its gradient, or the network of a stack."""
+        if self.on:
+            return Asked(self.on, Feed.of(self.text, card))
         return target_of(self.text, card, source)
+
+    @property
+    def asks(self) -> str | None:
+        """The profile of the stack whose network is attacked."""
+        return None if self.asks_each else self.on or None
+
+    @property
+    def asks_each(self) -> bool:
+        """Whether every stack's own network is attacked."""
+        return self.on == EACH
+
+    def asking(self, infer: Recipe) -> Self:
+        """Return the attack on a network that was built.
+
+        Raises:
+            UserError: the gradient of its file cannot be computed.
+        """
+        bound = self.bound_to
+        assert bound is not None
+        if self.gradient:
+            target: Target | Asked = target_on(self.text, infer, bound.target.feed)
+        else:
+            assert isinstance(bound.target, Asked)
+            target = replace(bound.target, infer=infer)
+        return replace(self, bound_to=replace(bound, target=target))
 
     def identity(self) -> Any:
         """Return the parameters, the model, and what decodes, resizes and writes."""

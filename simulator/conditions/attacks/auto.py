@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator import registry
 from simulator.conditions.attacks import steps
-from simulator.conditions.attacks.asked import Asked
 from simulator.conditions.attacks.attack import Attack, Seen
 from simulator.conditions.attacks.options import Option
-from simulator.conditions.attacks.target import Feed, Target
-from simulator.contract import Adversary, Stage
-from simulator.contract.recipe import Recipe
-from simulator.model.card import Card
-from simulator.model.onnxfile import ModelFile
+from simulator.contract import Adversary, Stage, Victim
 from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
+T = TypeVar("T")
 SQUARE = "square"
 PARTS = ("apgd-ce", "apgd-dlr", "apgd-t", "fab", "fab-t", SQUARE)
 STANDARD = f"apgd-ce+apgd-t+fab-t+{SQUARE}"
@@ -46,11 +42,14 @@ class AutoAttack(Attack):
         parts: the searches, joined by ``+``.
         steps: of each that follows gradients.
         queries: of the one that does not.
+        evaluations: how often all parts together may ask the network for one image, forwards or
+            back; 0 for no limit. What withstood until then stays as it is.
     """
 
     parts: str = STANDARD
     steps: int = STEPS
     queries: int = QUERIES
+    evaluations: int = 0
     name = "autoattack"
     summary = "AutoAttack: several searches within the budget, until one succeeds"
     has_chance: ClassVar[bool] = True
@@ -58,6 +57,7 @@ class AutoAttack(Attack):
         "parts": Option(STANDARD, _parts, f"{STANDARD} (of {', '.join(PARTS)})"),
         "steps": Option.count(STEPS, MOST),
         "queries": Option.count(QUERIES, MOST),
+        "evaluations": Option.count(0, 10 * MOST),
     }
 
     def searches(self) -> list[Choice]:
@@ -76,36 +76,14 @@ class Square(Attack):
 
     Attributes:
         queries: how many answers it may ask for.
-        on: the profile of the stack that is asked; empty for the card's model.
     """
 
     queries: int = QUERIES
-    on: str = ""
     name = SQUARE
     summary = "Square: colored squares within the budget, found by asking a model for answers"
     has_chance: ClassVar[bool] = True
-    options: ClassVar[Mapping[str, Option]] = {
-        "queries": Option.count(QUERIES, MOST),
-        "on": Option("", str, "PROFILE (whose model is asked)"),
-    }
-
-    @property
-    def asks(self) -> str | None:
-        """The profile of the stack that is asked."""
-        return self.on or None
-
-    def target(self, card: Card, source: ModelFile) -> Target | Asked:
-        """Return the stack that is asked, or the card's model."""
-        if not self.on:
-            return super().target(card, source)
-        return Asked(self.on, Feed.of(self.text, card))
-
-    def asking(self, infer: Recipe) -> Square:
-        """Return the attack on a network that was built."""
-        bound = self.bound_to
-        assert bound is not None
-        assert isinstance(bound.target, Asked)
-        return replace(self, bound_to=replace(bound, target=replace(bound.target, infer=infer)))
+    gradient: ClassVar[bool] = False
+    options: ClassVar[Mapping[str, Option]] = {"queries": Option.count(QUERIES, MOST)}
 
     def searches(self) -> list[Choice]:
         """Return its implementation."""
@@ -122,16 +100,41 @@ def _first_success(
     """Return the first image that is answered wrongly; the clean one where there is none."""
     if int(model.logits(clean).argmax()) != truth:
         return clean
-    victim, seed = model.victim(), int(rng.integers(2**31))
+    limit = attack.evaluations if isinstance(attack, AutoAttack) else 0
+    victim, seed = _limited(model.victim(), limit), int(rng.integers(2**31))
     budget = attack.budget
     for choice in attack.searches():
         adversary: Adversary = choice.make()
-        found = adversary.attacked(clean, truth, victim, budget.size, seed)
+        try:
+            found = adversary.attacked(clean, truth, victim, budget.size, seed)
+        except _Exhausted:
+            return clean
         change = found.astype(np.float64) - clean
         held = steps.inside(clean, steps.projected(change, budget.norm, budget.size))
         if int(model.logits(held).argmax()) != truth:
             return held
     return clean
+
+
+class _Exhausted(Exception):
+    """An image was asked for as often as it may be."""
+
+
+def _limited(victim: Victim, limit: int) -> Victim:
+    """Return a victim that answers so many times; 0 for one that always does."""
+    if not limit:
+        return victim
+    left = iter(range(limit))
+
+    def counted(function: Callable[[F32], T]) -> Callable[[F32], T]:
+        def called(part: F32) -> T:
+            if next(left, None) is None:
+                raise _Exhausted
+            return function(part)
+
+        return called
+
+    return Victim(counted(victim.logits), victim.at and counted(victim.at))
 
 
 def _search(part: str, norm: str, steps: int, queries: int) -> Choice:

@@ -79,7 +79,13 @@ class Option:
         return cls(known[0], read, f" {' or '.join(known)}")
 
 
-COMMON = {"resize": Option.word(*FILTERS), "saved": Option.word(*SAVED)}
+EACH = "each"
+"""In place of a profile: every stack is attacked by itself."""
+COMMON = {
+    "on": Option("", str, f"PROFILE (whose network is attacked; {EACH}: every stack's own)"),
+    "resize": Option.word(*FILTERS),
+    "saved": Option.word(*SAVED),
+}
 """The options of every attack."""
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simulator import registry
 from simulator.contract import LOGITS, Backend, Differentiable, Gradient, Pull, Runtime, Stage
 from simulator.contract.model_format import MODEL_FORMATS, ONNX
-from simulator.contract.recipe import Runtimes
+from simulator.contract.recipe import Recipe, Runtimes
 from simulator.digests import sha256
 from simulator.errors import ModelError, SampleError, UserError
 from simulator.model.card import Card
@@ -168,6 +168,32 @@ def target_of(text: str, card: Card, source: ModelFile) -> Target:
     return found
 
 
+def target_on(text: str, infer: Recipe, feed: Feed) -> Target:
+    """Return the network of a stack as a target; gradients pass straight through what it rounds.
+
+    Args:
+        text: the condition, for messages.
+        infer: runs the network.
+        feed: how pixels become the network's input.
+
+    Raises:
+        UserError: the gradient of its file cannot be computed.
+    """
+    artifact = getattr(infer, "artifact", None)
+    if artifact is None or artifact.format not in _formats():
+        written = " or ".join(MODEL_FORMATS[format].written for format in reversed(_formats()))
+        what = artifact and artifact.format
+        raise UserError(
+            f"--under {text}: gradients are known of {written}, and the network of this stack is "
+            f"{what or 'none that one file holds'}; leave out on=, or take square, which asks for "
+            "answers"
+        )
+    onnx = artifact.path if artifact.format == ONNX else None
+    found = Target(artifact.path, artifact.format, str(sha256(artifact.path)), onnx, feed)
+    opened(found)
+    return found
+
+
 class Opened:
     """An opened target, held against ONNX Runtime.
 
@@ -238,7 +264,7 @@ class Opened:
             )
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=16)
 def opened(target: Target) -> Opened:
     """Open a target; all attacks on a model share it."""
     return Opened(target)

@@ -27,12 +27,14 @@ class Unattacked(Attack):
 
     name = "unattacked"
     summary = "the clean image on the way of an attacked one"
+    gradient: ClassVar[bool] = False
     examples: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def of(cls, attack: Attack) -> Unattacked:
         """Return the baseline of an attack: its model, its resize, its file format."""
-        return cls(Budget(LINF, "0", 0.0), attack.resize, attack.saved, attack.bound_to)
+        common = {name: getattr(attack, name) for name in COMMON}
+        return cls(Budget(LINF, "0", 0.0), **common, bound_to=attack.bound_to)
 
     @classmethod
     def parse(cls, parameters: str) -> Unattacked:

@@ -238,6 +238,21 @@ class SystemNoise(ResultModel):
     stacks: Annotated[dict[str, StackNoise], Keys("stack"), Named()]
 
 
+class NoiseLoss(ResultModel):
+    """What one kind of noise takes from a stack, on average over its conditions."""
+
+    left: Annotated[Figure | None, SHARE] = Field(
+        description="the metric under it: mean AR, mNR, mean SR; None of sequences"
+    )
+    lost: Annotated[Figure | None, LOST] = Field(
+        description="the share of the clean metric that is lost; of sequences mFP"
+    )
+    more_left: AdjustedEffect | None = Field(
+        description="left, less the first stack's; Holm's family is all stacks and kinds"
+    )
+    more_lost: AdjustedEffect | None = Field(description="lost, less the first stack's; likewise")
+
+
 class RobustnessSummary(ModelSummary):
     """Several stacks under the conditions of a suite.
 
@@ -271,6 +286,12 @@ class RobustnessSummary(ModelSummary):
     )
     system_noise: Annotated[SystemNoise | None, Named()] = Field(
         default=None, description="None: the suite has none"
+    )
+    losses: Annotated[
+        dict[str, Annotated[dict[str, NoiseLoss], Keys("kind of noise")]], Keys("stack")
+    ] = Field(
+        default_factory=dict,
+        description="what attacks, corruptions, system noise and sequences take from each stack",
     )
     nc: dict[str, str] = Field(
         default_factory=dict,

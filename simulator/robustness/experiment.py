@@ -56,10 +56,10 @@ class Robustness(Experiment[RobustnessOptions]):
     returns = "One result per model, that of a reference which is run here first."
     summary = "simulator.results.robustness:RobustnessSummary"
     screen = "simulator.robustness.screen:show"
-    printer = "simulator.robustness.tables:printed"
+    printer = "simulator.robustness.papers:printed"
     verdict = "simulator.report.verdicts.conditions:robustness"
     formats = ("markdown", "latex", "csv")
-    tables = ("conditions", "categories", "robustmq", "bits")
+    tables = ("conditions", "categories", "robustmq", "bits", "losses")
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return a suite of one condition, on four built-in images."""

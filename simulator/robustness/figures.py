@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, overload
 
 import numpy as np
 import pyarrow.compute as pc
@@ -300,16 +300,14 @@ def compared(
         side: effect(analysis.mean_over(by, without), number, bounds)
         for side, by in effects.items()
     }
-    adjusted = holm({at: one.p for at, one in found.items()})
-    adjusted_means = holm({side: one.p for side, one in means.items()})
+    ps = holm({at: one.p for at, one in found.items()})
+    ps_of_means = holm({side: one.p for side, one in means.items()})
     return {
         "interaction": {
-            side: {name: _adjusted(found[side, name], adjusted[side, name]) for name in by}
+            side: {name: adjusted(found[side, name], ps[side, name]) for name in by}
             for side, by in effects.items()
         },
-        "mean_interaction": {
-            side: _adjusted(one, adjusted_means[side]) for side, one in means.items()
-        },
+        "mean_interaction": {side: adjusted(one, ps_of_means[side]) for side, one in means.items()},
         "family": len(found),
     }
 
@@ -336,7 +334,14 @@ def figured(resampled: Floats, number: int, bounds: Bounds | None) -> Figure | N
     return Figure(value=float(resampled[0]), ci95=ends)
 
 
-def _adjusted(found: Effect, p_holm: float) -> AdjustedEffect:
+@overload
+def adjusted(found: Effect, p_holm: float) -> AdjustedEffect: ...
+@overload
+def adjusted(found: Effect | None, p_holm: float | None) -> AdjustedEffect | None: ...
+def adjusted(found: Effect | None, p_holm: float | None) -> AdjustedEffect | None:
+    """Return an effect with its p after Holm's correction; None where there is none."""
+    if found is None or p_holm is None or np.isnan(found.value):
+        return None
     ends = list(_known(found.ci95))
     return AdjustedEffect(value=found.value, ci95=ends, p=found.p, p_holm=p_holm)
 

@@ -45,6 +45,7 @@ from simulator.robustness import attacked, raced, sequences
 from simulator.robustness.document import ConditionSuite, attacks, load_suite
 from simulator.robustness.experiment import RobustnessOptions
 from simulator.robustness.figures import Fields, Measured, measured, table
+from simulator.robustness.losses import kinds, losses
 from simulator.robustness.method import method_of
 from simulator.robustness.nc import not_converged
 from simulator.robustness.noise import Options as NoiseOptions
@@ -139,6 +140,7 @@ def vocabulary(task: Task, sides: Sequence[str], suite: ConditionSuite) -> dict[
         "sequence": [sequence.name for sequence in suite.sequences],
         "option": [".".join(option[:2]) for option in suite.noise.options()] if suite.noise else (),
         "category": list(attacks(suite.series)),
+        "kind of noise": list(kinds(suite)),
         "any category": list(suite.categories()),
         "budget": [str(one + 1) for one in range(budgets)],
     }
@@ -268,12 +270,13 @@ class _Robustness:
         figures = table(found, suite, sides, nc, against) | {"nc": nc}
         if against is not None:
             figures["against"] = against.table(suite, [side for side in sides if side not in nc])
+        moved = sequences.measured(own, sides, suite) if suite.sequences else {}
         if suite.sequences:
-            moved = sequences.measured(own, sides, suite)
             figures["sequences"] = sequences.table(moved, suite, found.resamples, nc, against)
         if self.noise is not None:
             figures["system_noise"] = noise_figures(self.noise.suite, options, found, nc)
         figures["attacks"] = attacked.figures(own, suite.series, sides, nc)
+        figures["losses"] = losses(found, suite, sides, nc, options, moved)
         return found, figures
 
     def _not_converged(self, found: Measured) -> dict[str, str]:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from simulator.report.table import Table, screen
 from simulator.report.words import dropped, title
 from simulator.results.robustness import Attacks, RobustnessSummary, SystemNoise
-from simulator.robustness.tables import attacks, cells, conditions, flips, more, noise
+from simulator.robustness.tables import attacks, cells, conditions, flips, losses, more, noise
 
 
 def show(summary: RobustnessSummary, folder: str, console: Console) -> None:
@@ -47,6 +47,8 @@ def _parts(summary: RobustnessSummary) -> Iterator[Table | str]:
     if summary.system_noise:
         yield noise(summary, summary.system_noise)
         yield from own_pipelines(summary.system_noise)
+    if any(len(by) > 1 for by in summary.losses.values()):
+        yield losses(summary)
     yield from notes(summary)
 
 

@@ -181,6 +181,14 @@ def test_wrong_images_and_those_that_withstand_stay_as_they_are(program, kind):
     assert record_of(found.data).rounded == 0
 
 
+def test_what_withstands_as_many_evaluations_as_there_may_be_stays(program):
+    text = f"autoattack:linf,12/255{SHORT}"
+    one, many = (attacked(bound(f"{text},evaluations={limit}", program), red())
+                 for limit in (2, 10_000))  # fmt: skip
+    np.testing.assert_array_equal(pixels_of(one), red())
+    assert record_of(many.data).exact == 1
+
+
 def test_square_asks_the_stack_that_is_named(tmp_path, cache):
     """A card without a program, and answers of ONNX Runtime: no gradient is needed."""
     place = tiny.card(tmp_path / "card")

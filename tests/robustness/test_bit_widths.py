@@ -15,7 +15,7 @@ import simulator
 from simulator import cli, robustness
 from simulator.analysis import robustness as figures
 from simulator.errors import ProfileError
-from simulator.robustness import robustmq, tables
+from simulator.robustness import papers, robustmq
 from simulator.robustness.document import load_suite
 
 SUITE = {
@@ -252,11 +252,11 @@ def test_means_over_models_leave_out_what_did_not_converge(three):
 
 
 def test_the_csv_has_intervals_and_reasons(three):
-    rows = list(csv.DictReader(io.StringIO(tables.printed(three, "csv", "robustmq"))))
+    rows = list(csv.DictReader(io.StringIO(papers.printed(three, "csv", "robustmq"))))
     noise = three[0].system_noise.stacks["lsq_w4a4"]
     assert float(rows[1]["SR_low"]) == noise.mean_sr.ci95[0]
     assert rows[4]["clean"] == "" and "converged: false" in rows[4]["nc"]
-    rows = list(csv.DictReader(io.StringIO(tables.printed(three, "csv", "conditions"))))
+    rows = list(csv.DictReader(io.StringIO(papers.printed(three, "csv", "conditions"))))
     (one,) = [row for row in rows if (row["model"], row["stack"], row["condition"])
               == ("a", "lsq_w4a4", "resize.pil-box")]  # fmt: skip
     assert float(one["SR"]) == noise.sr["resize.pil-box"].value
@@ -265,7 +265,7 @@ def test_the_csv_has_intervals_and_reasons(three):
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
 def test_every_form_has_every_row(three, form):
-    out = tables.printed(three, form, "robustmq").splitlines()
+    out = papers.printed(three, form, "robustmq").splitlines()
     assert len(out) == {"markdown": 10, "latex": 12}[form]
     assert sum(" NC " in line for line in out) == 2
 
@@ -275,12 +275,13 @@ def test_the_built_in_suite_has_the_four_parts_of_robustmq():
     by = {}
     for one in loaded.series:
         by.setdefault(one.category, []).append(one)
-    assert [len(rows) for rows in by.values()] == [3, 4, 4, 4, 4]
-    assert set(loaded.spec.left_out_of_means) == {one.name for one in by["attacks"]}
+    assert [len(rows) for rows in by.values()] == [3, 4, 4, 4, 5, 4]
+    kinds = (*by["attacks"], *by["transfer"])
+    assert set(loaded.spec.left_out_of_means) == {one.name for one in kinds}
     assert len(loaded.sequences) == 10
     assert len(list(loaded.noise.options())) == 14
     texts = [one.condition.text for one in loaded.conditions()]
-    assert "fog:3,crop224" in texts and "pgd:l2,2" in texts
+    assert "fog:3,crop224" in texts and "pgd:l2,2,on=each,saved=float" in texts
 
 
 def test_chance_is_that_of_the_networks_classes(model):

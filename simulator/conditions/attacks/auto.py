@@ -13,7 +13,7 @@ from simulator import registry
 from simulator.conditions.attacks import steps
 from simulator.conditions.attacks.attack import Attack, Seen
 from simulator.conditions.attacks.options import Option
-from simulator.contract import Adversary, Stage, Victim
+from simulator.contract import Adversary, SampleError, Stage, Victim
 from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
@@ -116,7 +116,7 @@ def _first_success(
     return clean
 
 
-class _Exhausted(Exception):
+class _Exhausted(SampleError):
     """An image was asked for as often as it may be."""
 
 

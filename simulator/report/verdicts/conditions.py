@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from simulator.report.command import PAIR, Asked
@@ -10,6 +11,7 @@ from simulator.report.words import between, count, early, ends, is_significant, 
 
 if TYPE_CHECKING:
     from simulator.results.robustness import RobustnessSummary
+    from simulator.results.suites import AdjustedEffect
 
 
 def robustness(summary: RobustnessSummary) -> Told:
@@ -44,6 +46,7 @@ def robustness(summary: RobustnessSummary) -> Told:
     ]
     if means:
         lost.append(f"Of {name} the conditions take away on average: {', '.join(means)}.")
+    lost += _kinds(summary)
     lost += _flipping(summary)
     lost += _nc(summary)
     if not costliest[1]:
@@ -67,6 +70,28 @@ def _explained(asked: Asked, first: str, side: str, at: int, level: str) -> str:
 
 def _nc(summary: RobustnessSummary) -> list[str]:
     return [f"{side} did not converge (NC), and has no figures." for side in summary.nc]
+
+
+def _kinds(summary: RobustnessSummary) -> Iterator[str]:
+    """Of each kind of noise but the one above: which stacks lose more, which less of what is clean.
+
+    That is what RobustMQ asks of quantized networks.
+    """
+    first = next(iter(summary.stacks))
+    found: dict[str, dict[str, AdjustedEffect]] = {}
+    for side, by in summary.losses.items():
+        for kind, one in by.items():
+            if one.more_lost is not None and kind not in ("corruptions", "sequences"):
+                found.setdefault(kind, {})[side] = one.more_lost
+    for kind, effects in found.items():
+        sure = {side: one.value or 0.0 for side, one in effects.items() if is_significant(one)}
+        noise = kind.replace("_", " ")
+        for word, sign in (("more", 1), ("less", -1)):
+            if sides := [side for side, value in sure.items() if sign * value > 0]:
+                who = f"{' and '.join(sides)} {'lose' if len(sides) > 1 else 'loses'}"
+                yield f"Under {noise} {who} {word} of the clean metric than {first} (Holm)."
+        if not sure:
+            yield f"Under {noise} no stack is shown to lose more or less than {first}."
 
 
 def _flipping(summary: RobustnessSummary) -> list[str]:

@@ -18,6 +18,7 @@ from backends.fake_quant.starts import activation_grid, weight_grid
 from backends.learning.learner import DECAY, OnnxLearner, laid, layer_of, weights_of
 from backends.stored_weights.nodes import drop_unused
 from simulator.contract import Array, ModelError, Options
+from simulator.contract.description import TUNED
 
 if TYPE_CHECKING:
     import onnx
@@ -113,6 +114,8 @@ class Network(OnnxLearner):
             numpy_helper.from_array(array, name) for name, array in added.constants.items()
         )
         insert(model.graph, added.nodes)
+        method, bits = (self._options[name] for name in ("method", "bits"))
+        model.metadata_props.add(key=TUNED, value=f"{method} {bits}")
         onnx.save(model, str(target))
 
     def _write_layer(self, node: onnx.NodeProto, learned: _Learned, added: Rounding) -> None:

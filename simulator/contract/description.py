@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+TUNED = "pipeline_simulator.quantized"
+"""In the metadata of an ONNX file that was fine-tuned with few bits: the method and the bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Value:

@@ -340,7 +340,7 @@ def adjusted(found: Effect, p_holm: float) -> AdjustedEffect: ...
 def adjusted(found: Effect | None, p_holm: float | None) -> AdjustedEffect | None: ...
 def adjusted(found: Effect | None, p_holm: float | None) -> AdjustedEffect | None:
     """Return an effect with its p after Holm's correction; None where there is none."""
-    if found is None or p_holm is None or np.isnan(found.value):
+    if found is None or p_holm is None:
         return None
     ends = list(_known(found.ci95))
     return AdjustedEffect(value=found.value, ci95=ends, p=found.p, p_holm=p_holm)

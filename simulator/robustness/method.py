@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import re
 
+from simulator.contract.description import TUNED
 from simulator.modalities.card import CardSpec
+from simulator.profile.artifact import own_file
 from simulator.profile.profile import Profile
 
 FULL = "fp32"
+
+
+def fine_tuned(profile: Profile) -> tuple[str, int] | None:
+    """Return method and bits of a profile's own file, if ``simulate quantize`` wrote it."""
+    if not getattr(getattr(profile.spec, "precision", None), "artifact", None):
+        return None
+    own = own_file(profile)
+    method, _, bits = (own.description.metadata.get(TUNED, "") if own else "").partition(" ")
+    return (f"{method}, fine-tuned", int(bits)) if bits.isdecimal() else None
 
 
 def method_of(card: CardSpec, profile: Profile) -> tuple[str, int]:
@@ -17,6 +28,8 @@ def method_of(card: CardSpec, profile: Profile) -> tuple[str, int]:
         card: of the model, which may be fine-tuned with few bits.
         profile: of the stack, whose precision may round more.
     """
+    if own := fine_tuned(profile):
+        return own
     precision = getattr(profile.spec, "precision", None)
     if precision is None or (precision.storage == FULL and precision.quantizer is None):
         tuned = card.quantized

@@ -9,6 +9,7 @@ from simulator.experiments.session import NC, Session
 from simulator.profile.profile import Profile
 from simulator.report.words import share, title
 from simulator.results.robustness import Figure
+from simulator.robustness.method import fine_tuned
 from simulator.robustness.records import CLEAN, RunArm
 from simulator.statistics.bootstrap import Floats
 from simulator.typed import ResultModel
@@ -21,8 +22,8 @@ def not_converged(
 ) -> dict[str, str]:
     """Return the stacks that did not converge, and why it is said.
 
-    It is all of them where the model card says so. Else it is those whose quantizer simulates a
-    bit-width, and whose clean metric is below what the task demands, see
+    It is all of them where the model card says so. Else it is those that simulate a bit-width, and
+    whose clean metric is below what the task demands, see
     :meth:`simulator.tasks.task.Task.nc_below`. A stack that fails for another reason, as swapped
     channels, is a finding, and keeps its figures.
 
@@ -46,7 +47,9 @@ def not_converged(
 
 
 def simulates(profile: Profile) -> bool:
-    """Whether a profile's quantizer simulates a bit-width, after training."""
+    """Whether a profile's network computes with a bit-width that is simulated."""
+    if fine_tuned(profile):
+        return True
     quantizer = getattr(getattr(profile.spec, "precision", None), "quantizer", None)
     return quantizer is not None and quantizer.bits is not None
 

@@ -283,7 +283,7 @@ def test_screen_and_report_show_them(measured, capsys, monkeypatch):
     assert "Not in the means: exponent." in out
     stack = measured.summary["sequences"]["stacks"]["deploy"]
     pan, far = f"{100 * stack.fp['pan'].value:.2f}", f"{stack.ut5d['pan'].value:.2f}"
-    first, second, *_ = [line for line in out.splitlines() if line.strip().startswith("pan")]
+    first, second, *_ = [line for line in out.splitlines() if line.split()[:1] == ["pan"]]
     assert (first.split()[-1], second.split()[-1]) == (pan, far)
     text = page.write(measured.folder).read_text()
     assert "Answers that flip from frame to frame" in text

@@ -1,17 +1,18 @@
 """Write the report of a run: one HTML file that opens from disk, without a network.
 
 simulate report runs/NAME                     write it again
-simulate report runs/A runs/B ... --out DIR   compare sweeps of several models, grouped by recipe
+simulate report runs/A runs/B ... --out DIR   compare several models: sweeps, or runs of robustness
 simulate report runs/A runs/B --format markdown --table NAME   print a table of the runs' command
 
 Every experiment writes its report at the end; use the first for runs of an earlier version, or to
-write the report to another file. The second writes DIR/checkpoints.html (docs/checkpoints.md).
+write the report to another file. The second writes DIR/checkpoints.html, by recipe of training
+(docs/checkpoints.md), or DIR/models.html (docs/conditions.md).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from simulator import cli
@@ -21,7 +22,9 @@ from simulator.errors import UserError, unknown
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder; of sweeps several")
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="a run folder; of sweeps and robustness several"
+    )
     parser.add_argument(
         "--out", metavar="PLACE",
         help="of one run a file, by default report.html in its folder; of several a folder, by "
@@ -51,23 +54,36 @@ def run(options: argparse.Namespace) -> int:
     from simulator.report import page
 
     runs = [Path(run) for run in options.runs]
-    if options.table or (options.format != "text" and not _are_sweeps(runs)):
+    if options.table or (options.format != "text" and _commands(runs) != {"sweep"}):
         print(_printed(runs, options.format, options.table), end="")
         return cli.PASS
     if len(runs) > 1:
         place = Path(options.out) if options.out else runs[0].parent
         place.mkdir(parents=True, exist_ok=True)
         form = "json" if options.json else options.format
+        if (own := _compared(runs)) is not compare:
+            return own(runs, place, form, options.allow_failed)
         return compare(runs, place, form, options.allow_failed, options.group)
     out = Path(options.out) if options.out else None
     print(f"report: {page.write(runs[0], out)}")
     return cli.PASS
 
 
-def _are_sweeps(runs: Sequence[Path]) -> bool:
+def _compared(runs: Sequence[Path]) -> Callable[..., int]:
+    """Return what compares runs of their command; that of sweeps refuses all others."""
+    from simulator.command.experiment import EXPERIMENTS, place
+
+    names = _commands(runs)
+    known = [EXPERIMENTS.of(name) for name in names if name in EXPERIMENTS.names]
+    own = known[0].compared if len(names) == len(known) == 1 else ""
+    found: Callable[..., int] = place(own) if own else compare
+    return found
+
+
+def _commands(runs: Sequence[Path]) -> set[str]:
     from simulator.results.read import read_summary
 
-    return {str(read_summary(run)[1].command) for run in runs} == {"sweep"}
+    return {str(read_summary(run)[1].command) for run in runs}
 
 
 def _printed(runs: Sequence[Path], form: str, table: str | None) -> str:

@@ -58,6 +58,7 @@ class Robustness(Experiment[RobustnessOptions]):
     screen = "simulator.robustness.screen:show"
     printer = "simulator.robustness.papers:printed"
     verdict = "simulator.report.verdicts.conditions:robustness"
+    compared = "simulator.robustness.models:compare"
     formats = ("markdown", "latex", "csv")
     tables = ("conditions", "categories", "robustmq", "bits", "losses")
 

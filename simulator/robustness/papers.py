@@ -46,8 +46,8 @@ def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> st
         "robustmq": robustmq.with_ends if wide else robustmq.table,
         "bits": robustmq.by_bits,
         "categories": partial(categories, wide=wide),
-        "losses": _losses,
-        "conditions": _every_row if wide else _papers,
+        "losses": losses,
+        "conditions": _every_row if wide else conditions,
     }
     return FORMS[form](made_by[table](summaries))
 
@@ -60,7 +60,7 @@ def categories(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Ta
         wide: whether ends of intervals have columns of their own, as other programs want them.
     """
     ce = "CD" if summaries[0].metric == "mIoU" else "CE"
-    several = len(summaries) > 1
+    alone = all(len(one.stacks) == 1 for one in summaries)
     arms = [(one, side) for one in summaries for side in one.stacks]
     rows: list[Line] = []
     for kind, mean, name in (
@@ -72,7 +72,7 @@ def categories(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Ta
         rows.append([f"m{name}", *_spread([one.stacks[side][mean] for one, side in arms], wide)])
     columns = [Column("category")]
     for one, side in arms:
-        head = f"{one.model}, {side}" if several else side
+        head = one.model if alone else f"{one.model}, {side}" if len(summaries) > 1 else side
         ends = ("", " low", " high") if wide else ("",)
         columns += [Column(f"{head}{end}", Unit.RATIO) for end in ends]
     return Table(columns, rows)
@@ -91,8 +91,8 @@ def _every_row(summaries: Sequence[RobustnessSummary]) -> Table:
     return chosen(rows, {name: Column(name) for name in CSV}, "")
 
 
-def _papers(summaries: Sequence[RobustnessSummary]) -> Table:
-    """The metric in %, means over severities, as RobustMQ's and Kamann's tables have it.
+def conditions(summaries: Sequence[RobustnessSummary]) -> Table:
+    """Return the metric in %, means over severities, as RobustMQ's and Kamann's tables have it.
 
     Then the share of answers in % that flip from frame to frame of each sequence, and how far the
     five best classes move, 0 to 15.
@@ -129,8 +129,8 @@ def _papers(summaries: Sequence[RobustnessSummary]) -> Table:
     return Table(columns, rows)
 
 
-def _losses(summaries: Sequence[RobustnessSummary]) -> Table:
-    """What each kind of noise takes from the stacks of every model."""
+def losses(summaries: Sequence[RobustnessSummary]) -> Table:
+    """Return what each kind of noise takes from the stacks of every model."""
     made = [tables.losses(summary) for summary in summaries]
     rows: list[Line] = [
         [summary.model, stack.method, stack.bits, *row]

@@ -2,6 +2,7 @@
 
 simulate report runs/NAME                     write it again
 simulate report runs/A runs/B ... --out DIR   compare several models: sweeps, or runs of robustness
+simulate report runs/NAME --charts DIR        write its charts as SVG files, too
 simulate report runs/A runs/B --format markdown --table NAME   print a table of the runs' command
 
 Every experiment writes its report at the end; use the first for runs of an earlier version, or to
@@ -40,6 +41,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="print tables alone, in this form: of sweeps those of several models, else that of "
         "the runs' own command",
     )  # fmt: skip
+    parser.add_argument(
+        "--charts",
+        metavar="DIR",
+        help="of one run: write its charts of lines, points and bars, SVG",
+    )
     parser.add_argument("--table", metavar="NAME", help="which of that command's tables")
     parser.add_argument(
         "--group", action="append", default=[], metavar="NAME=PATTERN",
@@ -52,6 +58,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     from simulator.report import page
+    from simulator.report.reading import read
 
     runs = [Path(run) for run in options.runs]
     if options.table or (options.format != "text" and _commands(runs) != {"sweep"}):
@@ -66,6 +73,9 @@ def run(options: argparse.Namespace) -> int:
         return compare(runs, place, form, options.allow_failed, options.group)
     out = Path(options.out) if options.out else None
     print(f"report: {page.write(runs[0], out)}")
+    if options.charts:
+        for chart in page.drawn(page.sections_of(read(runs[0])), Path(options.charts)):
+            print(f"chart: {chart}")
     return cli.PASS
 
 

@@ -23,6 +23,7 @@ from simulator.report.rules import notes
 from simulator.report.sections.head import Head, head
 from simulator.report.sections.provenance import records
 from simulator.report.sections.section import Section, parts_of
+from simulator.report.svg import svg
 from simulator.report.words import PAGE, failures, run_on
 from simulator.results.layout import SUMMARY
 from simulator.results.manifest import MachineDescription
@@ -164,6 +165,25 @@ class Page:
 def sections_of(run: Run) -> list[Section]:
     """Return what the page shows of a run."""
     return [section for part in parts_of(run.command) for section in part.sections(run)]
+
+
+def drawn(sections: Sequence[Section], place: Path) -> list[Path]:
+    """Write the charts of sections as SVG files, KEY-NUMBER.svg; those of other forms are left out.
+
+    Args:
+        sections: of a page.
+        place: a folder, which is made.
+
+    Raises:
+        RunError: a file cannot be written.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    found = []
+    for section in sections:
+        for number, panel in enumerate(section.panels, 1):
+            if image := svg(panel.figure, panel.caption or section.title):
+                found.append(put(image, place / f"{section.key}-{number}.svg"))
+    return found
 
 
 def _embedded(sections: Sequence[Section]) -> Markup:

@@ -27,7 +27,7 @@ FAMILIES = {
 def methods(summary: RobustnessSummary) -> dict[str, dict[int, str]]:
     """Return the stacks by method and bit-width, that of 32 bits in every method.
 
-    Methods with one bit-width are left out: there is nothing to draw a line through.
+    A method with one bit-width is left out: there is nothing to draw a line through.
     """
     known = {side: stack for side, stack in summary.stacks.items() if side not in summary.nc}
     full = {stack.bits: side for side, stack in known.items() if stack.bits == FULL}
@@ -35,9 +35,7 @@ def methods(summary: RobustnessSummary) -> dict[str, dict[int, str]]:
     for side, stack in known.items():
         if stack.bits != FULL:
             found.setdefault(stack.method, dict(full))[stack.bits] = side
-    return {
-        method: dict(sorted(by.items())) for method, by in found.items() if len(by) > len(full) + 1
-    }
+    return {method: dict(sorted(by.items())) for method, by in found.items() if len(by) > 1}
 
 
 def bit_widths(summary: RobustnessSummary) -> Section | None:

@@ -17,7 +17,7 @@ from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Profile
 from simulator.robustness import papers
 
-PAGE = "models.html"
+PAGE, CHARTS = "models.html", "charts"
 Arm = tuple[RobustnessSummary, str]
 """A model on a stack."""
 
@@ -25,7 +25,7 @@ Arm = tuple[RobustnessSummary, str]
 def compare(
     runs: Sequence[Path], place: Path, form: str = "text", allow_failed: str | None = None
 ) -> int:
-    """Write the page of several models' runs; return 0.
+    """Write the page of several models' runs, and its charts as SVG files; return 0.
 
     Args:
         runs: their folders.
@@ -47,8 +47,9 @@ def compare(
          for one in summaries],
     )  # fmt: skip
     page.put(made.html(), place / PAGE)
+    charts_of = page.drawn(made.sections, place / CHARTS)
     if form == "text":
-        print(f"report: {place / PAGE}")
+        print(f"report: {place / PAGE}", *(f"chart: {chart}" for chart in charts_of), sep="\n")
     return 0
 
 
@@ -92,6 +93,8 @@ def _points(summaries: Sequence[RobustnessSummary], arms: Mapping[str, Arm]) -> 
                     error_y=error_bars([own.value], [own.ci95]),
                     hovertemplate=f"{text(look.name)}: %{{x:.1%}}, %{{y:.1%}}<extra></extra>",
                 ))  # fmt: skip
+        if not traces:
+            continue
         drawn = figure(traces, 340, f"clean {metric}", name, showlegend=True)
         drawn.update_xaxes(tickformat=charts.SHARE)
         drawn.update_yaxes(tickformat=charts.SHARE)

@@ -2,11 +2,15 @@
 
 import base64
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from simulator.report import charts
+from simulator.report.colors import FAINT
+from simulator.report.sections.style import figure
+from simulator.report.svg import svg
 
 NAN = float("nan")
 
@@ -57,3 +61,21 @@ def test_what_is_none_is_left_out_and_parts_of_a_layout_keep_what_they_have():
     assert figure.layout == {
         "xaxis": {"type": "log", "range": [0, 1]}, "yaxis": {"domain": [0, 1]}, "height": 5,
     }  # fmt: skip
+
+
+def test_a_chart_is_an_svg_file_of_the_same_places():
+    """Halfway between two values is halfway between their places; words are in their own order."""
+    points = charts.scatter(x=["2", "32", "8"], y=[0.2, 0.8, 0.5], name="a<b", mode="markers")
+    bars = charts.bar(x=["2", "8"], y=[0.4, None], name="c")
+    drawn = figure([points, bars], 300, "bits", "share")
+    root = ElementTree.fromstring(svg(drawn, "Title & more"))
+    tag = "{http://www.w3.org/2000/svg}"
+    places = [(float(one.get("cx")), float(one.get("cy"))) for one in root.iter(f"{tag}circle")]
+    (low, high, middle), legend = places[:3], places[3:]
+    assert low[0] < middle[0] < high[0] and len(legend) == 1
+    assert middle[1] == pytest.approx((low[1] + high[1]) / 2, abs=0.1)
+    words = [one.text for one in root.iter(f"{tag}text")]
+    assert {"Title & more", "a<b", "2", "8", "32", "bits", "share"} <= set(words)
+    bar = next(one for one in root.iter(f"{tag}rect") if one.get("fill") == FAINT)
+    assert float(bar.get("y")) == pytest.approx(low[1] + (middle[1] - low[1]) * 2 / 3, abs=0.1)
+    assert svg(figure([charts.heatmap(z=[[1.0]])], 300, "x", "y"), "") is None

@@ -222,3 +222,20 @@ def test_references_that_are_none(asked, cards, home, both, tmp_path):
     with pytest.raises(UserError, match="the reference's run has no answer for"):
         robustness(**{**asked, "data": more}, models=[cards[1]], reference=both[0].folder,
                    out=tmp_path / "d")  # fmt: skip
+
+
+def test_models_stand_on_one_page(both, home, capsys):
+    """Figures 4 and 5 of Kamann and Rother: a point a model, bars by category; Tables 1 and 3."""
+    folders = [str(result.folder) for result in both]
+    assert cli.main(["report", *folders, "--out", str(home / "page")]) == 0
+    assert (home / "page" / "models.html").is_file()
+    drawn = {path.name for path in (home / "page" / "charts").iterdir()}
+    assert drawn == {"models-1.svg", "categories-1.svg"}
+    text = (home / "page" / "charts" / "models-1.svg").read_text()
+    assert "float, pillow_fp32" in text and "other, bgr" in text
+    capsys.readouterr()
+    assert cli.main(["report", *folders, "--format", "csv", "--table", "categories"]) == 0
+    _, first, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("CE digital,")
+    own = both[1].summary.stacks[SIDES[0]]
+    assert float(first.split(",")[7]) == own.category_ce["digital"].value == own.ce["jpeg"].value

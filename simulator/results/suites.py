@@ -186,6 +186,9 @@ class PathStep(ResultModel):
     samples: int | None = Field(
         default=None, description="that the figures are of; None: all that the run has"
     )
+    alone: Points | None = Field(
+        default=None, description="drop by the option that was added last, by itself"
+    )
 
 
 class Combination(PathStep):

@@ -45,6 +45,8 @@ class Worst(Experiment[WorstOptions]):
     summary = "simulator.results.suites:WorstSummary"
     screen = "simulator.experiments.worst.report:show"
     verdict = "simulator.experiments.worst.report:verdict"
+    formats = ("markdown", "latex", "csv")
+    printer = "simulator.experiments.worst.report:printed"
     gate = False
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

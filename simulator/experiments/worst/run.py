@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from simulator.experiments.job import Job, Result
 from simulator.experiments.search.evaluate import Evaluation
 from simulator.experiments.search.policy import Policy
 from simulator.experiments.search.questions import WorstOption
-from simulator.experiments.search.space import Picks, Space, inapplicable
+from simulator.experiments.search.space import Pick, Picks, Space, inapplicable
 from simulator.experiments.search.steps import Steps
 from simulator.experiments.search.stopping import ALPHA
 from simulator.experiments.session import Session, Variant
@@ -31,7 +31,7 @@ from simulator.results.suites import Combination, Early, PathStep, WorstSummary
 
 EXHAUSTIVE = 64
 """Up to this many combinations, all are tried; beyond it, only the greedy path is."""
-Figures = Mapping[str, Any]
+Figures = dict[str, Any]
 """The fields of :class:`PathStep`, but for what was added."""
 
 
@@ -102,6 +102,7 @@ class _Search:
         space: of the options that apply to the model.
         until_decided: whether combinations are dropped that cannot be the worst.
         runs: how many steps there were.
+        alone: what each option loses by itself; empty where options may be dropped.
     """
 
     steps: Steps
@@ -117,6 +118,7 @@ class _Search:
     failures: list[dict[str, Any]] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     doubt: list[Notice] = field(default_factory=list)
+    alone: dict[Pick, float] = field(default_factory=dict)
     stopped: list[Notice] = field(default_factory=list)
 
     @property
@@ -134,6 +136,7 @@ class _Search:
         ]:
             ways = ways_to(len(taken), sizes)
             taken, figures = self._worst(candidates, ALPHA / self.passes / ways)
+            figures |= {"alone": self.alone.get(taken[-1])}
             path.append(PathStep(added="/".join(taken[-1]), **figures))
         return path
 
@@ -178,6 +181,10 @@ class _Search:
         self.notices += [notice for stack in stacks for notice in stack.labelled_notices]
         self._keep(found)
         left = policy.answer()
+        if self.runs == 1 and not self.until_decided:
+            trained = _headline(found, TRAIN)
+            alone = {some[-1]: trained - _headline(found, name) for name, some in by_name.items()}
+            self.alone = alone
         worst = min(left, key=lambda name: _headline(found, name))
         one = option_figures(found, worst, task.headline)
         own = {} if one.samples is None else {"samples": one.samples}

@@ -314,6 +314,10 @@ def test_the_way_down_is_drawn(runs):
     (table,) = worst.sections(run).tables
 
     assert [row[2].value for row in table.rows] == pytest.approx([1, 1 / 3, 1 / 3])
+    for column in (4, 5):  # of the step, and alone
+        assert [row[column] for row in table.rows[1:]] == pytest.approx([-2 / 3, 0])
+    (panel,) = worst.sections(run).panels
+    assert panel.figure.data[0]["y"] == pytest.approx([1, 1 / 3, 1 / 3])
     assert [row[1] for row in table.rows][:2] == ["the trained stack", "color/bgr"]
     assert table.marked == {1} and head(run).answers[0].startswith(
         "-66.67 points of top-1 by color/bgr"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -134,7 +135,9 @@ class TorchAdapter(Adapter):
 
     def _outputs(self, values: Any) -> dict[str, Any]:
         try:
-            outputs = self._module(values, *self._affine)
+            with warnings.catch_warnings():  # of how onnx2torch cuts tensors
+                warnings.simplefilter("ignore")
+                outputs = self._module(values, *self._affine)
         except Exception as error:  # PyTorch may raise anything
             why = one_line(error, 200)
             hint = "one value per channel has no variance; use a larger batch"

@@ -124,6 +124,8 @@ def registered() -> None:
     ):
         registry.add_converter(operation_type=operator, version=version)(_normal(common, norm))
     _take_newer(registry)
+    where = registry.OperationDescription("", "LayerNormalization", 17)
+    registry._CONVERTER_REGISTRY[where] = _layer(common, registry._CONVERTER_REGISTRY[where])
 
 
 def _take_newer(registry: Any) -> None:
@@ -151,6 +153,24 @@ def _form(schema: Any) -> Any:
         if name != "saturate"
     }
     return ports, own
+
+
+def _layer(common: Any, free: Any) -> Any:
+    """A LayerNorm takes the shape of its scale; onnx2torch's that of an input it may not know."""
+
+    def convert(node: Any, graph: Any) -> Any:
+        source, *names = node.input_values
+        if not set(names) <= set(graph.initializers):
+            return free(node, graph)
+        scale, *shift = (graph.initializers[name].to_torch() for name in names)
+        near = node.attributes.get("epsilon", 1e-5)
+        made = torch.nn.LayerNorm(tuple(scale.shape), near, bias=bool(shift))
+        for parameter, value in zip(made.parameters(), (scale, *shift), strict=True):
+            parameter.data = value
+        mapping = common.OnnxMapping(inputs=(source,), outputs=node.output_values)
+        return common.OperationConverterResult(made, mapping)
+
+    return convert
 
 
 def _normal(common: Any, function: Any) -> Any:

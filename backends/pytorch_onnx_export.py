@@ -68,7 +68,7 @@ class Folded(torch.nn.Module):
                 made = module.get_submodule(node.target)
                 if node.all_input_nodes and not set(node.all_input_nodes) <= self._known.keys():
                     self._called.add(node)
-                    self.add_module(node.target, made)
+                    self.add_module(node.target, _plain(made))
                 else:
                     with torch.no_grad():
                         self._known[node] = self._call(made, node, {})
@@ -99,6 +99,13 @@ class Folded(torch.nn.Module):
                 elif node.op == "output":
                     (found,), _ = self._arguments(node, values)
         return found
+
+
+def _plain(module: Any) -> Any:
+    """Let ``ConstantOfShape`` hold its number as a number: a buffer has no value in a program."""
+    if type(module).__name__ == "OnnxConstantOfShape":
+        module.value = module._buffers.pop("value")
+    return module
 
 
 _FACTORIES = {torch.tensor, torch.as_tensor, torch.arange, torch.full, torch.ones, torch.zeros}

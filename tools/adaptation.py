@@ -1,21 +1,26 @@
-"""SysNoise's Table 6 on a network that trains here: accuracy with and without test-time adaptation.
+"""SysNoise's Table 6 on networks that train here: accuracy with and without test-time adaptation.
 
-    python tools/adaptation.py MODEL.yaml DATA OUT --limit 1000
+    python tools/adaptation.py MODEL.yaml [MODEL.yaml ...] DATA OUT --limit 1000
     python tools/adaptation.py MODEL.yaml DATA OUT --limit 1000 --only "TENT, 64" "BN, 64"
     python tools/adaptation.py MODEL.yaml DATA OUT --cost
 
 Every row is a `simulate sweep` of the columns decode, resize and color, with --set for the row's
-adaptation; rows that OUT already has are read. It prints Markdown: the clean accuracy; mean (worst)
-of what decode, resize and color change, in points against the row's own clean accuracy; and the
-mean accuracy over all options less that of the first row, with its 95 % interval and p of a paired
-t-test over images. With --cost it prints the processor time of a sample instead.
+adaptation; rows that OUT already has are read. Batch-norm adaptation is left out where a model has
+no BatchNormalization. It prints two tables in Markdown: the clean accuracy, mean (worst) of what
+decode, resize and color change, in points against the row's own clean accuracy, and the clean
+accuracy and the mean over all options less those of the first row; then the paper's form, against
+the clean accuracy without adaptation, with each column less the same column without adaptation.
+Differences have a 95 % interval and p of a paired t-test over images. With --cost it prints the
+processor time of a sample instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,7 @@ from scipy import stats
 
 from simulator import registry, sweep
 from simulator.contract import Adapter, Stage
+from simulator.errors import ModelError
 from simulator.model.card import Card
 from simulator.model.card import load as load_card
 from simulator.model.onnxfile import check
@@ -35,6 +41,7 @@ from simulator.report.words import moved
 
 DECODE = ("ffmpeg", "dali-ifast", "turbojpeg-plain")
 RESIZE = ("pil-nearest", "pil-bicubic", "opencv-nearest", "opencv-bilinear")
+COLUMNS = ("decode", "resize", "color")
 RUNTIME = (
     "{backend: pytorch, device: cpu, threads: 1, graph_optimization_level: null, mode: eager, "
     "memory_format: contiguous, exporter: {backend: onnx2torch}, adaptation: %s}"
@@ -42,6 +49,19 @@ RUNTIME = (
 ORDER = "order: shuffled, seed: 0"
 ADAM = "optimizer: adam, learning_rate: 0.001"
 SGD = "optimizer: sgd, learning_rate: 0.00025"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sweep's summary, and by stack (images,) whether each answer is right."""
+
+    summary: Any
+    correct: dict[str, Any]
+
+    def mean(self, column: str) -> Any:
+        """Return (images,): the share of the column's stacks that are right."""
+        own = [right for stack, right in self.correct.items() if stack.startswith(f"{column}/")]
+        return np.mean(own, axis=0)
 
 
 def tent(batch: int, how: str = ADAM, reset: str = "never", steps: int = 1) -> str:
@@ -72,7 +92,7 @@ ROWS = {
 def main() -> None:
     """Read the command line, run what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", type=Path)
+    parser.add_argument("models", type=Path, nargs="+")
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--limit", type=int)
@@ -81,21 +101,30 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(ROWS), choices=list(ROWS))
     options = parser.parse_args()
     if options.cost:
-        print("\n".join(costs(load_card(options.model))))
+        print("\n".join(line for model in options.models for line in costs(load_card(model))))
         return
     options.out.mkdir(parents=True, exist_ok=True)
     suite = options.out / "suite.yaml"
     suite.write_text(yaml.safe_dump(columns(), sort_keys=False))
-    found: dict[str, tuple[Any, Any]] = {}
-    for name in dict.fromkeys(["none", *options.only]):
-        found[name] = row(name, suite, options)
-        print(line(name, *found[name], found["none"][1]), flush=True)
+    papers = []
+    for model in options.models:
+        base = row("none", model, suite, options)
+        for name in dict.fromkeys(["none", *options.only]):
+            try:
+                found = base if name == "none" else row(name, model, suite, options)
+            except ModelError as error:
+                print(f"{model}: {name} is left out: {error}", file=sys.stderr)
+                continue
+            word = f"{load_card(model).spec.name}, {name}" if len(options.models) > 1 else name
+            print(line(word, found, base), flush=True)
+            papers.append(paper(word, found, base))
+    print("", *papers, sep="\n")
 
 
 def columns() -> dict[str, Any]:
     """Return the suite: three columns of sysnoise, with options that change pixels."""
     found: dict[str, Any] = yaml.safe_load(Path("suites/sysnoise.yaml").read_text())
-    kept = {name: found["columns"][name] for name in ("decode", "resize", "color")}
+    kept = {name: found["columns"][name] for name in COLUMNS}
     kept["decode"] = {name: kept["decode"][name] for name in DECODE}
     kept["resize"] = {name: kept["resize"][name] for name in RESIZE}
     found |= {"columns": kept, "name": "adaptation", "train": "pillow_bilinear_fp32"}
@@ -103,34 +132,36 @@ def columns() -> dict[str, Any]:
     return found
 
 
-def row(name: str, suite: Path, options: argparse.Namespace) -> tuple[Any, Any]:
-    """Return a row's summary, and (stacks, images) whether each answer is right."""
+def row(name: str, model: Path, suite: Path, options: argparse.Namespace) -> Row:
+    """Return the row of a model and an adaptation."""
     section = ROWS[name]
     word = "".join(one if one.isalnum() else "_" for one in f"{name} {options.under or ''}".strip())
-    out = options.out / word
+    out = options.out / load_card(model).spec.name / word
     overrides = [f"train.runtime={RUNTIME % section}"] if section else []
     asked = {"data": options.data, "limit": options.limit, "under": options.under}
     if not list(out.rglob("summary.json")):
         sweep(
             str(suite),
             overrides=overrides,
-            models=[options.model],
+            models=[model],
             out=out,
             overwrite=True,
             **asked,
         )
     (place,) = out.rglob("summary.json")
-    of_same_settings(place.parent, model=options.model, overrides=overrides, **asked)
-    return json.loads(place.read_text()), right(place.parent)
+    of_same_settings(place.parent, model=model, overrides=overrides, **asked)
+    return Row(json.loads(place.read_text()), right(place.parent))
 
 
-def right(folder: Path) -> Any:
-    """Return (stacks, images) of 0 and 1; the first stack is the training stack."""
+def right(folder: Path) -> dict[str, Any]:
+    """Return (images,) of 0 and 1 by stack; the first stack is the training stack."""
     records = pq.read_table(folder / "records.parquet").select(["side", "sample", "correct"])
     by: dict[str, dict[str, bool]] = {}
     for side, sample, correct in zip(*(column.to_pylist() for column in records), strict=True):
         by.setdefault(side, {})[sample] = bool(correct)
-    return np.array([[own[sample] for sample in sorted(own)] for own in by.values()], float)
+    return {
+        side: np.array([own[sample] for sample in sorted(own)], float) for side, own in by.items()
+    }
 
 
 def costs(card: Card) -> list[str]:
@@ -161,16 +192,32 @@ def spent(adapter: Adapter, batch: Any) -> float:
     return float(np.median(times))
 
 
-def line(name: str, summary: Any, correct: Any, base: Any) -> str:
-    """Return a row of the table, in Markdown."""
-    cells = []
-    for column in ("decode", "resize", "color"):
-        one = summary["columns"][column]
-        cells.append(f"{moved(one['mean_drop'])} ({moved(one['max_drop'])})")
-    gained = 100 * (correct[1:].mean(0) - base[1:].mean(0))
-    clean = 100 * (correct[0] - base[0])
-    more = [interval(clean), interval(gained)] if correct is not base else ["", ""]
-    return f"| {' | '.join([name, format(100 * summary['top1'], '.2f'), *cells, *more])} |"
+def line(name: str, found: Row, base: Row) -> str:
+    """Return a row of the first table, in Markdown."""
+    cells = [cell(found, column, 0.0) for column in COLUMNS]
+    more = ["", ""]
+    if found is not base:
+        (one, *several), (other, *many) = found.correct.values(), base.correct.values()
+        gained = np.mean(several, axis=0) - np.mean(many, axis=0)
+        more = [interval(100 * (one - other)), interval(100 * gained)]
+    return f"| {' | '.join([name, format(100 * found.summary['top1'], '.2f'), *cells, *more])} |"
+
+
+def paper(name: str, found: Row, base: Row) -> str:
+    """Return a row in the paper's form: against the clean accuracy without adaptation."""
+    cost = base.summary["top1"] - found.summary["top1"]
+    cells = [cell(found, column, cost) for column in COLUMNS]
+    less = [
+        "" if found is base else interval(100 * (found.mean(column) - base.mean(column)))
+        for column in COLUMNS
+    ]
+    return f"| {' | '.join([name, format(100 * base.summary['top1'], '.2f'), *cells, *less])} |"
+
+
+def cell(found: Row, column: str, cost: float) -> str:
+    """Return mean (worst) of a column, in points."""
+    one = found.summary["columns"][column]
+    return f"{moved(one['mean_drop'] + cost)} ({moved(one['max_drop'] + cost)})"
 
 
 def interval(found: Any) -> str:

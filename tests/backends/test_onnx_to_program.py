@@ -62,14 +62,17 @@ def test_real_detectors_give_the_answers_of_onnx_runtime(tmp_path, name):
 
 
 def shapes():
-    """A reshape to sizes that the graph itself computes of its input's shape."""
+    """A reshape and a token, of sizes that the graph itself computes of its input's shape."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], name="first/conv"),
         helper.make_node("Shape", ["c"], ["s"]),
         helper.make_node("Gather", ["s", "one"], ["channels"]),
         helper.make_node("Concat", ["zero", "channels", "rest"], ["sizes"], axis=0),
         helper.make_node("Reshape", ["c", "sizes"], ["flat"]),
-        helper.make_node("ReduceMean", ["flat", "axes"], ["y"], keepdims=0),
+        helper.make_node("Concat", ["zero", "channels", "zero"], ["column"], axis=0),
+        helper.make_node("ConstantOfShape", ["column"], ["token"]),
+        helper.make_node("Concat", ["flat", "token"], ["both"], axis=2),
+        helper.make_node("ReduceMean", ["both", "axes"], ["y"], keepdims=0),
     ]
     constants = {
         "w": np.random.default_rng(0).normal(size=(3, 3, 1, 1)).astype(np.float32),

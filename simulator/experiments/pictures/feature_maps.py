@@ -33,6 +33,7 @@ from simulator.profile.axes import swap
 from simulator.profile.implementations import Choice
 from simulator.profile.modality import graph_axes
 
+_NO_LAYERS = ("Input", "Reshape", "Transpose")
 ONE_SIDE = (213, 94, 0)
 """RGB color where only one map has a value; from the palette of Okabe and Ito (2008)."""
 
@@ -221,7 +222,8 @@ def _shown(train: Graph, deploy: Graph, first: str) -> list[tuple[Point, Point]]
 
 def _is_map(point: Point) -> bool:
     shape = point.shape
-    return point.operator != "Input" and len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1
+    whole = len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1
+    return whole and point.operator not in _NO_LAYERS
 
 
 def _label(graph: Graph, point: Point) -> str:

@@ -167,7 +167,7 @@ class StackBuilder:
             UserError: a library is missing, or the model does not fit.
         """
         profile, choices = chosen
-        self._refuse_other_samples(profile)
+        self.refuse_other_samples(profile)
         if under:
             recorded.refuse_recorded(side, chosen, under)
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
@@ -249,7 +249,12 @@ class StackBuilder:
         """Close every runtime."""
         self.runtimes.close()
 
-    def _refuse_other_samples(self, profile: Profile) -> None:
+    def refuse_other_samples(self, profile: Profile) -> None:
+        """Refuse a profile of another kind of samples than the model's.
+
+        Raises:
+            ModelError: it is one.
+        """
         modality = self.card.modality
         if profile.spec.modality != modality.name:
             own = profile.spec.front_end is not None

@@ -26,6 +26,7 @@ from simulator.pipeline.feeding import feeding
 from simulator.pipeline.front_end import front_end
 from simulator.pipeline.plan import plan
 from simulator.profile.implementations import Choices
+from simulator.profile.modality import IMAGE
 from simulator.profile.profile import Profile
 from simulator.render.experiment import RenderOptions
 from simulator.render.identity import reader
@@ -87,12 +88,18 @@ class _Rendering:
         card = session.card
         self.session, self.asked, self.home = session, asked, Path(asked.out)
         self.profile, self.choices = profile, choices
+        session.builder.refuse_other_samples(profile)
         fed, spec, _ = feeding(profile, choices, card)
         whole = front_end(card, fed, choices, session.dataset.items, spec)
         self.items = session.sealed()
         self.chain = whole.until(Boundary.INPUT)
         self.reader: dict[str, Any] | None = None
         if asked.format != "npy":
+            if card.modality.name != IMAGE:
+                raise UserError(
+                    f"--format {asked.format}: a PNG is of images, and {card.path} is of a model "
+                    f"that takes {card.modality.name}s; use --format npy"
+                )
             self.chain = _pixels(self.chain, asked.profile)
             self.reader = reader(profile, choices)
         self.keeper: Keeper = keeper(

@@ -160,6 +160,8 @@ def test_shards_go_on_where_they_were_stopped(card, photographs, tmp_path, forma
 def test_what_cannot_be_rendered_is_refused_in_a_line(card, photographs, tmp_path):
     with pytest.raises(UserError, match=r"a PNG keeps 8-bit RGB, and the stack gives float32.*npy"):
         render(card, photographs, tmp_path / "out", profile="openvino_ppp_fp32")
+    with pytest.raises(UserError, match=r"text_fp32 takes texts, and .* takes images"):
+        render(card, photographs, tmp_path / "text", profile="text_fp32")
     with pytest.raises(UserError, match="holds another rendered data; choose another --out"):
         render(card, photographs, tmp_path / "out", profile="opencv_fp32")
 

@@ -1,4 +1,4 @@
-"""TensorFlow: tf.io's decoders, and tf.image.resize in its new and its old coordinates."""
+"""TensorFlow: tf.io's decoders, tf.image.resize in its new and old coordinates, SavedModels."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 
 from backends.sound.tensorflow_sound import OFFERS as SOUND
 from backends.tensorflow_library import tensorflow, tf_of_one_thread
+from backends.tensorflow_onnx import OnnxExporter
+from backends.tensorflow_runtime import SavedModelRuntime
 from simulator.contract import (
     U8,
     Admits,
     Array,
+    AtLeast,
     Backend,
     Decoder,
     Encoded,
@@ -105,7 +108,7 @@ _RESIZES: tuple[tuple[type[Resizer], dict[str, Admits]], ...] = (
 
 BACKEND = Backend(
     name="tensorflow",
-    summary="TensorFlow on the CPU: tf.io decoders, tf.image.resize, tf.signal",
+    summary="TensorFlow on the CPU: SavedModels, tf.io decoders, tf.image.resize, tf.signal",
     library=tensorflow,
     offers=(
         Offer(
@@ -122,11 +125,27 @@ BACKEND = Backend(
             Offer(Stage.RESIZE, fields, make, source=_SOURCE + "image/resize")
             for make, fields in _RESIZES
         ),
+        Offer(
+            Stage.RUNTIME,
+            {
+                "device": ("cpu",),
+                "threads": AtLeast(1),
+                "onednn": (True, False),
+                "jit_compile": (False, True),
+                "storage": ("fp32",),
+                "compute": ("fp32",),
+            },
+            SavedModelRuntime,
+            source="https://www.tensorflow.org/guide/saved_model",
+        ),
+        Offer(Stage.EXPORT, {}, OnnxExporter, source=_SOURCE + "nn"),
         *SOUND,
     ),
     fields={
         "idct": "libjpeg's accurate or fast integer one",
         "chroma_upsampling": "libjpeg's triangle filter, or replication",
         "coordinates": "legacy: TensorFlow 1's default",
+        "onednn": "whether operators run in oneDNN, TensorFlow's default on x86",
+        "jit_compile": "whether XLA compiles the graph",
     },
 )

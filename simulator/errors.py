@@ -61,6 +61,10 @@ class Unsupported(UserError):
     """A request for something that an implementation does not offer."""
 
 
+class ProcessWideError(Unsupported):
+    """A setting that a library has once in a process, which has begun with another value."""
+
+
 class RunError(UserError):
     """A folder that cannot be written, or that is not a finished run."""
 

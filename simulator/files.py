@@ -93,15 +93,15 @@ def json_before(data: bytes) -> bytes:
 
 
 def hash_folder(folder: Path) -> str:
-    """Return the SHA-256 of the names and contents of the files directly in a folder.
+    """Return the SHA-256 of the names and contents of all files in a folder.
 
     Raises:
         OSError: one of them cannot be read.
     """
     whole = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
+    for file in sorted(folder.rglob("*")):
         if file.is_file():
-            whole.update(f"{file.name}\0{hash_file(file)}\0".encode())
+            whole.update(f"{file.relative_to(folder).as_posix()}\0{hash_file(file)}\0".encode())
     return whole.hexdigest()
 
 

@@ -10,6 +10,7 @@ EFFECTIVE = {
     "pytorch_fp32": "fp32",
     "openvino_int8": "int8",
     "litert_fp32": "fp32",
+    "tensorflow_fp32": "fp32",
     "litert_int8": "int8",
     "ncnn_fp32": "fp32",
     "mnn_fp32": "fp32",

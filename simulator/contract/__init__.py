@@ -100,6 +100,7 @@ from simulator.contract.tune import Tuner as Tuner
 from simulator.errors import DataError as DataError
 from simulator.errors import MissingLibrary as MissingLibrary
 from simulator.errors import ModelError as ModelError
+from simulator.errors import ProcessWideError as ProcessWideError
 from simulator.errors import RunError as RunError
 from simulator.errors import SampleError as SampleError
 from simulator.errors import Unsupported as Unsupported

@@ -183,7 +183,10 @@ _SOURCES = {
     **dict.fromkeys(
         (".pt", ".pth", ".ckpt", ".torchscript"), "PyTorch: export it with torch.onnx.export"
     ),
-    **dict.fromkeys((".h5", ".keras", ".pb"), "TensorFlow: convert it to .tflite or .onnx"),
+    **dict.fromkeys(
+        (".h5", ".keras", ".pb"),
+        "TensorFlow: give a SavedModel (model.export(FOLDER) in Keras), a .tflite or an .onnx",
+    ),
     **dict.fromkeys((".pdmodel", ".pdiparams"), "Paddle: convert it with paddle2onnx"),
     ".ort": "ONNX Runtime alone: give the .onnx that it was made of",
     ".caffemodel": "Caffe: convert it to .onnx",

@@ -119,6 +119,28 @@ class CTranslate2(ModelFormat):
         return os.path.isfile(path / "model.bin")
 
 
+class SavedModel(ModelFormat):
+    """A folder of TensorFlow's SavedModel, with ``saved_model.pb`` in it."""
+
+    name = key = "saved_model"
+    about = "a SavedModel of TensorFlow"
+    suffix = ".savedmodel"
+    is_folder = True
+    suffices = True
+    runs_code = True
+    runtime: ClassVar[Mapping[str, object]] = {
+        "backend": "tensorflow", "device": "cpu", "onednn": True, "jit_compile": False
+    }  # fmt: skip
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is a folder with a graph in it."""
+        return os.path.isfile(path / "saved_model.pb")
+
+    def files(self, path: Path) -> list[Path]:
+        """Return all files below the folder."""
+        return sorted(file for file in path.rglob("*") if file.is_file())
+
+
 class OpenVinoIr(ModelFormat):
     """OpenVINO's IR, which is made of an ONNX file: a graph, and its weights beside it."""
 
@@ -145,3 +167,4 @@ class Rknn(ModelFormat):
 
 ONNX, TORCH_EXPORT, TFLITE, GGUF = Onnx(), TorchExport(), Tflite(), Gguf()
 CTRANSLATE2, OPENVINO_IR, RKNN = CTranslate2(), OpenVinoIr(), Rknn()
+SAVED_MODEL = SavedModel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.contract import Offer
-from simulator.errors import MissingLibrary, Unsupported, UserError
+from simulator.errors import MissingLibrary, ProcessWideError, Unsupported, UserError
 from simulator.profile.implementations import implementation as choose
 from simulator.testing.subject import Failed, Subject, expect, words
 from simulator.testing.values import CannotMake, one_line, outside
@@ -21,7 +21,7 @@ def every_admitted_value_works(subject: Subject) -> str | None:
         told = words(alone, subject) or "the first values"
         try:
             _works(alone, together)
-        except (MissingLibrary, CannotMake) as error:
+        except (MissingLibrary, CannotMake, ProcessWideError) as error:
             if alone is subject:
                 raise
             remarks.append(f"{told} cannot run here: {one_line(error)}")

@@ -145,7 +145,8 @@ class Making(Work):
 
     def _do(self, made: Any, job: Job) -> Job:
         target = make(self.subject, made, source(self.subject, self.model))
-        return (np.frombuffer(target.read_bytes(), np.uint8),)
+        files = sorted(file for file in (target, *target.rglob("*")) if file.is_file())
+        return (np.frombuffer(b"".join(file.read_bytes() for file in files), np.uint8),)
 
 
 class Loading(Work):

@@ -101,11 +101,19 @@ class Workshop:
 
     def bad_models(self, good: Path) -> Iterator[tuple[str, Path]]:
         """Yield files that no runtime can open, with what they are: the last one is not there."""
-        yield "noise", self.noise(good.suffix)
-        half, whole = self.scratch(f"half{good.suffix}"), good.read_bytes()
-        half.write_bytes(whole[: len(whole) // 2])
-        yield "half a model", half
+        yield "noise", self._changed(good, "noise", lambda whole: NOISE)
+        yield "half a model", self._changed(good, "half", lambda whole: whole[: len(whole) // 2])
         yield "a missing file", self.scratch(f"missing{good.suffix}")
+
+    def _changed(self, good: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
+        """Return a copy of a file, or of a folder of files, each with other bytes."""
+        made = self.scratch(f"{name}{good.suffix}")
+        for file in (good, *good.rglob("*")):
+            if file.is_file():
+                target = made / file.relative_to(good)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(change(file.read_bytes()))
+        return made
 
     def first(self, offer: Offer) -> Options:
         """Return the first value of each field; of a file the small one that it brings."""

@@ -52,6 +52,12 @@ def coreml_package(folder):
     return folder / "m.mlpackage"
 
 
+def saved_model(folder):
+    (folder / "variables").mkdir()
+    file("variables/variables.index")(folder)
+    return file("saved_model.pb")(folder).parent
+
+
 def ncnn(folder):
     file("m.bin")(folder)
     layers = "Input in0 0 1 in0\nInnerProduct fc 1 1 in0 out0 0=3 1=1 2=9 8=1\n"
@@ -64,7 +70,7 @@ MODELS = {
     "rknn": file("m.rknn.zip"), "rknn_file": file("m.rknn"), "mnn": file("m.mnn"),
     "tensorrt_engine": file("m.engine"), "iree_module": file("m.vmfb"),
     "executorch": file("m.pte"), "coreml": file("m.mlmodel", made_coreml.classifier()),
-    "coreml_package": coreml_package, "ncnn": ncnn,
+    "coreml_package": coreml_package, "ncnn": ncnn, "saved_model": saved_model,
 }  # fmt: skip
 
 

@@ -305,8 +305,11 @@ def test_equal_pixels_get_equal_weather_whoever_decoded_them():
 
 
 @pytest.mark.parametrize("text", ["fog:3", "fog:3,crop224"])
-def test_a_run_says_what_it_was_under(text, tmp_path):
-    found = compare("pillow_fp32", "opencv_fp32", out=tmp_path / "run", limit=3, under=text)
+def test_a_run_says_what_it_was_under(text, card, data, tmp_path):
+    found = compare(
+        "pillow_fp32", "opencv_fp32", model=card, data=data, out=tmp_path / "run", limit=3,
+        under=text,
+    )  # fmt: skip
 
     assert found.summary.under.text == text
     assert found.summary.samples == 3

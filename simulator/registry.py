@@ -273,13 +273,34 @@ def dismiss(worker: Worker) -> None:
 
 @contextmanager
 def _hired(backend: Backend, folder: Path) -> Iterator[Worker]:
-    """Give a confined worker that may write to a folder, and end it after the context."""
-    worker = Worker(_confined(backend, folder))
+    """Give a confined worker that may write to a folder, and end it after the context.
+
+    In :func:`keeping` it does not end before that does.
+    """
+    place = _confined(backend, folder)
+    if _kept and place in _kept[-1]:
+        yield _kept[-1][place]
+        return
+    worker = Worker(place)
     _workers.append(worker)
+    if _kept:
+        _kept[-1][place] = worker
     try:
         yield worker
     finally:
-        dismiss(worker)
+        if not _kept:
+            dismiss(worker)
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Let one worker of a backend make many files in one folder, which are all our own."""
+    _kept.append({})
+    try:
+        yield
+    finally:
+        for worker in _kept.pop().values():
+            dismiss(worker)
 
 
 def _reads_code(offer: Offer) -> bool:
@@ -301,6 +322,7 @@ def _confined(backend: Backend, *writes: Path) -> Home:
 
 
 _workers: list[Worker] = []
+_kept: list[dict[Home, Worker]] = []
 
 
 @cache

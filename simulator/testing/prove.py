@@ -59,7 +59,7 @@ def prove(backend: Backend, workshop: Workshop | None = None) -> Iterator[Findin
         UserError: it offers a stage that is not in the table, or a check does not load.
     """
     registry.require(backend)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, registry.keeping():
         workshop = workshop or Workshop(Path(folder), registered())
         for offer in backend.offers:
             STAGES.require(offer.stage)

@@ -395,9 +395,12 @@ def truth():
     return folder, xs, [session.run(None, {"input": x})[0] for x in xs]
 
 
-@pytest.mark.parametrize("name", ALL_NAMES)
+@pytest.mark.parametrize("name", [one for one in ALL_NAMES if one != "iree"])
 def test_the_example_network_agrees_with_onnxruntime(name, truth, opened):
-    """FP32 sums in another order: about 1e-5 on logits between -5 and 15."""
+    """FP32 sums in another order: about 1e-5 on logits between -5 and 15.
+
+    IREE compiles for long: its answers on this network are in test_shipped_runtimes.py.
+    """
     folder, xs, wanted = truth
     runtime = opened(name, folder / f"model.{'pt2' if name == 'executorch' else 'onnx'}")
 

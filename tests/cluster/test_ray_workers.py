@@ -34,7 +34,7 @@ from simulator.pipeline.runtimes import RuntimePool
 
 pytestmark = pytest.mark.prove
 
-KILLS = 20
+KILLS = 8
 AGENTS = ("DashboardAgent", "RuntimeEnvAgent", "dashboard/agent.py", "runtime_env/agent/main.py")
 
 
@@ -178,7 +178,7 @@ def many(tmp_path):
     data = tmp_path / "many"
     (data / "red").mkdir(parents=True)
     files = sorted(tiny.data(tmp_path / "some").rglob("*.jpg"))
-    for at in range(10_000):
+    for at in range(4_000):
         (data / "red" / f"{at:05}.jpg").symlink_to(files[at % len(files)])
     return data
 

@@ -30,7 +30,7 @@ from simulator.results import record_table
 from simulator.results.record_table import RecordTable
 from simulator.tasks.score import each
 
-COUNT, FIRST, BLOCK = 3200, 12, 256
+COUNT, FIRST, BLOCK = 1600, 12, 256
 SIDES = ("train", "deploy")
 
 

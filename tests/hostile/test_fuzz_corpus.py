@@ -13,7 +13,7 @@ import tiny
 pytestmark = pytest.mark.prove
 
 COUNTS = {"image": 500, "document": 500, "model": 100}
-KILLS = 20
+KILLS = 8
 LOT = 50
 """Inputs of one test."""
 

@@ -115,6 +115,7 @@ class _TuningOptions(_Subset, _OwnFolder, total=False):
 class _FinetuneOptions(_TuningOptions, total=False):
     mix: str | None
     columns: collections.abc.Sequence[str] | None
+    draw: str
     option: collections.abc.Sequence[str]
     augment: collections.abc.Sequence[str]
     statistics: str

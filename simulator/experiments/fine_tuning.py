@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from simulator.command.experiment import Command, O
 from simulator.command.options import Option, OwnFolder, Subset
-from simulator.errors import UserError
+from simulator.errors import UserError, unknown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from simulator.experiments.tuning import TuningSummary
+
+
+IMAGE, BATCH = DRAWS = ("image", "batch")
+"""What has a stack of its own in mix training."""
 
 
 def listed(text: str) -> tuple[str, ...]:
@@ -76,6 +80,9 @@ class FinetuneOptions(TuningOptions):
     columns: Annotated[Sequence[str] | None, Option(
         "that are drawn; default decode,resize; none with --option", "A,B", parse=listed
     )] = None  # fmt: skip
+    draw: Annotated[str, Option(
+        "a stack for each image (default) or batch, as Algorithm 1 does", "WHICH"
+    )] = IMAGE  # fmt: skip
     option: Annotated[Sequence[str], Option(
         "options of the suite that the training stack has", "COLUMN=NAME,…", parse=listed
     )] = ()  # fmt: skip
@@ -100,6 +107,10 @@ class FinetuneOptions(TuningOptions):
         super().__post_init__()
         if self.mix is None and (self.columns or self.option):
             raise UserError("--columns and --option are of a suite; name it: --mix SUITE")
+        if self.draw not in DRAWS:
+            raise UserError(f"--draw: {unknown('draw', self.draw, DRAWS)}")
+        if self.draw != IMAGE and not self.drawn:
+            raise UserError("--draw: nothing is drawn; name a suite: --mix SUITE")
         if self.weights and not self.module:
             raise UserError("--weights are a module's; name it: --module package.file:factory")
         if self.module is not None and not all(self.module.partition(":")):
@@ -179,9 +190,9 @@ class Finetune(_Learning[FinetuneOptions]):
       simulate finetune --mix sysnoise --model model.yaml --data train/ --epochs 3 --out DIR
 
     With --mix, each image of each epoch goes through a decoder and a resizer that are drawn from
-    the suite's columns (the paper draws one for a whole batch). Classifiers learn, and detectors
-    with anchors (RetinaNet's loss). DIR gets an ONNX file and a model card for it. simulate resume
-    DIR goes on after an interruption. What is no better than chance is marked NC.
+    the suite's columns; --draw batch draws one for a whole batch, as the paper. Classifiers learn,
+    and detectors with anchors (RetinaNet's loss). DIR gets an ONNX file and a model card for it.
+    simulate resume DIR goes on after an interruption. What is no better than chance is marked NC.
     """
 
     name = "finetune"

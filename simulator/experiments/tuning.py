@@ -244,8 +244,8 @@ class Tuning(ABC):
             show.note(f"going on after epoch {len(log)}")
         for number in range(len(log), epochs):
             show.say(f"epoch {number + 1} of {epochs}")
-            inputs, replaced = examples.of(number, learn)
             order = learn[generator("order", seed, number).permutation(len(learn))]
+            inputs, replaced = examples.of(number, order)
             loss = tuner.epoch(number, inputs, targets, order)
             accuracy = self._measured(tuner, examples, held_out, placements)
             told = loss if math.isfinite(loss) else None

@@ -44,7 +44,7 @@ class Examples:
 
         Args:
             epoch: from 0.
-            rows: those that are learned from; the others may hold anything.
+            rows: those that are learned from, in this order; the others may hold anything.
         """
         return self.inputs, 0
 

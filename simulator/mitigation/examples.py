@@ -24,6 +24,7 @@ class DrawnExamples(Examples):
     Attributes:
         home: the folder of the epoch's inputs.
         mixed: draws the stacks; None takes the training stack's inputs.
+        batch: how many images, one after the other, share a draw; None draws for each image.
         augmentation: of what is learned from.
         seed: of the augmentation.
         rows: the axis of rows of one input.
@@ -33,6 +34,7 @@ class DrawnExamples(Examples):
 
     home: Path
     mixed: MixedPreprocessing | None
+    batch: int | None
     augmentation: Augmentation
     seed: int
     rows: int
@@ -47,23 +49,25 @@ class DrawnExamples(Examples):
         if self.mixed is not None:
             self.mixed.opened()
 
-        def one(row: int) -> bool:
-            value, failed = self._drawn(row, epoch)
+        def one(place: int) -> bool:
+            row = int(rows[place])
+            value, failed = self._drawn(row, epoch, place)
             random = generator("augment", self.seed, epoch, self.items[row].name)
             whole[row] = self.augmentation.apply(value, self.rows, random)
             return failed
 
         failures = 0
         with ThreadPoolExecutor(self.threads, thread_name_prefix="example") as pool:
-            for number, failed in enumerate(pool.map(one, rows.tolist())):
+            for number, failed in enumerate(pool.map(one, range(len(rows)))):
                 failures += failed
                 self.advance(number + 1, len(rows))
         return whole, failures
 
-    def _drawn(self, row: int, epoch: int) -> tuple[Array, bool]:
+    def _drawn(self, row: int, epoch: int, place: int) -> tuple[Array, bool]:
         if self.mixed is None:
             return self.inputs[row], False
+        step = None if self.batch is None else place // self.batch
         try:
-            return self.mixed(self.items[row].path, epoch), False
+            return self.mixed(self.items[row].path, epoch, step), False
         except SampleError:
             return self.inputs[row], True

@@ -17,7 +17,7 @@ from simulator.command.experiment import Command
 from simulator.contract.recipe import Chain
 from simulator.digests import sha256
 from simulator.errors import ModelError, ProfileError, UserError
-from simulator.experiments.fine_tuning import FinetuneOptions
+from simulator.experiments.fine_tuning import BATCH, FinetuneOptions
 from simulator.experiments.tuning import Tuning, TuningSummary, in_words
 from simulator.experiments.tuning_data import Examples
 from simulator.mitigation.augment import Augmentation
@@ -117,6 +117,7 @@ class _Mixing(Tuning):
         return DrawnExamples(
             made.inputs, made.labels, made.items, self.home,
             self._mixed if self._mixed.options else None,
+            self.settings.batch if self.settings.draw == BATCH else None,
             Augmentation.parse(self.settings.augment), self.settings.seed, self._rows,
             self.threads, self.show.advance,
         )  # fmt: skip

@@ -62,7 +62,7 @@ class MixedPreprocessing:
             library is missing.
 
     Source:
-        Algorithm 1 of SysNoise (MLSys 2023), which draws once for a batch and not for each image.
+        Algorithm 1 of SysNoise (MLSys 2023), which draws once for a batch: name the batch.
     """
 
     def __init__(
@@ -102,23 +102,25 @@ class MixedPreprocessing:
         steps = [[node.parent, node.recipe.identity()] for node in self._plan.nodes]
         return [self.seed, {key: list(value) for key, value in self.options.items()}, steps]
 
-    def drawn(self, image: bytes, draw: int = 0) -> dict[str, str]:
+    def drawn(self, image: bytes, draw: int = 0, batch: int | None = None) -> dict[str, str]:
         """Return the option of each column.
 
         Args:
             image: the bytes of a file.
             draw: its number; an epoch's, for example.
+            batch: its number; all images of it have one draw, whatever their bytes.
         """
-        key = hashlib.blake2b(image, digest_size=16).hexdigest()
+        key = hashlib.blake2b(image, digest_size=16).hexdigest() if batch is None else f"#{batch}"
         random = generator("mix", self.seed, draw, key)
         return {name: of[random.integers(len(of))] for name, of in self.options.items()}
 
-    def __call__(self, image: str | Where | bytes, draw: int = 0) -> F32:
+    def __call__(self, image: str | Where | bytes, draw: int = 0, batch: int | None = None) -> F32:
         """Return the network's input, as the stack of this draw makes it in every command.
 
         Args:
             image: where a JPEG or PNG file is, or its bytes.
             draw: see :meth:`drawn`.
+            batch: likewise.
 
         Returns:
             (C, H, W) float32, or (H, W, C) where the model card says NHWC.
@@ -127,13 +129,13 @@ class MixedPreprocessing:
             SampleError: it cannot be read, or a stage failed.
         """
         if isinstance(image, bytes):
-            return self.of(inspect("image", image), draw)
+            return self.of(inspect("image", image), draw, batch)
         where = Path(image) if isinstance(image, str) else image
-        return self.of(read_image(str(image), where), draw)
+        return self.of(read_image(str(image), where), draw, batch)
 
-    def of(self, image: Encoded, draw: int) -> F32:
+    def of(self, image: Encoded, draw: int, batch: int | None = None) -> F32:
         """Return the same for an image in memory."""
-        name = "/".join(self.drawn(image.data, draw).values()) or TRAIN
+        name = "/".join(self.drawn(image.data, draw, batch).values()) or TRAIN
         walk = self.opened().walk(Context(image.name, image, None))
         value: F32 = walk.aside(name)[0]
         return value if value.flags.writeable else value.copy()

@@ -80,18 +80,19 @@ def test_it_learns_from_drawn_stacks_and_writes_a_card_that_runs(card, capsys):
 
 
 def test_what_is_drawn_is_what_it_learns_from(card):
-    """A mix, the training stack alone and one option give three networks; a column of one option
-    that the training stack has already gives the same as none."""
+    """A mix, one of batches, the training stack alone and one option give four networks; a column
+    of one option that the training stack has already gives the same as none."""
     folder = card.parent
     tuned(card, "mix", **MIX)
+    tuned(card, "batch", **MIX, draw="batch")
     tuned(card, "alone", profile=MIX["profile"])
     tuned(card, "nearest", **MIX, option=("resize=pil-nearest",))
     tuned(card, "own", **MIX, option=("resize=pil-bilinear",))
 
     files = {name: (folder / name / "model.onnx").read_bytes()
-             for name in ("mix", "alone", "nearest", "own")}  # fmt: skip
+             for name in ("mix", "batch", "alone", "nearest", "own")}  # fmt: skip
     assert files["own"] == files["alone"]
-    assert len(set(files.values())) == 3
+    assert len(set(files.values())) == 4
 
 
 def test_statistics_are_learned_or_kept(card):
@@ -334,6 +335,8 @@ def test_another_augmentation_is_refused(word):
         ({"columns": ("resize",)}, "name it: --mix SUITE"),
         ({"option": ("resize=pil-nearest",)}, "name it: --mix SUITE"),
         ({"mix": "sysnoise-mix", "option": ("resize",)}, "--option resize: COLUMN=NAME expected"),
+        ({"draw": "batch"}, "--draw: nothing is drawn; name a suite"),
+        ({"mix": "sysnoise-mix", "draw": "step"}, "--draw: unknown draw 'step'"),
         ({"weights": "w.pt"}, "--weights are a module's"),
         ({"module": "package.file"}, "package.file:factory expected"),
         ({"augment": ("turn",)}, "--augment turn"),

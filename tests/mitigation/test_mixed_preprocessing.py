@@ -99,6 +99,16 @@ def test_draws_are_the_same_in_any_order_and_place(card, files, mixed, tmp_path)
             assert again(files[at].read_bytes(), draw).tobytes() == first[draw][at].tobytes()
 
 
+def test_a_batch_has_one_draw(mixed):
+    """Algorithm 1 draws before each step: 40 batches of 2 epochs, of two images each."""
+    batches = [(draw, batch) for draw in range(2) for batch in range(40)]
+    drawn = [[mixed.drawn(one, *key) for one in (b"one", b"two")] for key in batches]
+
+    assert all(one == two for one, two in drawn)
+    assert len({tuple(one.values()) for one, _ in drawn}) > 9  # of 18 stacks
+    assert drawn[:40] != drawn[40:]
+
+
 def test_draws_differ_by_epoch_image_and_seed_and_are_uniform(card, mixed):
     """18 stacks and 3,600 draws: 200 each, and a standard deviation of 13.7."""
     images = [bytes([number]) for number in range(60)]

@@ -15,6 +15,7 @@ from simulator.experiments.sensitivity.figures import SensitivitySummary
 from simulator.experiments.tuning import TuningSummary
 from simulator.model.card import load as load_card
 from simulator.profile.load import load as load_profile
+from simulator.render.run import RenderSummary
 from simulator.results.audits import AuditSummary
 from simulator.results.audits import ReplaySummary
 from simulator.results.diagnose import DiagnoseSummary
@@ -143,6 +144,12 @@ class _QuantizeOptions(_TuningOptions, total=False):
     bits: typing.Required[int]
     weights: str
 
+class _RenderOptions(_OneModel, _OwnFolder, total=False):
+    format: typing.Literal['folder', 'tar', 'npy']
+    overrides: collections.abc.Sequence[str]
+    shard: int
+    workers: int | None
+
 class _RepairOptions(_OneModel, _Under, _Allowed, _Options, total=False):
     repairs: str | None
     gate: typing.Required[collections.abc.Sequence[str]]
@@ -243,6 +250,12 @@ def quantize(
     out: str | pathlib.Path,
     **options: typing.Unpack[_QuantizeOptions],
 ) -> TuningSummary: ...
+
+def render(
+    profile: str | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object],
+    out: str | pathlib.Path,
+    **options: typing.Unpack[_RenderOptions],
+) -> RenderSummary: ...
 
 def repair(
     train: str | None | pathlib.Path | collections.abc.Mapping[str, object] | simulator.command.given.LoadedProfile | collections.abc.Callable[..., object] = ...,

@@ -33,11 +33,13 @@ class Choice:
         label: what it is.
         words: a sentence with its numbers.
         shown: the tensor.
+        same: whether no value differs.
     """
 
     label: str
     words: str
     shown: Shown
+    same: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +172,12 @@ def _view(run: Run[PairSummary], look: Look, whole: bool = True) -> View:
     held: list[tuple[Difference | AxisPicture | None, Choice]] = []
     if train and deploy:
         words = f"all of deployment: {_numbers(look.difference)}"
-        held.append((look.difference, Choice("deploy", words, deploy)))
+        held.append((look.difference, Choice("deploy", words, deploy, _equal(look.difference))))
     for axis, picture in look.axes.items() if train and whole else ():
         if shown := png(run, picture.picture, WIDE):
             words = f"{axis} alone: {_numbers(picture)}"
-            held.append((picture, Choice(f"train with deploy's {axis}", words, shown)))
+            label = f"train with deploy's {axis}"
+            held.append((picture, Choice(label, words, shown, _equal(picture))))
     alone = ("train", train) if train else ("deploy", deploy) if deploy else None
     if held and train and all(_equal(one) for one, _ in held):
         held, alone = [], (f"train and deploy. {SAME}", train)

@@ -22,7 +22,8 @@ def show(found: Checkpoints, console: Console) -> None:
         console.print(f"[red]fails[/] {escape(failure)}", highlight=False)
     metric = title(found.task, found.metric)
     heading(
-        f"\n{found.suite}: change of {metric}, points, mean ± half of the 95 % interval (worst) / "
+        f"\n{found.suite}: change of {metric}, points, mean ± half of the 95 % interval, sd "
+        "between trainings (worst) / "
         f"answers flipped; {found.samples:,} {found.sample_unit}s",
         console,
     )

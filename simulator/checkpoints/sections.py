@@ -83,7 +83,10 @@ def _most(group: Sequence[Checkpoint], column: str, look: Look) -> Trace:
 
 def _noise(found: Checkpoints) -> Section:
     metric = title(found.task, found.metric)
-    caption = "Mean over options ± half of its 95 % interval (the worst option) / answers flipped"
+    caption = (
+        "Mean over options ± half of its 95 % interval, sd between trainings (the worst option) / "
+        "answers flipped"
+    )
     return Section(
         "noise",
         f"Noise and clean {metric}: the change in each column, points",

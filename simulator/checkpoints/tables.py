@@ -100,9 +100,10 @@ def _cells(found: Checkpoints, one: Checkpoint | Recipe) -> Sequence[str]:
 
 
 def _lost(column: CheckpointColumn, many: bool) -> str:
-    """The change and its half interval, the worst option's, and flips."""
+    """The change and its half interval, its spread over checkpoints, the worst option's, flips."""
+    spread = "" if column.std is None else f" sd {100 * column.std:.2f}"
     most = f" ({moved(column.max_drop)})" if many else ""
-    change = f"{moved(column.drop.value)} ±{_half(column.drop)}{most}"
+    change = f"{moved(column.drop.value)} ±{_half(column.drop)}{spread}{most}"
     return f"{change} / {share(column.flip_rate.value, 1)}"
 
 

@@ -83,6 +83,20 @@ class RayExecutor(Executor):
         finally:
             pool.chunks.close()
 
+    @property
+    def servers(self) -> int:
+        """As many as the cluster has room for, at most one for each worker."""
+        return self.workers
+
+    def everywhere(self, step: JobStep[J, R], job: Job[J]) -> list[R]:
+        """Do one job in every server at the same time."""
+        pool = self._pool(needs_of(step.recipes), step.who)
+        pool.ran = partial(self._noted, (step.who,))
+        with self._cluster.reached(), spending(Spent.ELSEWHERE):
+            return pool.everywhere(
+                JobWork(step, self.modality, _versions(step.recipes)), job, self.servers
+            )
+
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
         """Return what runs every arm on a sample: here, or where its resources are."""
         groups = groups_of(plan)

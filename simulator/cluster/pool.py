@@ -133,9 +133,7 @@ class WorkerPool:
         place: int = 0,
     ) -> None:
         """Start a thread for each worker, which gives it chunks by *run*."""
-        payload = pack(work)
-        if self._payload is None or self._payload.data != payload.data:
-            self._payload, self._put, self._contents = payload, self._ray.put(payload), {}
+        self._give(work)
         self._run = run
         workers = min(self._most, count)
         self.chunks = Chunks(workers, count, step, place)
@@ -146,6 +144,46 @@ class WorkerPool:
         ]
         for thread in self._threads:
             thread.start()
+
+    def _give(self, work: Work | JobWork) -> None:
+        payload = pack(work)
+        if self._payload is None or self._payload.data != payload.data:
+            self._payload, self._put, self._contents = payload, self._ray.put(payload), {}
+
+    def everywhere(self, work: JobWork, job: Job[Any], servers: int) -> list[Any]:
+        """Do one job in so many workers at the same time, in the same order each time.
+
+        Raises:
+            UserError: there is no room for so many, or one of them ends.
+        """
+        self._stop()
+        if servers > self._most:
+            raise UserError(
+                f"--executor ray: {servers} servers expected, and the cluster has room for "
+                f"{self._most}; give --workers {self._most}"
+            )
+        self._give(work)
+        workers = [self._ready() for _ in range(servers)]
+        asked = [
+            worker.actor.do.remote([job.argument], worker.samples(job.samples))
+            for worker in workers
+        ]
+        try:
+            found = [pickle.loads(self._get(ref)[0])[0] for ref in asked]
+        except UnseenError:
+            for worker in workers:
+                worker.blind = True
+            self._idle += reversed(workers)
+            return self.everywhere(work, job, servers)
+        except self._ray.exceptions.RayError as error:
+            raise UserError(
+                f"--executor ray: {self._who}: a server ended while it was measured: "
+                f"{one_line(error)}; simulate resume goes on behind the last round"
+            ) from error
+        for worker in workers:
+            self._heard(worker)
+        self._idle += reversed(workers)
+        return found
 
     def probe(self, payload: Payload) -> Any:
         """Return what a worker says of a runtime that it opens.

@@ -140,6 +140,7 @@ class Experiment(Command[O]):
         reported: whether its runs have a page.
         signed: whether its runs can be signed.
         in_process: why its samples run in this process only; empty: any executor may run them.
+        on_servers: whether an executor of several processes runs all of it in each of them.
     """
 
     returns: ClassVar[str] = "The summary, and where the run was written."
@@ -154,6 +155,7 @@ class Experiment(Command[O]):
     reported: ClassVar[bool] = True
     signed: ClassVar[bool] = False
     in_process: ClassVar[str] = ""
+    on_servers: ClassVar[bool] = False
 
     def question(self, summary: Any) -> tuple[str, str]:
         """Return the title of a run's page, and its question: the first line of the help."""

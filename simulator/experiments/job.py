@@ -217,7 +217,9 @@ class Job:
                 command runs its stacks in its own process.
         """
         asked = self.asked
-        if self.experiment.in_process and asked.executor != "local":
+        experiment = self.experiment
+        apart = experiment.in_process and not experiment.on_servers
+        if apart and asked.executor != "local":
             raise UserError(
                 f"{self.experiment.name}: {self.experiment.in_process}, so --executor "
                 f"{asked.executor} would change nothing; leave it out, and start it on the "

@@ -139,6 +139,7 @@ class Tail(Experiment[TailOptions]):
                --fail-on "deploy.tail_quality@99 < 70%"
       simulate tail --profile npu --data val/ --times npu_log.csv        # logged on the device
       simulate tail --profile ort_int8 --data val/ --batch 1,16
+      simulate tail --profile ort_int8 --data val/ --executor ray --workers 2      # two servers
 
     With --rounds auto, rounds over the images are measured until every image's latency distribution
     is stable: Algorithm 1 of "Quality at the Tail of Machine Learning Inference", arXiv 2212.13925.
@@ -151,6 +152,7 @@ class Tail(Experiment[TailOptions]):
     summary = "simulator.results.timed:TailSummary"
     printer = "simulator.latency.printed:printed"
     formats = ("markdown", "latex", "csv")
+    on_servers = True
     tables = ("deadlines", "validation", "worst-cases", "inference-count", "input")
     screen = "simulator.latency.screen:tail"
     verdict = "simulator.report.verdicts.timed:tail"

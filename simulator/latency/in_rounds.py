@@ -23,6 +23,7 @@ from simulator.latency import rounds
 from simulator.latency.inputs import Inputs
 from simulator.latency.job import Measurement, is_recorded
 from simulator.latency.recorded import load_times
+from simulator.latency.servers import APART, Servers, base, joint
 from simulator.latency.single_stream import (
     OFFLINE,
     SINGLE_STREAM,
@@ -111,18 +112,23 @@ class InRounds(Measurement[R]):
         times = self._recorded(stacks, found.items)
         live = [stack for stack in stacks if stack.side not in times]
         measured = self._measure(session, live, found.items, run) if live else []
+        rows = _rows(session, live)
+        of_live = dict(zip(rows, of_rounds(measured, self._together(session, live)), strict=True))
+        if rows != names and session.executor.servers and live:
+            times |= {
+                one.side: joint([own for row, own in of_live.items() if base(row) == one.side])
+                for one in live
+            }
         rounds.merge(run, times, inputs.names)
-        of_live = dict(
-            zip((one.side for one in live), of_rounds(measured, self._together(live)), strict=True)
-        )
         times |= of_live
+        names += [row for row in rows if row not in names]
         for name in names:
             _refuse_failed(name, times[name], found.items, measured)
-        odd = _changed_answers(found, list(of_live), measured)
+        odd = _changed_answers(found, rows, measured)
         session.show.say("computing the figures")
         ordered = {name: times[name] for name in names}
         return self.summarize(
-            session, stacks, Timed(found, done, ordered, measured, inputs, odd, self._sending)
+            session, stacks, Timed(found, done, ordered, measured, inputs, odd, self._sending, rows)
         )
 
     @abstractmethod
@@ -144,19 +150,32 @@ class InRounds(Measurement[R]):
             found[stack.side] = of_stages(ns, replayed.path.name)
         return found
 
-    def _together(self, live: Sequence[Stack]) -> list[int]:
-        return [self._sending.together(stack.profile.spec.runtime.samples) for stack in live]
+    def _together(self, session: Session, live: Sequence[Stack]) -> list[int]:
+        found = [self._sending.together(stack.profile.spec.runtime.samples) for stack in live]
+        return found * max(1, session.executor.servers)
+
+    def _stream(
+        self, session: Session, live: Sequence[Stack], items: Sequence[Item]
+    ) -> SingleStream | Servers:
+        """Return what measures a round: this process, or every server of the cluster."""
+        chains = [session.disturbed(stack.chain) for stack in live]
+        together = self._together(session, live)[: len(live)]
+        how = items, session.seed, together, self._sending.scenario == OFFLINE
+        if session.executor.servers:
+            return Servers(
+                session.executor, " and ".join(stack.side for stack in live), chains, *how
+            )
+        return SingleStream(session.executor, chains, *how)
 
     def _measure(
         self, session: Session, live: Sequence[Stack], items: Sequence[Item], run: RunWriter
     ) -> list[Round]:
         pace = self._pace(len(items))
-        sides, samples = [stack.side for stack in live], [item.name for item in items]
+        sides, samples = _rows(session, live), [item.name for item in items]
         measured = rounds.kept(run.folder, sides, samples)
-        chains = [session.disturbed(stack.chain) for stack in live]
-        together, offline = self._together(live), self._sending.scenario == OFFLINE
-        stream = SingleStream(session.executor, chains, items, session.seed, together, offline)
-        each = len(live) * len(items)
+        together = self._together(session, live)
+        stream = self._stream(session, live, items)
+        each = len(sides) * len(items)
         if not pace.enough(of_rounds(measured, together)):
             session.show.say("warming up")
             stream.warm_up()
@@ -175,6 +194,13 @@ class InRounds(Measurement[R]):
         finally:
             gc.unfreeze()
         return measured
+
+
+def _rows(session: Session, live: Sequence[Stack]) -> list[str]:
+    """The names of what a round measures: the stacks, or those of each server."""
+    servers = session.executor.servers
+    ends = [f"{APART}{server}" for server in range(1, servers + 1)] or [""]
+    return [f"{stack.side}{end}" for end in ends for stack in live]
 
 
 def _inputs(session: Session, stacks: Sequence[Stack], items: Sequence[Item]) -> Inputs:
@@ -230,7 +256,7 @@ def _changed_answers(
     """For each stack how many timed outputs have other bits than the untimed ones."""
     counts = {}
     for which, side in enumerate(live):
-        first = found.digests[found.row(side)].astype(np.str_)
+        first = found.digests[found.row(base(side))].astype(np.str_)
         timed = np.stack([one.digests[which] for one in measured])
         counts[side] = int(np.count_nonzero((timed != first) & (timed != "")))
     return counts

@@ -10,18 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator import machine
-from simulator.contract.recipe import Chain
+from simulator.contract.recipe import Chain, Context
 from simulator.contract.stage import timed_steps
 from simulator.data.folder import Item
 from simulator.errors import SampleError
-from simulator.pipeline.executor import Executor
-from simulator.pipeline.plan import Arm, plan
+from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.walk import Opened
 from simulator.results.times import ABSENT, Ints
 
@@ -141,6 +140,16 @@ def pauses() -> Iterator[Pauses]:
         gc.callbacks.remove(on_collection)
 
 
+class Reads(Protocol):
+    """What reads samples and opens plans: an executor, or what a worker has in its place."""
+
+    def open(self, plan: Plan, timed: bool = False) -> Opened:
+        """Open a plan in this process."""
+
+    def context(self, item: Item) -> Context:
+        """Read a sample."""
+
+
 class SingleStream:
     """Sends the next query when the previous one has been answered, as MLPerf's scenarios do.
 
@@ -170,7 +179,7 @@ class SingleStream:
 
     def __init__(
         self,
-        executor: Executor,
+        executor: Reads,
         chains: Sequence[Chain],
         items: Sequence[Item],
         seed: int,

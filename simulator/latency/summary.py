@@ -17,6 +17,7 @@ from simulator.experiments.session import Session
 from simulator.experiments.summary import SKIPPED_LISTED, head, reference_of, running
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
+from simulator.latency.servers import base
 from simulator.latency.single_stream import OFFLINE, TURN, WARM_UP, Round, Sending
 from simulator.latency.times import Times
 from simulator.notices import Kind, Notice, merged
@@ -45,6 +46,7 @@ class Timed:
         inputs: the names and sizes of the samples.
         odd: for each stack how many timed outputs had other bits than the untimed ones.
         sending: how the samples were sent.
+        rows: what a round measured: stacks, or those of each server.
     """
 
     answers: Answers
@@ -54,6 +56,7 @@ class Timed:
     inputs: Inputs
     odd: dict[str, int]
     sending: Sending
+    rows: Sequence[str]
 
 
 def summarize(session: Session, stacks: Sequence[Stack], timed: Timed) -> LatencySummary:
@@ -64,10 +67,13 @@ def summarize(session: Session, stacks: Sequence[Stack], timed: Timed) -> Latenc
 def latencies(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[str, Any]:
     """Return the fields of a summary that rounds in any scenario give."""
     measured = [side for side, time in timed.times.items() if time.measured]
-    several = len(measured) > 1
+    several = len({base(side) for side in measured}) > 1
+    known = {stack.side: stack for stack in stacks}
     return {
         **first_fields(session, stacks, timed.done),
-        "stacks": {stack.side: _timed_stack(stack, timed.times[stack.side]) for stack in stacks},
+        "stacks": {
+            side: _timed_stack(known[base(side)], times) for side, times in timed.times.items()
+        },
         "protocol": Protocol(
             warm_up=WARM_UP if measured else 0,
             turn=TURN if several and timed.sending.scenario != OFFLINE else None,
@@ -174,15 +180,14 @@ def _timed_stack(stack: Stack, times: Times) -> TimedStack:
 
 def _findings(timed: Timed) -> list[Notice]:
     found = _busy(timed.rounds)
-    live = [side for side, times in timed.times.items() if times.measured]
     for side, times in timed.times.items():
         if times.failed:
-            row = live.index(side)
+            rows = [at for at, row in enumerate(timed.rows) if side in (row, base(row))]
             why = next(
                 f"{timed.inputs.names[sample]}: {why}"
                 for one in timed.rounds
                 for (at, sample), why in one.failed.items()
-                if at == row
+                if at in rows
             )
             words = (
                 f"{times.failed} of {times.total.size:,} timed inferences failed; they count as "

@@ -18,6 +18,7 @@ from simulator.latency.in_rounds import InRounds
 from simulator.latency.job import in_batches, positive, timed_job
 from simulator.latency.quality import Quality
 from simulator.latency.recorded import check_table
+from simulator.latency.servers import base
 from simulator.latency.single_stream import MULTI_STREAM, SCENARIOS, SINGLE_STREAM, Sending
 from simulator.latency.stopping import Pace, Rule
 from simulator.latency.summary import Timed, latencies
@@ -144,6 +145,7 @@ class _Tail(InRounds[TailSummary]):
         task, answers = session.card.task, timed.answers
         truths = [item.truth for item in answers.items]
         qualities = {side: Quality(task, answers.of(side), truths) for side in answers.names}
+        qualities = {side: qualities[base(side)] for side in timed.times}
         found, why = tail_figures.tail(
             timed.times, qualities, self._deadlines, session.seed, task.resamples
         )

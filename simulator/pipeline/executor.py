@@ -153,6 +153,15 @@ class Executor(ABC):
 
         return in_order(one, jobs, self.workers, "job")
 
+    @property
+    def servers(self) -> int:
+        """How many processes :meth:`everywhere` has; 0: there is only this one."""
+        return 0
+
+    def everywhere(self, step: JobStep[J, R], job: Job[J]) -> list[R]:
+        """Do one job in every server at the same time; those of a step are the same each time."""
+        raise NotImplementedError(f"{self.name} has one process")
+
     def walks(self, plan: Plan) -> Callable[[Item], Walk]:
         """Return what runs every arm on a single sample, after a run.
 

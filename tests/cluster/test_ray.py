@@ -7,10 +7,11 @@ import json
 import os
 import sys
 
+import pyarrow.parquet as pq
 import pytest
 from drivers import PAIR, STACKS, records
 
-from simulator import cli, compare
+from simulator import cli, compare, tail
 from simulator.cluster import connection
 from simulator.cluster.connection import leave
 from simulator.contract.installing import install
@@ -84,14 +85,32 @@ def test_ray_is_not_installed(card, data, tmp_path, capsys, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("command", ["latency", "tail"])
-def test_what_is_done_here_takes_no_other_executor(card, data, tmp_path, capsys, command):
+def test_what_is_done_here_takes_no_other_executor(card, data, tmp_path, capsys):
     given = ["--model", str(card), "--data", str(data), "--out", str(tmp_path / "out")]
 
-    told = cli.main([command, *STACKS, *given, "--executor", "ray"])
+    told = cli.main(["latency", *STACKS, *given, "--executor", "ray"])
 
     error = capsys.readouterr().err
     assert told == 2 and error.count("\n") == 1
-    assert error.startswith(f"error: {command}: ")
+    assert error.startswith("error: latency: ")
     assert "in its own process, so --executor ray would change nothing" in error
     assert not (tmp_path / "out").exists()
+
+
+def test_the_quality_at_the_tail_of_two_servers_is_that_of_both_in_turn(card, data, tmp_path):
+    run = tail(
+        ["pillow_fp32"], model=card, data=data, out=tmp_path / "run", executor="ray", workers=2,
+        rounds=3, deadlines_ms=[600_000],
+    )  # fmt: skip
+    rows = pq.read_table(run.folder / "latencies.parquet").to_pylist()
+    took = {(row["side"], row["round"], row["sample"]): row["total_ns"] for row in rows}
+    names = list(dict.fromkeys(row["sample"] for row in rows))
+
+    assert list(run.summary.stacks) == list(run.summary.tail) == ["deploy", "deploy@1", "deploy@2"]
+    assert len(took) == 3 * 3 * len(names)
+    for number in range(3):
+        for at, name in enumerate(names):
+            server = f"deploy@{1 + (number + at) % 2}"
+            assert took["deploy", number, name] == took[server, number, name]
+    assert any(took["deploy@1", 0, name] != took["deploy@2", 0, name] for name in names)
+    assert run.summary.tail["deploy"].thresholds["600000ms"].late == 0

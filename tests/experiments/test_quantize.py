@@ -13,13 +13,17 @@ import yaml
 from onnx import helper
 from PIL import Image
 
+import simulator
 from backends.fake_quant.formulas import Grid, clip_codes, dorefa_weights, lsq_codes
 from backends.fake_quant.learned import DorefaActivation, DorefaWeights, Lsq, Pact
 from simulator import cli, quantize
 from simulator.contract import Stage
 from simulator.errors import UserError
 from simulator.experiments import tuning
+from simulator.profile.implementations import implementation
+from simulator.profile.load import load
 from simulator.registry import backend
+from simulator.robustness.method import method_of
 
 needs_onnx2torch = pytest.mark.skipif(
     importlib.util.find_spec("onnx2torch") is None,
@@ -159,12 +163,24 @@ def test_the_file_answers_as_the_network_that_learned(card, method, bits):
     onnx.checker.check_model(str(card.parent / "made.onnx"), full_check=True)
     session = onnxruntime.InferenceSession(str(card.parent / "made.onnx"))
     off = np.abs(session.run(None, {"x": inputs})[0] - want).max(1)
+    _same_gradients(card.parent / "made.onnx", tuner._network.module, inputs[np.argmin(off)][None])
     assert np.abs(before - want).max() > 1e-3
     assert np.median(off) < 0.02 * np.abs(want).max()
     kinds = [node.op_type for node in onnx.load(str(card.parent / "made.onnx")).graph.node]
     assert kinds.count("Round") == (0 if bits == 8 else 1) + (2 if method != "lsq" else 0) + (
         1 if bits == 8 and method != "lsq" else 0
     )
+
+
+def _same_gradients(file, module, values):
+    """An attack on the file follows the gradient with which its network learned: straight."""
+    given = torch.from_numpy(values).requires_grad_()
+    module(given)[0, 1].backward()
+    want = given.grad.numpy()
+    model = implementation(Stage.GRADIENT, backend("onnx2torch"), {"format": "onnx"}).make(file)
+    _, pull = model.at(values)
+    assert np.abs(want).max() > 0
+    np.testing.assert_allclose(pull(np.float32([[0, 1, 0]])), want, atol=1e-4 * np.abs(want).max())
 
 
 @needs_onnx2torch
@@ -187,6 +203,8 @@ def test_it_learns_and_writes_a_card_that_runs(card, capsys):
     )  # fmt: skip
     assert code == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 60
+    own = load("pillow_fp32", [f"precision.artifact={out / 'model.onnx'}"])
+    assert method_of(simulator.load_card(card).spec, own) == ("lsq, fine-tuned", 4)
 
 
 @needs_onnx2torch

@@ -22,8 +22,8 @@ from simulator.conditions.condition import AppliedCondition
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.pipeline.inference import Answered
 from simulator.results.robustness import AttackedModel, AttackedStack, Attacks, Figure
+from simulator.robustness.comparisons import figured
 from simulator.robustness.document import Series, attacks
-from simulator.robustness.figures import figured
 from simulator.robustness.nc import blanked
 from simulator.robustness.records import ArmRecords, RunArm
 from simulator.statistics.bootstrap import RATE, Bounds, Floats, Ratio, Resamples

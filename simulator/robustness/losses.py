@@ -15,8 +15,9 @@ from simulator.analysis import robustness as analysis
 from simulator.analysis.attribute import holm
 from simulator.results.robustness import NoiseLoss
 from simulator.robustness.attacked import baseline
+from simulator.robustness.comparisons import adjusted, converged, figured
 from simulator.robustness.document import ConditionSuite, Series, attacks
-from simulator.robustness.figures import Measured, adjusted, converged, figured
+from simulator.robustness.figures import Measured
 from simulator.robustness.noise import Options, arm
 from simulator.robustness.records import CLEAN
 from simulator.robustness.sequences import Moved

@@ -17,7 +17,8 @@ from simulator.profile import axes
 from simulator.profile.suite import Suite
 from simulator.results.robustness import StackNoise
 from simulator.results.robustness import SystemNoise as SystemNoiseSummary
-from simulator.robustness.figures import Measured, figured
+from simulator.robustness.comparisons import figured
+from simulator.robustness.figures import Measured
 from simulator.robustness.nc import blanked
 from simulator.robustness.records import CLEAN
 from simulator.statistics.bootstrap import RATE

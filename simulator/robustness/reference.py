@@ -17,8 +17,9 @@ from simulator.errors import UserError
 from simulator.results.read import read_run
 from simulator.results.robustness import AgainstModel, RobustnessSummary
 from simulator.robustness import sequences
+from simulator.robustness.comparisons import compared, interactions
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import Measured, compared, interactions, measured
+from simulator.robustness.figures import Measured, measured
 from simulator.robustness.records import CLEAN, ArmRecords, RunArm
 from simulator.robustness.sequences import Moved
 from simulator.statistics.bootstrap import INTERACTION

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from simulator.analysis import robustness as analysis
 from simulator.results.robustness import SequenceRow, Sequences, StackSequences
+from simulator.robustness.comparisons import compared, converged, figured_each
 from simulator.robustness.document import ConditionSuite
-from simulator.robustness.figures import Fields, compared, converged, figured_each
+from simulator.robustness.figures import Fields
 from simulator.robustness.nc import blanked
 from simulator.robustness.records import ArmRecords
 from simulator.statistics.bootstrap import DIFFERENCE, RATE, Floats

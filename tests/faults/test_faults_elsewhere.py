@@ -35,11 +35,17 @@ def test_threads_change_no_byte(place, tmp_path, monkeypatch):
     assert figures(many) == figures(one)
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    """One for both runs."""
+    yield
+    leave()
+
+
 @pytest.mark.prove
 @pytest.mark.parametrize("lasts", ["transient", "permanent"])
-def test_workers_of_a_cluster_change_no_byte(place, tmp_path, request, lasts):
+def test_workers_of_a_cluster_change_no_byte(place, tmp_path, cluster, lasts):
     """Whole on a cluster; and begun in one process, killed, and continued on a cluster."""
-    request.addfinalizer(leave)
     number = {"transient": 2500, "permanent": 280}[lasts]
     campaign = campaigns.document(tmp_path, targets=["neurons"], faults=number, lasts=lasts)
     here, there = (

@@ -99,11 +99,11 @@ def test_axes_that_chance_may_order_are_said_to_be(start, tmp_path):
 
 
 def test_an_example_is_named_and_not_its_files():
-    card = example.model_card("text")
-    asked = {"train": "text_fp32", "deploy": "text_ort_int4", "model": str(card)}
-    with_data = asked | {"data": str(example.data_card("text"))}
+    card = example.model_card("audio")
+    asked = {"train": "librosa_fp32", "deploy": "torchaudio_defaults", "model": str(card)}
+    with_data = asked | {"data": str(example.data_card("audio"))}
 
     lines = [Asked(one, card.parent).line("explain", PAIR_ARGUMENTS) for one in (asked, with_data)]
 
-    shown = "simulate explain --train text_fp32 --deploy text_ort_int4 --example text"
+    shown = "simulate explain --train librosa_fp32 --deploy torchaudio_defaults --example audio"
     assert lines == [shown, shown]

@@ -68,11 +68,8 @@ class Inverted(nn.Module):
         return values + found if self.added else found
 
 
-class Head(nn.Sequential):
-    """The mean over places, and a linear layer."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, CLASSES))
+def _head(width: int) -> nn.Module:
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, CLASSES))
 
 
 def plain(widths: Sequence[int], blocks: int) -> nn.Module:
@@ -115,7 +112,7 @@ def _stages(
         for number in range(blocks):
             layers.append(block(given, width, 2 if stage and not number else 1))
             given = width
-    return [*layers, Head(given)]
+    return [*layers, _head(given)]
 
 
 def inverted(stem: int, blocks: Sequence[tuple[int, int, int, int]], last: int) -> nn.Module:
@@ -125,7 +122,7 @@ def inverted(stem: int, blocks: Sequence[tuple[int, int, int, int]], last: int) 
     for width, stride, kernel, expansion in blocks:
         layers.append(Inverted(given, width, stride, kernel, expansion))
         given = width
-    return nn.Sequential(*layers, *_conv(given, last, 1), nn.ReLU6(), Head(last))
+    return nn.Sequential(*layers, *_conv(given, last, 1), nn.ReLU6(), _head(last))
 
 
 def mobilenet(width: int) -> nn.Module:

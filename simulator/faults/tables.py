@@ -24,8 +24,10 @@ KINDS = {"false": "False objects", "missed": "Missed objects"}
 
 
 def printed(summaries: Sequence[FaultsSummary], form: str, table: str | None = None) -> str:
-    """Return the table of a campaign for a document; CSV has every group of faults."""
+    """Return a table of a campaign for a document; the usual one as CSV has every group."""
     (summary,) = summaries
+    if table in ("bits", "layers"):
+        return FORMS[form](groups(summary, table.removesuffix("s")))
     if form == "csv":
         return FORMS[form](every_group(summary))
     return FORMS[form](rates(summary, f"{summary.model}, {summary.campaign}"))

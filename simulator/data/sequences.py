@@ -93,7 +93,7 @@ class FrameLabels(LabelKind):
         """Open the frames in their order.
 
         Raises:
-            DataError: there are none, or one is missing between them.
+            DataError: there are none, one is missing between them, or names sort otherwise.
         """
         found, tally = self.samples(card, files), Tally()
         paths = {item.name: item.path for item in found.items}
@@ -107,7 +107,13 @@ class FrameLabels(LabelKind):
                 f"{card.path}: images: frames are {some(map(str, sorted(steps)))} apart; those of "
                 "a sequence are equally far apart"
             )
-        named = (frames[number] for number in numbers)
+        named = [frames[number] for number in numbers]
+        for (before, _), (after, _) in pairwise(named):
+            if before > after:
+                raise DataError(
+                    f"{card.path}: images: {before} is shown before {after}; names must sort in "
+                    "the order of the frames: write numbers with leading zeros"
+                )
         items = tuple(Item(name, paths[name], truth) for name, truth in named)
         spec: Any = card.spec
         rate = spec.rate or self.rate(card)

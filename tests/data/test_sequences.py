@@ -83,9 +83,10 @@ def test_mot_counts_frames_and_pixels_from_1(tmp_path, fields, rate):
     assert (found.film, found.rate) == (True, rate)
 
 
-def vid(folder, **fields):
-    """Two videos; the frames of the first one are in another order than their names."""
-    names = {"a/9.jpg": (1, 0), "a/2.jpg": (1, 2), "a/5.jpg": (1, 4), "b/0.jpg": (2, 0)}
+def vid(folder, first=1, **fields):
+    """Two videos; the frames of the first one are not listed in their order."""
+    first = f"a/{first}.jpg"
+    names = {"a/5.jpg": (1, 4), first: (1, 0), "a/2.jpg": (1, 2), "b/0.jpg": (2, 0)}
     datacards.images(folder, *names)
     images = [
         {"id": at, "file_name": name, "width": 40, "height": 30, "video_id": video,
@@ -109,8 +110,8 @@ def vid(folder, **fields):
 def test_coco_vid_has_the_frames_of_one_video_by_their_id(tmp_path):
     """Every second frame of 30 a second."""
     found = load(vid(tmp_path, rate=30), "car")
-    assert [item.name for item in found.items] == ["a/9.jpg", "a/2.jpg", "a/5.jpg"]
-    assert np.array([item.truth.xywh[0, 0] for item in found.items]).tolist() == [0, 1, 2]
+    assert [item.name for item in found.items] == ["a/1.jpg", "a/2.jpg", "a/5.jpg"]
+    assert np.array([item.truth.xywh[0, 0] for item in found.items]).tolist() == [1, 2, 0]
     assert (found.film, found.rate) == (True, 15)
 
 
@@ -123,6 +124,7 @@ def test_coco_vid_has_the_frames_of_one_video_by_their_id(tmp_path):
         (kitti, {}, "does not have 1 of 3 class.*'Van'.*classes: {NAME"),
         (mot, {"annotations": "MOT/seqinfo.ini"}, r"seqinfo.ini:1: .*flag, class expected"),
         (vid, {"video": "three"}, "one of one, two expected, got three"),
+        (vid, {"first": 9}, "a/9.jpg is shown before a/2.jpg; names must sort"),
         (vid, {"video": None}, "one of one, two expected, got None"),
     ],
 )

@@ -157,7 +157,11 @@ class Lines(FrameLabels):
         numbers = {name: as_index(_stem(name)) for name in sorted(samples.chosen)}
         for name in (name for name, number in numbers.items() if number is None):
             samples.tally.add("left out", "image", "whose name is no number", name)
-        there = {number: name for name, number in numbers.items() if number is not None}
+        there: dict[int, str] = {}
+        for name, number in numbers.items():
+            if number is not None and there.setdefault(number, name) != name:
+                both = f"{there[number]} and {name} are both frame {number}"
+                raise DataError(f"{card.path}: images: {both}; name the folder of one sequence")
         for frame in sorted(named.keys() - there.keys()):
             samples.tally.add("left out", "frame", "without an image", str(frame))
         kept = {number: named.get(number, []) for number in there}

@@ -16,6 +16,8 @@ KITTI = """\
 2 1 Van 0 2 -1.795825 20.0 4.0 28.0 10.0 2.0 1.8 4.4 -4.6 1.8 13.4 -2.1
 2 2 Pedestrian 0 0 -1.9 14.0 4.0 18.0 20.0 1.7 0.7 0.7 -4.6 1.8 13.4 -2.1
 """
+AGAIN = -2
+"""Frame 2 of another sequence."""
 MOT = """\
 2,1,11,6,10,20,1,1,0.9
 1,1,10,6,10,20,1,1,1
@@ -25,7 +27,9 @@ MOT = """\
 
 
 def kitti(folder, text=KITTI, frames=(0, 1, 2), **fields):
-    datacards.images(folder, *(f"{frame:06}.png" for frame in frames))
+    datacards.images(folder, *(f"{frame:06}.png" for frame in frames if frame != AGAIN))
+    if AGAIN in frames:
+        datacards.images(folder, "0001/000002.png")
     (folder / "0000.txt").write_text(text)
     given = {"images": "images", "annotations": "0000.txt", "classes": {"Pedestrian": "person"}}
     return datacards.card_of(folder, "detection", "kitti_tracking", **given | fields)
@@ -119,6 +123,7 @@ def test_coco_vid_has_the_frames_of_one_video_by_their_id(tmp_path):
     ("made", "fields", "message"),
     [
         (kitti, {"frames": (0, 1, 3)}, "frames are 1, 2 apart"),
+        (kitti, {"frames": (0, 1, 2, AGAIN)}, "are both frame 2; name the folder"),
         (kitti, {"text": "0 1 Car 0 0\n"}, r"0000.txt:1: .*box expected"),
         (kitti, {"text": KITTI.replace(" 2.5", " nan")}, r"0000.txt:2: .*finite numbers"),
         (kitti, {}, "does not have 1 of 3 class.*'Van'.*classes: {NAME"),

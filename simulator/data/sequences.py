@@ -158,9 +158,9 @@ class Lines(FrameLabels):
         for name in (name for name, number in numbers.items() if number is None):
             samples.tally.add("left out", "image", "whose name is no number", name)
         there: dict[int, str] = {}
-        for name, number in numbers.items():
-            if number is not None and there.setdefault(number, name) != name:
-                both = f"{there[number]} and {name} are both frame {number}"
+        for name, at in numbers.items():
+            if at is not None and there.setdefault(at, name) != name:
+                both = f"{there[at]} and {name} are both frame {at}"
                 raise DataError(f"{card.path}: images: {both}; name the folder of one sequence")
         for frame in sorted(named.keys() - there.keys()):
             samples.tally.add("left out", "frame", "without an image", str(frame))

@@ -236,6 +236,9 @@ RUNTIME = StageSpec(
         *_of("honesty", "options_are_in_force", "precision_is_in_force"),
     ),
 )
+BETWEEN = StageSpec(
+    "between", "a second network's inputs are made of the first one's outputs", 820, step="between"
+)
 POSTPROCESS = StageSpec(
     "postprocess",
     "outputs become answers",

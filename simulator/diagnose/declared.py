@@ -24,6 +24,7 @@ from simulator.diagnose.trial import apart, changed, records_of, values_of
 from simulator.errors import UserError
 from simulator.experiments.session import Session, Variant
 from simulator.modalities.image.card import ImageCard
+from simulator.pipeline.inference import answered
 from simulator.pipeline.stack import Pair, ResolvedProfile
 from simulator.profile import axes
 from simulator.profile.document import changes
@@ -128,7 +129,7 @@ class Declared:
         if part is Part.POSTPROCESS:
             train = self.parts.stacks[TRAIN].chain
             other = behind(self.pair[TRAIN][0], mixed[0], self.session.card)
-            return {TRAIN: train, DEPLOY: train.with_last(other)}
+            return {TRAIN: train, DEPLOY: answered(train, other)}
         stack = self.session.stack(Variant("repaired", mixed, self.pair))
         return {
             TRAIN: own.outputs,

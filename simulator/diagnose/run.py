@@ -55,6 +55,7 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
     job.refuse_taken(folder)
     with job.session(limited=False) as opened:
         session, absent = _recorded_only(opened, pair, asked.limit)
+        session.card.refuse_second("a diagnosis takes")
         stacks = [_of_any_classes(one, session) for one in session.stacks(variants(pair).values())]
         parts = parts_of(session, *stacks)
         mixtures = dict(parts.mixtures())

@@ -21,7 +21,7 @@ from simulator.experiments.session import Session
 from simulator.model.card import Card
 from simulator.model.rewritten import graph_difference
 from simulator.pipeline.executor import outcomes_of, pick
-from simulator.pipeline.inference import answering
+from simulator.pipeline.inference import answered, answering
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.profile.axes import POST_AXES, is_of_front_end, swap
@@ -197,7 +197,7 @@ def axis_effects(
                     why = f"null: this model's {card.task.name} does not use it"
                     found.known[axis] = AxisEffect(null=True, why=why)
                 else:
-                    found.answers[axis] = train.chain.with_last(other)
+                    found.answers[axis] = answered(train.chain, other)
         except UserError as error:
             found.known[axis] = AxisEffect(null=False, why=f"cannot be swapped alone: {error}")
     return found

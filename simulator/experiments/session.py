@@ -229,6 +229,7 @@ class Session(Closing):
         one = loaded, choose(loaded)
         for choice in one[1].values():
             registry.require(choice.backend)
+        self.card.refuse_second(f"{under.condition.name} asks")
         refuse_recorded(profile, one, under)
         refuse_together(profile, *one, f"{under.condition.name} asks")
         stack = self.builder.stack(profile, one, {"train": one, "deploy": one})

@@ -46,6 +46,7 @@ def faults(experiment: Experiment[Any], asked: FaultsOptions) -> Result[FaultsSu
     refuse_missing(sides.values())
     job = Job(experiment, asked)
     with job.session() as session:
+        session.card.refuse_second("a campaign of faults takes")
         folder = job.folder(loaded.spec.name, sides)
         job.refuse_taken(folder)
         names = [*sides, *(f"{side}{MARK}" for side in sides if protect)]

@@ -72,6 +72,7 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
     with job.session() as opened, tempfile.TemporaryDirectory() as scratch:
         job.refuse_taken(folder)
         card = opened.card
+        card.refuse_second("identify searches the stack of")
         if not isinstance(card.spec, ImageCard):
             raise UserError(
                 f"identify finds the stack of images, and {card.path} is for "

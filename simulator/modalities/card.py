@@ -44,8 +44,10 @@ class CardSpec(Section):
 
     ``model`` is the path of the ``.onnx`` file; :func:`card_schema` adds a field for the same model
     in each other format. ``output`` says what the outputs mean; its fields are the task's.
-    ``quantized`` is written by ``simulate quantize``, and ``converged: false`` where a network
-    stayed at chance (NC). ``checkpoint`` says by which recipe it was trained.
+    ``second`` names the files of a network that runs on what the task makes of the first one's
+    outputs, by the fields that the card has for the first. ``quantized`` is written by ``simulate
+    quantize``, and ``converged: false`` where a network stayed at chance (NC). ``checkpoint`` says
+    by which recipe it was trained.
     """
 
     _modality: ClassVar[type[BaseModel] | None] = None
@@ -59,6 +61,7 @@ class CardSpec(Section):
     input: Any
     output: dict[str, object]
     labels: str | None = None
+    second: dict[str, str | dict[str, str]] | None = None
     quantized: Quantized | None = None
     checkpoint: Checkpoint | None = None
     converged: bool = True

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -40,6 +41,7 @@ class Card:
         model: its file in that format, the first of several.
         modality: the kind of its samples.
         task: the meaning of its outputs.
+        second: the same card with the files of its second network; None where it has one only.
         todo: what it still leaves to be said, see :func:`unfinished`.
         told: where it is from and what it assumes, where a model file was given in its place.
 
@@ -70,23 +72,81 @@ class Card:
         self.written, self.modality, task, output = _checked(document)
         self.files: dict[str, Path] = {}
         self.spec: CardSpec = self.modality.located(self.written, self._further)
-        self.named = {card_format.name: self._named(card_format) for card_format in card_formats()}
+        self._take(vars(self.spec))
+        labels = self.spec.labels
+        self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
+        if labels is None and task.needs_labels:
+            raise ModelError(f"{path}: labels: {task.name} needs a file of class names")
+        self.task: Task = task(output, Network(self.labels, self.spec.input, path.parent))
+        self.second: Card | None = self._second()
+
+    @property
+    def feeds(self) -> tuple[Feed, ...]:
+        """Return the inputs that the network must take."""
+        return self._feeds or self.modality.feeds(self.spec)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Return the outputs that are read, by name; none where the first one is meant."""
+        return self.task.handed() if self.second else self.task.outputs()
+
+    @property
+    def is_first(self) -> bool:
+        """Whether its network takes what the front end makes of a sample."""
+        return not self._feeds
+
+    @property
+    def networks(self) -> tuple[Card, ...]:
+        """Return the card, and that of its second network."""
+        return (self, self.second) if self.second else (self,)
+
+    def refuse_second(self, what: str) -> None:
+        """Refuse a card with two networks.
+
+        Args:
+            what: can do with one only; the subject and the verb of the sentence.
+
+        Raises:
+            ModelError: it has two.
+        """
+        if self.second:
+            raise ModelError(f"{what} a card with one network; {self.path} names a second one")
+
+    def _take(self, written: Mapping[str, Any], where: str = "") -> None:
+        """Find the model files that are named, and the format that they are checked in."""
+        self._feeds: tuple[Feed, ...] = ()
+        self.named = {one.name: self._named(one, written, where) for one in card_formats()}
         self.format = next(
             card_format
             for card_format in card_formats()
             if card_format.suffices and self.named[card_format.name]
         )
         self.model: Path = next(iter(self.named[self.format.name].values()))
-        labels = self.spec.labels
-        self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
-        if labels is None and task.needs_labels:
-            raise ModelError(f"{path}: labels: {task.name} needs a file of class names")
-        self.task: Task = task(output, Network(self.labels, self.spec.input, path.parent))
 
-    @property
-    def feeds(self) -> tuple[Feed, ...]:
-        """Return the inputs that the network must take."""
-        return self.modality.feeds(self.spec)
+    def _second(self) -> Card | None:
+        wants, given = bool(self.task.handed()), self.spec.second
+        if wants != (given is not None):
+            said = "needs the files of a second network" if wants else "takes no second network"
+            raise ModelError(
+                f"{self.path}: second: {self.task.name} with this output {said}; "
+                + ("add second: {model: FILE.onnx}" if wants else "leave it out")
+            )
+        if given is None:
+            return None
+        if "model" not in given:
+            raise ModelError(f"{self.path}: second: model: FILE.onnx is missing")
+        if strange := set(given) - {one.key for one in card_formats()}:
+            keys = [one.key for one in card_formats()]
+            raise ModelError(f"{self.path}: second: {unknown('key', min(strange), keys)}")
+        other = copy(self)
+        other._take(given, "second.")
+        contents = other.format.read(other.model)
+        assert contents is not None  # an ONNX file is always read
+        other._feeds = tuple(
+            Feed(name, port.dtype, port.shape) for name, port in contents.inputs.items()
+        )
+        other.second = None
+        return other
 
     @property
     def unit(self) -> str:
@@ -102,12 +162,16 @@ class Card:
         named = self.named.get(format, {})
         return named.get("", named.get(weights))
 
-    def _named(self, format: ModelFormat) -> dict[str, Path]:
-        written, folder = getattr(self.spec, format.key), format.is_folder
+    def _named(self, format: ModelFormat, given: Mapping[str, Any], where: str) -> dict[str, Path]:
+        written, folder, key = given.get(format.key), format.is_folder, f"{where}{format.key}"
+        if not written:
+            return {}
+        if isinstance(written, Mapping) != format.by_weights:
+            raise ModelError(f"{self.path}: {key}: expected {format.written}, got {written!r}")
         if not format.by_weights:
-            return {"": self._file(format.key, written, folder)} if written else {}
+            return {"": self._file(key, written, folder)}
         each = sorted(written.items())
-        return {kind: self._file(f"{format.key}.{kind}", name, folder) for kind, name in each}
+        return {kind: self._file(f"{key}.{kind}", name, folder) for kind, name in each}
 
     def _file(self, key: str, name: str, folder: bool = False) -> Path:
         found, kind = self.path.parent / name, "folder" if folder else "file"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,7 @@ class ModelFile:
         outputs: the shape of each output, in the file's order; None for a free dimension.
         pools: the number of MaxPool and AveragePool nodes; 0 for another file than ONNX.
         format: the name of a model format.
+        second: the file of the card's second network; None where it has one only.
     """
 
     path: Path
@@ -47,6 +48,12 @@ class ModelFile:
     outputs: Mapping[str, tuple[int | None, ...]]
     pools: int
     format: str = "onnx"
+    second: ModelFile | None = None
+
+    @property
+    def networks(self) -> tuple[ModelFile, ...]:
+        """The file, and that of the second network."""
+        return (self, self.second) if self.second else (self,)
 
     @property
     def input(self) -> str:
@@ -67,7 +74,7 @@ class ModelFile:
         """
         if not self.outputs:
             raise ModelError(f"{card.path}: recorded outputs need model: FILE.onnx in the card")
-        names = card.task.outputs() or (next(iter(self.outputs)),)
+        names = card.outputs or (next(iter(self.outputs)),)
         for name in names:
             if name not in self.outputs:
                 got = ", ".join(f"{n} {shape_words(s)}" for n, s in self.outputs.items())
@@ -153,7 +160,8 @@ def check(card: Card) -> ModelFile:
     path, format = card.model, card.format
     found = format.read(path)
     try:
-        digest = format.digest(card.named[format.name].values(), found)
+        named = [file for one in card.networks for file in one.named[format.name].values()]
+        digest = format.digest(named, None if card.second else found)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
     if found is None:
@@ -164,11 +172,17 @@ def check(card: Card) -> ModelFile:
     _check_inputs(card, found.inputs)
     nodes = found.graph.node if found.graph else ()
     pools = sum(node.op_type in POOLS for node in nodes)
-    if found.graph and (problem := card.modality.problem(card.spec, found.graph)):
+    own = found.graph and card.is_first
+    if own and (problem := card.modality.problem(card.spec, found.graph)):
         raise ModelError(f"{card.path}: {path.name}: {problem}")
     made = ModelFile(path, digest, found.inputs, found.outputs, pools, format.name)
     try:
-        card.task.check(made.wanted(card))
+        if card.second is None:
+            card.task.check(made.wanted(card))
+            return made
+        second = check(card.second)
+        made = replace(made, second=second)
+        card.task.check_handed(made.wanted(card), second.inputs)
     except ModelError as error:
         raise ModelError(f"{card.path}: {path.name}: {error}") from error
     return made

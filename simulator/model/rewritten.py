@@ -46,7 +46,8 @@ def rewritten(
         return _fitted(card, given, asked, fittings, parts)
     model = pinned(card, given.path)
     changes = rewrite(model, asked)
-    notes = tuple(f"{change.axis}: {change}" for change in changes)
+    alone = card.is_first and card.second is None
+    notes = tuple(f"{change.axis}: {change}" for change in changes if change.found or alone)
     if not any(change.rewritten for change in changes):
         return replace(given, notes=notes)
     return changed(card, given, parts, lambda: model, *notes)
@@ -125,6 +126,11 @@ def graph_difference(
     Raises:
         ModelError: a rewrite does not fit the model.
     """
-    sides = (getattr(side, axis) for side in (train, deploy))
+    sides = [getattr(side, axis) for side in (train, deploy)]
     apply = graph_pass(axis).apply
-    return difference(*(apply(pinned(card, source.path), side) for side in sides))
+    found = [
+        difference(*(apply(pinned(one, one_source.path), side) for side in sides))
+        for one, one_source in zip(card.networks, source.networks, strict=True)
+    ]
+    changed = [one for one in found if one[0]] or found[:1]
+    return sum(count for count, _ in changed), "; ".join(words for _, words in changed)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from simulator.contract import Array, Runtime, clock
-from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
+from simulator.contract.recipe import Apply, Boundary, Chain, Recipe, Runtimes
 from simulator.errors import ModelError, SampleError, one_line
 from simulator.modalities.modality import Placing
 from simulator.model.artifact import Artifact
@@ -19,7 +19,7 @@ from simulator.model.card import Card
 from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice
 from simulator.profile.profile import Profile
-from simulator.tasks.settings import FollowUpInference, Settings
+from simulator.tasks.settings import FollowUpInference, Handover, Settings
 from simulator.tasks.task import Task
 
 Outputs = Mapping[str, Array]
@@ -84,6 +84,7 @@ class Infer(Recipe):
         goes_on: whether others follow from the first inference, see :class:`Follow`; of a tuple
             only the first is run here.
         needs: the resources of the machine that it runs on.
+        kept: the inputs that go on beside its outputs, of a card's second network.
     """
 
     choice: Choice
@@ -92,6 +93,7 @@ class Infer(Recipe):
     outputs: Mapping[str, str]
     goes_on: bool = False
     needs: tuple[tuple[str, float], ...] = ()
+    kept: tuple[str, ...] = ()
     stage = "infer"
     gives: ClassVar[Boundary] = Boundary.OUTPUTS
     shares_equal_inputs: ClassVar[bool] = True
@@ -134,7 +136,8 @@ class Infer(Recipe):
     def once(self, runtime: Runtime, value: Any) -> Outputs:
         """Run one inference; return the outputs by their names on the card."""
         found = _run(runtime, self.feeds(value))
-        return {name: found[own] for name, own in self.outputs.items()}
+        kept = {name: value[name] for name in self.kept}
+        return {**kept, **{name: found[own] for name, own in self.outputs.items()}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +185,30 @@ class Follow(Recipe):
 
 
 @dataclass(frozen=True, eq=False)
+class Between(Recipe):
+    """Makes the inputs of a card's second network of the outputs of the first.
+
+    Attributes:
+        handover: makes them.
+        placing: finds where a sample lies in the network's input.
+    """
+
+    handover: Handover
+    placing: Placing
+    stage = "between"
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Return what the task does between them."""
+        handover, placing = self.handover, self.placing
+
+        def apply(found: Inferred, context: Any) -> Mapping[str, Array]:
+            made: Mapping[str, Array] = handover.feeds(found.outputs, placing(context.source))
+            return made
+
+        return apply
+
+
+@dataclass(frozen=True, eq=False)
 class Answer(Recipe):
     """Turns the network's outputs into a prediction; their digest is passed on.
 
@@ -216,6 +243,21 @@ class Answer(Recipe):
             return Answered(found.digest, timed)
 
         return apply
+
+
+def between(answer: Answer) -> Between | None:
+    """Return the step between a card's two networks; None where it has one."""
+    handover = answer.task.handover(answer.settings)
+    return Between(handover, answer.placing) if handover else None
+
+
+def answered(chain: Chain, answer: Recipe) -> Chain:
+    """Return a chain with other postprocessing: that between two networks, and the last step."""
+    step = between(answer) if isinstance(answer, Answer) else None
+    others = [
+        step if step and isinstance(recipe, Between) else recipe for recipe in chain.recipes[:-1]
+    ]
+    return Chain((*others, answer))
 
 
 def answering(profile: Profile, card: Card) -> Answer:

@@ -149,6 +149,7 @@ def answers(
         DataError: class indices were recorded, and the task's predictions are something else.
     """
     if found.spec.kind == "outputs":
+        card.refuse_second("recorded outputs are answers of")
         return [*_steps(found, "infer", "outputs", outputs), answering(profile, card)]
     try:
         card.task.recorded(0, math.nan, math.nan)

@@ -48,6 +48,7 @@ from simulator.pipeline.own_front_end import (
 )
 from simulator.pipeline.runtimes import RuntimePool, key_of
 from simulator.pipeline.same_network import Same
+from simulator.pipeline.second import behind_first, refuse_second
 from simulator.profile.artifact import own_file
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.precision import Calibration, Quantizer
@@ -142,6 +143,13 @@ class StackBuilder:
         other.order = order
         return other
 
+    def _of_second(self) -> StackBuilder:
+        """Return the same builder for the card's second network."""
+        other = copy(self)
+        assert self.card.second and self.source.second
+        other.card, other.source = self.card.second, self.source.second
+        return other
+
     def calibrating_on(
         self, items: Iterable[Item], evaluated: Sequence[Item] | None
     ) -> StackBuilder:
@@ -182,16 +190,18 @@ class StackBuilder:
         if quantizer := profile.spec.precision.quantizer:
             self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
             if quantizer.calibration is not None:
-                feeds, notices = self._feeds(quantizer, quantizer.calibration, pair)
+                through = self.front_end(*pair[quantizer.calibration.through])
+                feeds, notices = self.feeds(quantizer, quantizer.calibration, through)
         fittings, lines = self._fittings(profile, choices, pair)
         notices += lines
         after = under.requests() if under else ()
+        refuse_second(self.card, profile, choices, after)
         artifact = build(self.card, self.source, profile, choices, feeds, after, fittings=fittings)
         choice = choices[Stage.RUNTIME]
         self.report(f"{side}: opening {choice.backend.name}")
         needs, size = profile.spec.runtime.needs, profile.spec.runtime.samples
-        looked = self._looked(choice, artifact, taken, needs, size)
-        outputs = self._names(artifact, looked.outputs)
+        looked = self.looked(choice, artifact, taken, needs, size)
+        outputs = self.names(artifact, looked.outputs)
         notices += in_force.notices(profile, choices, looked.effective)
         told = [*profile.notes, *told, *looked.lines, *artifact.notes]
         notices += [Notice(Kind.MODEL, line) for line in told]
@@ -203,24 +213,40 @@ class StackBuilder:
         infer = Infer(choice, artifact, looked.inputs, outputs, sequel is not None, needs)
         if own := own_file(profile):
             notices += self._compared(own.path.name, chosen, pair, infer, fed, spec)
-        others = (Follow(infer, sequel, answer.placing),) if sequel else ()
-        network: tuple[Recipe, ...] = (infer, *others)
-        if size > 1:
-            if others:
-                refuse_together(side, profile, choices, "what follows from an answer needs")
-            dynamic = profile.spec.runtime.is_dynamic
-            network = (Batched(infer, size, dynamic, self.card.modality, self.order()),)
-            notices.append(Notice(Kind.BATCHED, _together(profile)))
-        if Stage.ADAPT in choices:
-            if others or after:
-                refuse_adapting(side, choices, "what follows or changes a network needs")
-            network = (self._adapted(profile, choices, fittings),)
-            notices.append(Notice(Kind.ADAPTED, _adapting(choices[Stage.ADAPT])))
+        network: tuple[Recipe, ...] = (infer,)
+        if self.card.second:
+            more, lines = behind_first(self._of_second(), side, chosen, pair, infer, answer)
+            network, notices = (infer, *more), [*notices, *lines]
+        if sequel:
+            network = (infer, Follow(infer, sequel, answer.placing))
+        network, lines = self._several(side, chosen, network, fittings, bool(after))
+        notices += lines
         chain = Chain((*before, *network, answer))
         return Stack(
             side, profile, choices, chain, artifact, looked.effective, tuple(notices),
             None if spec is self.card.spec else spec,
         )  # fmt: skip
+
+    def _several(
+        self, side: str, chosen: ResolvedProfile, network: tuple[Recipe, ...],
+        fittings: Mapping[str, Fitting], is_changed: bool,
+    ) -> tuple[tuple[Recipe, ...], list[Notice]]:  # fmt: skip
+        """The network's steps, in batches or adapting where a profile says so."""
+        (profile, choices), notices = chosen, []
+        infer, *others = network
+        if (size := profile.spec.runtime.samples) > 1:
+            if others:
+                refuse_together(side, profile, choices, "what follows from an answer needs")
+            assert isinstance(infer, Infer)
+            dynamic = profile.spec.runtime.is_dynamic
+            network = (Batched(infer, size, dynamic, self.card.modality, self.order()),)
+            notices.append(Notice(Kind.BATCHED, _together(profile)))
+        if Stage.ADAPT in choices:
+            if others or is_changed:
+                refuse_adapting(side, choices, "what follows or changes a network needs")
+            network = (self._adapted(profile, choices, fittings),)
+            notices.append(Notice(Kind.ADAPTED, _adapting(choices[Stage.ADAPT])))
+        return network, notices
 
     def _compared(
         self, name: str, chosen: ResolvedProfile, pair: Pair, infer: Infer, fed: Profile,
@@ -348,6 +374,7 @@ class StackBuilder:
             chain = Chain((OwnAnswer(choice, self.card.task, self.dataset.items),))
             what = "the answer: nothing of its profile is run"
         else:
+            self.card.refuse_second(f"{name} gives the outputs of")
             outputs = self.source.wanted(self.card)
             own = OwnOutputs(choice, outputs, self.dataset.items)
             chain = Chain((own, answering(profile, self.card)))
@@ -376,19 +403,19 @@ class StackBuilder:
     ) -> Looked:
         return look(self.runtimes, choice, artifact, feeds, size)
 
-    def _looked(
+    def looked(
         self, choice: Choice, artifact: Artifact, feeds: Sequence[Feed], needs: Needs, size: int
     ) -> Looked:
-        """What a runtime says; it is asked once."""
+        """Return what a runtime says; it is asked once."""
         key = key_of(choice, artifact), needs, size
         if key not in self._known:
             self._known[key] = self.look(choice, artifact, feeds, needs, size)
         return self._known[key]
 
-    def _names(
+    def names(
         self, artifact: Artifact, ports: Mapping[str, tuple[int | None, ...]]
     ) -> dict[str, str]:
-        """The runtime's name of each output of the card; by position where names were lost."""
+        """Return the runtime's name of each output of the card; by position if it lost names."""
         if not self.source.outputs:
             return self._given(artifact, ports)
         wanted = self.source.wanted(self.card)
@@ -429,11 +456,12 @@ class StackBuilder:
             raise ModelError(f"{self.card.path}: {artifact.path.name}: {error}") from error
         return {name: name for name in names}
 
-    def _feeds(
-        self, quantizer: Quantizer, given: Calibration, pair: Pair
+    def feeds(
+        self, quantizer: Quantizer, given: Calibration, through: Chain
     ) -> tuple[Feeds, list[Notice]]:
+        """The calibration inputs of a quantizer, at the end of a chain."""
         asked = Asked(quantizer.gives, given.samples, given.source)
-        feeds, lines = self._calibrator().feeds(asked, self.front_end(*pair[given.through]))
+        feeds, lines = self._calibrator().feeds(asked, through)
         return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
 
     def _fittings(

@@ -43,6 +43,19 @@ class Upsample(Section):
     ] = "keep"  # fmt: skip
 
 
+class RoiAlign(Section):
+    """How boxes are read from feature maps."""
+
+    coordinate_transformation_mode: Literal["keep", "half_pixel", "output_half_pixel"] = Field(
+        "keep",
+        description="half_pixel: aligned, boxes are moved by half a pixel of the map; "
+        "output_half_pixel: they are not, and are at least one pixel wide and high",
+    )
+    sampling_ratio: Literal["keep", "adaptive"] | Positive = Field(
+        "keep", description="samples of a bin in each direction; adaptive: its size, rounded up"
+    )
+
+
 class Table(Section):
     """A lookup table that replaces a function."""
 
@@ -140,6 +153,7 @@ class Graph(Section):
     compensation: Compensation = Compensation()
     pooling: Pooling = Pooling()
     upsample: Upsample = Upsample()
+    roi_align: RoiAlign = RoiAlign()
     activation: Activation = Activation()
     batchnorm: Batchnorm = Batchnorm()
     accumulation: Accumulation = Accumulation()

@@ -146,6 +146,17 @@ class Postprocess(Section):
         "model", description="the largest argument of exp in a width or height"
     )
     nms: Nms = Nms()
+    proposal_box_offset: BoxOffset = Field(
+        BoxOffset(), description="of the proposals that a second network takes; no extent"
+    )
+    proposal_box_rounding: BoxRounding = Field(
+        BoxRounding(), description="likewise, in pixels of the network's input"
+    )
+    proposal_box_precision: Literal["model", "fp32", "fp16"] = Field(
+        "model", description="likewise"
+    )
+    proposal_exp_clamp: Literal["model", "none"] | Above0 = Field("model", description="likewise")
+    proposal_nms: Nms = Field(Nms(), description="likewise; sizes are in the network's pixels")
     logits_upsample: LogitsUpsample = LogitsUpsample()
     argmax: Literal["model", "before", "after"] = Field(
         "model", description="choose the class before or after the logits are upsampled"

@@ -75,3 +75,24 @@ class FollowUpInference(Protocol):
         Returns:
             A tuple of mappings, as :meth:`Task.decode` takes it.
         """
+
+
+class Handover(Protocol):
+    """What a card's second network takes, made of the outputs of the first; plain data.
+
+    Attributes:
+        kept: its inputs that :meth:`Task.decode` gets beside its outputs.
+    """
+
+    kept: tuple[str, ...]
+
+    def identity(self) -> Any:
+        """Return what it depends on besides the outputs and the placement; JSON."""
+
+    def feeds(self, outputs: Any, placement: Any) -> Any:
+        """Return the second network's inputs by name.
+
+        Args:
+            outputs: of the first network, by the names of :meth:`Task.handed`.
+            placement: see :meth:`Task.decode`.
+        """

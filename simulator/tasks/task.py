@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import pyarrow as pa
 from pydantic import BaseModel
 
+from simulator.contract.model import Port
 from simulator.contract.stage import named
 from simulator.contract.tune import TrainingObjective
 from simulator.entry_points import Table
@@ -29,7 +30,7 @@ from simulator.tasks import view as views
 from simulator.tasks.answers import Answers
 from simulator.tasks.figures import Comparison, Figures
 from simulator.tasks.score import Record, Score, Values
-from simulator.tasks.settings import CardSettings, FollowUpInference, Network, Settings
+from simulator.tasks.settings import CardSettings, FollowUpInference, Handover, Network, Settings
 from simulator.tasks.truths import Truths
 
 if TYPE_CHECKING:
@@ -139,7 +140,8 @@ class Task(Truths, Answers):
         """Compare a model's outputs with what the card says of them.
 
         Args:
-            shapes: of each output that :meth:`outputs` names, or of the first one.
+            shapes: of each output that :meth:`outputs` names, or of the first one; of the second of
+                two networks, where there are two.
 
         Raises:
             ModelError: naming the output, what was expected and what it is.
@@ -178,6 +180,25 @@ class Task(Truths, Answers):
 
     def sequel(self, settings: Settings) -> FollowUpInference | None:
         """Return how further inferences follow from the first one; None: there are none."""
+        return None
+
+    def handed(self) -> tuple[str, ...]:
+        """Return the first network's outputs that a second one's inputs are made of, if any."""
+        return ()
+
+    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port]) -> None:
+        """Compare the first network's outputs, and the second's inputs, with what the card says.
+
+        Args:
+            shapes: of each output that :meth:`handed` names.
+            inputs: of the second network.
+
+        Raises:
+            ModelError: naming the output or input, what was expected and what it is.
+        """
+
+    def handover(self, settings: Settings) -> Handover | None:
+        """Return how a second network's inputs are made; None: there is one network."""
         return None
 
     def lesson(self, settings: Settings) -> TrainingObjective | None:

@@ -77,6 +77,7 @@ def sensitivity(
         ) as session,
         claimed(command, asked, work_of(session, base), profile=asked.profile),
     ):
+        session.card.refuse_second("a search for precisions takes")
         parts = divided(session.dataset.items, given, asked.seed)
         changes = calibrated(home, parts.calibrate)
         items = (*parts.search, *parts.confirm)

@@ -291,7 +291,29 @@ class FinalHead(Section):
         return self
 
 
-Head = AnchorHead | GridHead | BoxHead | FinalHead
+class RegionHead(Rows):
+    """The second stage of Faster R-CNN: how far boxes are from proposals, a row for each.
+
+    ``class_boxes``: whether a row has four numbers for all classes (``one``), for each label
+    (``labels``: Detectron2, MMDetection), or for each score, the background's among them
+    (``scores``: torchvision, Caffe).
+    """
+
+    kind: Literal["regions"]
+    layout: Literal["rows"] = "rows"
+    deltas: Deltas
+    class_boxes: Literal["one", "labels", "scores"]
+
+    @model_validator(mode="after")
+    def _regions(self) -> RegionHead:
+        if any(tensor.shared or len(tensor.names) > 1 for tensor in self.outputs):
+            raise ValueError("regions have one output for each kind of column, without shared ones")
+        if self.class_boxes == "scores" and self.score.background == "none":
+            raise ValueError("class_boxes: scores needs a background: first or last")
+        return self
+
+
+Head = AnchorHead | GridHead | BoxHead | FinalHead | RegionHead
 
 
 def _one_each(strides: tuple[object, ...], anchors: RatioAnchors | ShapeAnchors) -> None:

@@ -12,7 +12,7 @@ from simulator.modalities.image.geometry import Placement
 from simulator.modalities.image.orientation import stored_boxes
 from simulator.tasks.detection import heads
 from simulator.tasks.detection.boxes import Detections
-from simulator.tasks.detection.declared import FinalHead
+from simulator.tasks.detection.declared import FinalHead, RegionHead
 from simulator.tasks.detection.nms import fitting, suppress
 from simulator.tasks.detection.ports import Numbers, gather
 from simulator.tasks.detection.scores import candidates
@@ -26,7 +26,11 @@ _ROUND = {"floor": np.floor, "ceil": np.ceil, "nearest": np.rint}
 
 
 def decode(
-    outputs: Mapping[str, Numbers], settings: Settings, placement: Placement, classes: int
+    outputs: Mapping[str, Numbers],
+    settings: Settings,
+    placement: Placement,
+    classes: int,
+    proposals: Numbers | None = None,
 ) -> Detections:
     """Turn the outputs for one image into its detections.
 
@@ -39,6 +43,7 @@ def decode(
         settings: the card's and the profile's choices.
         placement: where the image lies in the network's input.
         classes: how many labels there are.
+        proposals: what boxes of regions are told from, (N, 4) in network pixels.
 
     Returns:
         Detections, best first; of equal scores, the one that the model gave first.
@@ -50,16 +55,8 @@ def decode(
             overflows in the settings' precision.
     """
     with np.errstate(all="ignore"):  # what overflows is infinite, and refused
-        boxes, labels, scores = _detected(outputs, settings, classes)
-        order = np.argsort(-scores, kind="stable")
-        boxes, labels, scores = boxes[order], labels[order], scores[order]
-        if settings.clip == "network":
-            boxes = _clip(boxes, settings.network, settings.corner_offset)
-        if settings.rounding_at == "network":
-            boxes = _rounded(boxes, settings)
-        index, scores = suppress(boxes, scores, labels, settings.nms)
-        labels = labels[index]
-        boxes = to_image(boxes[index], placement, settings)
+        boxes, labels, scores = in_network(outputs, settings, classes, proposals)
+        boxes = to_image(boxes, placement, settings)
         if settings.clip == "image":
             size = placement.height, placement.width
             boxes = _clip(boxes, size, settings.corner_offset)
@@ -73,6 +70,21 @@ def decode(
     size = placement.height + cut.rows, placement.width + cut.columns
     boxes = stored_boxes(boxes, placement.orientation, size)
     return Detections(boxes, scores, labels)
+
+
+def in_network(
+    outputs: Mapping[str, Numbers], settings: Settings, classes: int, proposals: Numbers | None
+) -> tuple[Floats, NDArray[np.int64], Floats]:
+    """Return boxes in the network's pixels after NMS, their classes and scores; best first."""
+    boxes, labels, scores = _detected(outputs, settings, classes, proposals)
+    order = np.argsort(-scores, kind="stable")
+    boxes, labels, scores = boxes[order], labels[order], scores[order]
+    if settings.clip == "network":
+        boxes = _clip(boxes, settings.network, settings.corner_offset)
+    if settings.rounding_at == "network":
+        boxes = _rounded(boxes, settings)
+    index, scores = suppress(boxes, scores, labels, settings.nms)
+    return boxes[index], labels[index], scores
 
 
 def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
@@ -89,7 +101,7 @@ def to_image(boxes: Floats, placement: Placement, settings: Settings) -> Floats:
 
 
 def _detected(
-    outputs: Mapping[str, Numbers], settings: Settings, classes: int
+    outputs: Mapping[str, Numbers], settings: Settings, classes: int, proposals: Numbers | None
 ) -> tuple[Floats, NDArray[np.int64], Floats]:
     """Boxes in network pixels, classes and scores, of scores above the threshold."""
     head, least = settings.head, settings.nms.lowest
@@ -115,7 +127,13 @@ def _detected(
         if head.score.objectness is not None and head.score.objectness.activation == "none":
             _check_scores(columns["objectness"], "objectness")
         rows, labels, scores = candidates(columns["scores"], objectness, head.score, least)
-    found = heads.boxes(columns["boxes"][rows], rows, settings)
+    if proposals is not None:  # a box of zeros stands for none
+        there = proposals[rows].any(axis=1)
+        rows, labels, scores = rows[there], labels[there], scores[there]
+    numbers = columns["boxes"][rows]
+    if isinstance(head, RegionHead):
+        numbers = heads.of_class(numbers, labels, head)
+    found = heads.boxes(numbers, rows, settings, proposals)
     check_finite(found, f" in a box, as it is decoded in {settings.precision}")
     return found.astype(np.float64), labels, scores
 

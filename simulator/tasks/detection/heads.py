@@ -15,6 +15,7 @@ from simulator.tasks.detection.declared import (
     Distances,
     FinalHead,
     GridHead,
+    RegionHead,
 )
 from simulator.tasks.detection.grids import Size, lattice
 from simulator.tasks.detection.ports import Numbers
@@ -23,13 +24,19 @@ from simulator.tasks.detection.settings import Settings
 TYPES = {"fp32": np.float32, "fp16": np.float16}
 
 
-def boxes(numbers: Numbers, rows: NDArray[np.intp], settings: Settings) -> Numbers:
+def boxes(
+    numbers: Numbers,
+    rows: NDArray[np.intp],
+    settings: Settings,
+    proposals: Numbers | None = None,
+) -> Numbers:
     """Decode boxes, every step in the settings' precision.
 
     Args:
         numbers: (n, 4 or 4 * bins) of the wanted boxes, as the model gave them.
         rows: (n,) which rows of the head they are.
         settings: the card's and the profile's choices.
+        proposals: of regions, (N, 4) x1, y1, x2, y2 of all rows in network pixels.
 
     Returns:
         (n, 4) x1, y1, x2, y2 in network pixels, float32 or float16; not clipped; infinite or NaN
@@ -40,6 +47,10 @@ def boxes(numbers: Numbers, rows: NDArray[np.intp], settings: Settings) -> Numbe
     if isinstance(head, AnchorHead):
         return from_deltas(numbers, anchors(head, settings.network, settings.precision)[rows],
                            settings)  # fmt: skip
+    if isinstance(head, RegionHead):
+        assert proposals is not None
+        around = proposals.astype(numbers.dtype)[rows]
+        return from_deltas(numbers, around, settings)
     if isinstance(head, GridHead):
         cell, stride, anchor = _places(head, settings.network, settings.precision)
         place = cell[rows], stride[rows], anchor[rows]
@@ -60,10 +71,10 @@ def from_deltas(deltas: Numbers, anchors: Numbers, settings: Settings) -> Number
     Args:
         deltas: (n, 4) dx, dy, dw, dh, or in the order of the card.
         anchors: (n, 4) x1, y1, x2, y2 of the same type.
-        settings: of an anchor head.
+        settings: of a head with deltas.
     """
     head = settings.head
-    assert isinstance(head, AnchorHead)
+    assert isinstance(head, AnchorHead | RegionHead)
     code, kind = head.deltas, deltas.dtype
     if code.order == "yxhw":
         deltas = deltas[:, [1, 0, 3, 2]]
@@ -79,6 +90,15 @@ def from_deltas(deltas: Numbers, anchors: Numbers, settings: Settings) -> Number
         _exp(deltas[:, 2:], settings) * size,
         settings.corner_offset,
     )
+
+
+def of_class(numbers: Numbers, labels: NDArray[np.int64], head: RegionHead) -> Numbers:
+    """Return the (n, 4) deltas that rows have for their classes, (n,)."""
+    if head.class_boxes == "one":
+        return numbers
+    first = head.class_boxes == "scores" and head.score.background == "first"
+    each: Numbers = numbers.reshape(len(numbers), -1, 4)[np.arange(len(labels)), labels + first]
+    return each
 
 
 def _from_cells(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import ModelError, unknown
-from simulator.tasks.detection.card import DetectionOutput
+from simulator.tasks.detection.card import HeadOutput
 from simulator.tasks.detection.declared import (
     AnswerTensor,
     BoxHead,
@@ -20,6 +20,7 @@ from simulator.tasks.detection.declared import (
     Distances,
     GridHead,
     Head,
+    RegionHead,
     Rows,
     Tensor,
 )
@@ -125,7 +126,7 @@ class Port:
 
 
 def check(
-    output: DetectionOutput,
+    output: HeadOutput,
     ports: Mapping[str, Sequence[int | str | None]],
     network: Size,
     classes: int,
@@ -223,6 +224,9 @@ def _width(head: Head, column: str, classes: int) -> int:
     """How many numbers a box has in a kind of column."""
     if column == "boxes":
         encoding = head.encoding if isinstance(head, GridHead) else None
+        if isinstance(head, RegionHead):
+            background = head.class_boxes == "scores"
+            return 4 * (1 if head.class_boxes == "one" else classes + background)
         return 4 * (encoding.bins or 1) if isinstance(encoding, Distances) else 4
     if column == "scores" and isinstance(head, Rows):
         return classes + (head.score.background != "none")

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from simulator.errors import ModelError
 from simulator.profile.postprocess import Postprocess
-from simulator.tasks.detection.card import DetectionOutput, uses_exp
+from simulator.tasks.detection.card import DetectionOutput, HeadOutput, Proposals, uses_exp
 from simulator.tasks.detection.declared import (
     AnchorHead,
     BoxHead,
     FinalHead,
     Head,
+    RegionHead,
 )
 from simulator.tasks.image_task import Choices, merged
 
@@ -96,6 +97,7 @@ class Settings:
         padding: of unletterbox, ``integer`` or ``exact``.
         nms: non-maximum suppression.
         operating_threshold: the product shows boxes with a larger score.
+        proposals: of what a head of regions is told from.
     """
 
     head: Head
@@ -112,16 +114,18 @@ class Settings:
     padding: str
     nms: Suppression
     operating_threshold: float
+    proposals: Settings | None = None
 
     def identity(self) -> dict[str, object]:
         """Return every choice; JSON."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return {
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "proposals"}
+        own = {
             **values,
             "head": self.head.model_dump(mode="json"),
             "network": list(self.network),
             "nms": asdict(self.nms),
         }
+        return own | ({"proposals": self.proposals.identity()} if self.proposals else {})
 
 
 def resolve(
@@ -139,27 +143,49 @@ def resolve(
         ModelError: the profile leaves a value to the card, and the card has none; or it asks for
             something of a class that the card does not have.
     """
-    head = output.head
+    unletterbox = merged(output.unletterbox, asked.unletterbox)
+    found = _of_head(output, asked, network, classes)
+    given = output.proposals
+    return replace(
+        found,
+        scale=unletterbox["scale"],
+        padding=unletterbox["offset"],
+        operating_threshold=output.operating_threshold,
+        proposals=_of_head(given, _of_proposals(asked), network, 1) if given else None,
+    )
+
+
+def _of_proposals(asked: Postprocess) -> Postprocess:
+    """What a profile says of proposals, where it says it of boxes."""
+    fields = ("box_offset", "box_rounding", "box_precision", "exp_clamp", "nms")
+    return Postprocess(**{name: getattr(asked, f"proposal_{name}") for name in fields})
+
+
+def _of_head(
+    output: HeadOutput, asked: Postprocess, network: tuple[int, int], classes: int
+) -> Settings:
+    """The choices up to boxes of the network's pixels; the others are neutral."""
+    head, is_first = output.head, isinstance(output, Proposals)
     offset = merged(output.box_offset, asked.box_offset)
     rounding = merged(output.box_rounding, asked.box_rounding)
-    unletterbox = merged(output.unletterbox, asked.unletterbox)
     clamp = output.exp_clamp if asked.exp_clamp == "model" else asked.exp_clamp
     given = isinstance(head, BoxHead | FinalHead) and head.format in ("xyxy", "yxyx")
+    in_network = is_first or rounding["mode"] == "none"
     return Settings(
         head=head,
         network=network,
-        anchor_offset=offset["anchors"] if isinstance(head, AnchorHead) else 0,
+        anchor_offset=offset["anchors"] if isinstance(head, AnchorHead | RegionHead) else 0,
         corner_offset=0 if given else offset["corners"],
-        extent_offset=offset["extent"],
+        extent_offset=0 if is_first else offset["extent"],
         rounding=rounding["mode"],
-        rounding_at="network" if rounding["mode"] == "none" else rounding["at"],
+        rounding_at="network" if in_network else rounding["at"],
         precision=output.box_precision if asked.box_precision == "model" else asked.box_precision,
         exp_clamp=float(clamp) if uses_exp(head) and clamp not in ("none", None) else None,
         clip=output.clip,
-        scale=unletterbox["scale"],
-        padding=unletterbox["offset"],
+        scale="resized",
+        padding="integer",
         nms=_suppression(merged(output.nms, asked.nms), classes),
-        operating_threshold=output.operating_threshold,
+        operating_threshold=0.0,
     )
 
 

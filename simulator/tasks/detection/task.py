@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from simulator.contract import Array, array_words
+from simulator.contract.model import Port
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.address import Root
 from simulator.data.folder import IMAGES, Dataset, Files
@@ -28,6 +29,7 @@ from simulator.tasks.detection.matching import CHANGED, DetectionFlips, change
 from simulator.tasks.detection.metric import METRICS, Ranking, cocoeval, evaluate, of_classes
 from simulator.tasks.detection.moving import moved, placed
 from simulator.tasks.detection.ports import check
+from simulator.tasks.detection.proposals import Proposing, check_inputs
 from simulator.tasks.detection.settings import Settings, resolve
 from simulator.tasks.detection.view import DetectionView
 from simulator.tasks.figures import Figures
@@ -89,6 +91,22 @@ class Detection(ImageTask):
         """Compare the outputs with the head's anchors, strides and classes."""
         check(self.output, shapes, self.size, self.network.classes)
 
+    def handed(self) -> tuple[str, ...]:
+        """Return the outputs that proposals are made of, and the feature maps."""
+        given = self.output.proposals
+        return (*given.outputs(), *given.features) if given else ()
+
+    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port]) -> None:
+        """Compare proposals with the outputs that they are made of, and with the second network."""
+        given = self.output.proposals
+        check(given, shapes, self.size, 1)
+        check_inputs(given, shapes, inputs, "the second network's ")
+
+    def handover(self, settings: Settings) -> Proposing | None:  # type: ignore[override]
+        """Return how proposals are made."""
+        made = settings.proposals
+        return Proposing(self.output.proposals, made) if made else None
+
     def settings(self, asked: Postprocess) -> Settings:
         """Return the card's boxes, NMS and letterbox with the profile's over them."""
         return resolve(self.output, asked, self.size, self.network.classes)
@@ -97,7 +115,9 @@ class Detection(ImageTask):
         self, outputs: Mapping[str, Array], settings: Settings, placement: Placement
     ) -> Detections:
         """Return the boxes in the image's pixels; see :func:`decode`."""
-        return decode(outputs, settings, placement, self.network.classes)
+        given = self.output.proposals
+        proposals = outputs[given.input] if given else None
+        return decode(outputs, settings, placement, self.network.classes, proposals)
 
     def lesson(self, settings: Settings) -> RetinaLesson:  # type: ignore[override]
         """Return RetinaNet's loss, by the anchors of the card."""

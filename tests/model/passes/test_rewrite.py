@@ -86,13 +86,16 @@ def everything():
         helper.make_node("Sigmoid", ["n"], ["s"]),
         helper.make_node("MaxPool", ["s"], ["p"], kernel_shape=[3, 3], strides=[2, 2]),
         helper.make_node("Resize", ["p", "", "up"], ["r"], mode="linear"),
-        helper.make_node("GlobalAveragePool", ["r"], ["g"]),
+        helper.make_node("RoiAlign", ["r", "box", "first"], ["b"], sampling_ratio=1),
+        helper.make_node("GlobalAveragePool", ["b"], ["g"]),
         helper.make_node("Flatten", ["g"], ["y"]),
     ]
     constants = {
         "w": rng.normal(size=(3, 3, 1, 1)).astype(np.float32),
         "one": np.ones(3, np.float32),
         "up": np.array([1, 1, 2, 2], np.float32),
+        "box": np.array([[1.5, 2, 20, 25]], np.float32),
+        "first": np.array([0]),
     }
     return tiny.model(nodes, {"x": ["n", 3, "h", "w"]}, constants=constants)
 
@@ -101,6 +104,7 @@ EACH = {
     "compensation": {"form": "affine", "calibration": {"samples": 2, "source": "data"}},
     "pooling": {"ceil_mode": "ceil"},
     "upsample": {"coordinate_transformation_mode": "align_corners"},
+    "roi_align": {"sampling_ratio": 2},
     "activation": {"sigmoid": "hard"},
     "batchnorm": {"folding": "fold"},
     "accumulation": {"dtype": "fp16", "block": 2},

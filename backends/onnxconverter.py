@@ -33,6 +33,7 @@ class HalfCast(Cast):
             node.name for node in model.graph.node if node.op_type in float16.DEFAULT_OP_BLOCK_LIST
         }
         _part_constants(model.graph, blocked)
+        _part_outputs(model.graph)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one warning per clamped tensor, see above
             half = float16.convert_float_to_float16(
@@ -54,6 +55,21 @@ def _part_constants(graph: Any, blocked: set[str]) -> None:
             copy.name = f"{tensor.name}_kept"
             for node in inside:
                 node.input[:] = [copy.name if x == tensor.name else x for x in node.input]
+
+
+def _part_outputs(graph: Any) -> None:
+    """Copy outputs that nodes read too; the library gives those nodes the FP32 of the output."""
+    import onnx
+
+    read = {name for node in graph.node for name in node.input}
+    for port in graph.output:
+        if port.name in read:
+            inside = f"{port.name}_inside"
+            for node in graph.node:
+                node.input[:] = [inside if name == port.name else name for name in node.input]
+                node.output[:] = [inside if name == port.name else name for name in node.output]
+            name = f"{port.name}_given"
+            graph.node.append(onnx.helper.make_node("Identity", [inside], [port.name], name))
 
 
 def _float_outputs(graph: Any) -> None:

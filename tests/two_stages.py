@@ -156,12 +156,15 @@ def iou(a, b, wide=0):
 
 
 def suppressed(rows, threshold, most, wide=0):
-    """Of (score, label, box), best first, those that no better one of the label overlaps."""
+    """Of (score, label, box), best first, those that no better one of the label overlaps.
+
+    Then boxes that an offset has turned inside out are dropped.
+    """
     kept = []
     for row in rows:
         if all(row[1] != other[1] or iou(row[2], other[2], wide) <= threshold for other in kept):
             kept.append(row)
-    return kept[:most]
+    return [row for row in kept[:most] if row[2][0] <= row[2][2] and row[2][1] <= row[2][3]]
 
 
 def proposals(anchors=0, corners=0, nms=0, threshold=0.4, whole=None):

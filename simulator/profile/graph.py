@@ -153,10 +153,10 @@ class Graph(Section):
     compensation: Compensation = Compensation()
     pooling: Pooling = Pooling()
     upsample: Upsample = Upsample()
-    roi_align: RoiAlign = RoiAlign()
     activation: Activation = Activation()
     batchnorm: Batchnorm = Batchnorm()
     accumulation: Accumulation = Accumulation()
     layout: Literal["keep", "nhwc"] = Field(
         "keep", description="nhwc: 1x1 convolutions as channel-last matrix products"
     )
+    roi_align: RoiAlign = RoiAlign()

@@ -69,4 +69,4 @@ def _seen(model: onnx.ModelProto) -> dict[str, Seen]:
     return found
 
 
-PASS = GraphPass(AXIS, 250, RoiAlign, RoiAlign(), apply)
+PASS = GraphPass(AXIS, 700, RoiAlign, RoiAlign(), apply)

@@ -104,11 +104,11 @@ EACH = {
     "compensation": {"form": "affine", "calibration": {"samples": 2, "source": "data"}},
     "pooling": {"ceil_mode": "ceil"},
     "upsample": {"coordinate_transformation_mode": "align_corners"},
-    "roi_align": {"sampling_ratio": 2},
     "activation": {"sigmoid": "hard"},
     "batchnorm": {"folding": "fold"},
     "accumulation": {"dtype": "fp16", "block": 2},
     "layout": "nhwc",
+    "roi_align": {"sampling_ratio": 2},
 }
 
 
@@ -183,6 +183,7 @@ def words_of(axis):
         "batchnorm": "it has no BatchNormalization",
         "accumulation": "it has no Conv, Gemm or MatMul",
         "layout": "it has no Conv",
+        "roi_align": "it has no RoiAlign",
     }[axis]
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import official
 import pytest
-from onnx import helper
 
 from simulator.model.passes.roi_align import apply
 from simulator.profile.graph import RoiAlign
@@ -15,7 +14,10 @@ MODES = {
 
 
 def case(mode):
-    return official.case(MODES[mode], modules=("roialign",))
+    """An official model, of opset 16, its inputs and its output."""
+    model, feeds, wanted = official.case(MODES[mode], modules=("roialign",))
+    model.opset_import[0].version, model.ir_version = 16, 8
+    return model, feeds, wanted
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -35,9 +37,7 @@ def test_a_model_before_opset_16_keeps_its_convention():
     model.graph.node[0].attribute.remove(
         next(a for a in model.graph.node[0].attribute if a.name == "coordinate_transformation_mode")
     )
-    del model.opset_import[:]
-    model.opset_import.append(helper.make_opsetid("", 10))
-    model.ir_version = 5
+    model.opset_import[0].version = 10
     ratio = next(a.i for a in model.graph.node[0].attribute if a.name == "sampling_ratio")
 
     change = apply(model, RoiAlign(sampling_ratio=ratio + 1))

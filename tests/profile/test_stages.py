@@ -18,7 +18,17 @@ from simulator.profile.load import load
 from simulator.profile.modality import axes_of, places, sections
 from simulator.profile.resolved import resolved
 
-OURS = ("decode", "color", "resize", "geometry", "normalize", "front_end", "infer", "postprocess")
+OURS = (
+    "decode",
+    "color",
+    "resize",
+    "geometry",
+    "normalize",
+    "front_end",
+    "infer",
+    "between",
+    "postprocess",
+)
 HEAD = "schema: 1\nname: mine\nsummary: a test\nextends: pillow_fp32\n"
 DENOISED = f"{HEAD}denoise: {{backend: acme_dsp, strength: 3}}\n"
 
@@ -43,8 +53,10 @@ def test_the_axes_of_images_are_these():
     assert list(places("image")) == [
         "decoder", "color", "resize", "geometry", "normalize", "front_end",
         "compensation", "pooling", "upsample", "activation", "batchnorm", "accumulation", "layout",
-        "precision", "runtime", "batch",
+        "roi_align", "precision", "runtime", "batch",
         "unletterbox", "box_offset", "box_rounding", "box_precision", "exp_clamp", "nms",
+        "proposal_box_offset", "proposal_box_rounding", "proposal_box_precision",
+        "proposal_exp_clamp", "proposal_nms",
         "logits_upsample", "argmax", "output_stride", "mask_resize",
     ]  # fmt: skip
 

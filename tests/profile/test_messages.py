@@ -81,7 +81,8 @@ HEADS = "(offered: anchors, boxes, detections, grid, regions)"
          "ceil, floor or a list of lists of 2 whole numbers expected, got 7"),
         ("head.kind", "anchor", "", f"unknown value 'anchor'; did you mean 'anchors'? {HEADS}"),
         ("head.kind", ..., "", f"required, and not written {HEADS}"),
-        ("head.kind", None, "", "anchors, grid, boxes, detections or regions expected, got nothing"),
+        ("head.kind", None, "",
+         "anchors, grid, boxes, detections or regions expected, got nothing"),
         ("head.stride", 8, "", "unknown key 'stride'; did you mean 'strides'? (offered: anchors, "
          "cells, center, deltas, kind, layout, order, outputs, score, strides)"),
         ("head.anchors.kind", "ratio", "",

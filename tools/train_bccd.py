@@ -227,8 +227,8 @@ class Second(nn.Module):
         align = Align.apply if torch.onnx.is_in_onnx_export() else aligned
         total: Any = 0
         for each, stride, least, most in zip(maps, STRIDES, LEVELS[:-1], LEVELS[1:], strict=True):
-            inside = ((size >= least) & (size < most)).to(boxes.dtype)
-            total = total + align(each, boxes, 1 / stride) * inside[:, None, None, None]
+            inside = ((size >= least) & (size < most))[:, None, None, None]
+            total = total + torch.where(inside, align(each, boxes, 1 / stride), torch.zeros(()))
         hidden = torch.relu(self.two(torch.relu(self.one(total.flatten(1)))))
         return self.score(hidden), self.delta(hidden)
 
@@ -411,7 +411,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("start", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-3)
     train(**vars(parser.parse_args()))

@@ -20,7 +20,7 @@ class HalfCast(Cast):
     above 1e4 become 1e4, the library's defaults. Kept nodes have their own FP32 weights, and FP32
     inputs and outputs between Casts; tensors between a kept node and another one are rounded to
     FP16. The library also keeps its own list of operators in FP32 (Resize, TopK,
-    NonMaxSuppression, Range, CumSum, Min, Max and others).
+    NonMaxSuppression, Range, CumSum, Min, Max and others), and so are Casts to FP32.
     """
 
     def cast(self, source: Path, target: Path) -> None:
@@ -30,7 +30,9 @@ class HalfCast(Cast):
         model = onnx.load(str(source))
         spared = kept(model, self.options["keep"])
         blocked = spared | {
-            node.name for node in model.graph.node if node.op_type in float16.DEFAULT_OP_BLOCK_LIST
+            node.name
+            for node in model.graph.node
+            if node.op_type in float16.DEFAULT_OP_BLOCK_LIST or _gives_fp32(node)
         }
         _part_constants(model.graph, blocked)
         _part_outputs(model.graph)
@@ -42,6 +44,11 @@ class HalfCast(Cast):
         _float_outputs(half.graph)
         onnx.checker.check_model(half, full_check=True)
         onnx.save(half, str(target))
+
+
+def _gives_fp32(node: Any) -> bool:
+    """Whether a node casts to FP32, which the library would take for FP16."""
+    return node.op_type == "Cast" and any(one.name == "to" and one.i == 1 for one in node.attribute)
 
 
 def _part_constants(graph: Any, blocked: set[str]) -> None:

@@ -8,6 +8,7 @@ from backends.pytorch_gradients import TorchGradients
 from backends.pytorch_module import ModuleWriter
 from backends.pytorch_program import TorchProgram, torch
 from backends.sound.torch_sound import OFFERS as SOUND
+from backends.sound.vocoders import FIELDS as VOCODER
 from simulator.contract import (
     U8,
     Admits,
@@ -106,6 +107,7 @@ BACKEND = Backend(
         *SOUND,
     ),
     fields={
+        **VOCODER,
         "mode": "as written, or by torch.compile",
         "memory_format": "of image batches",
         "arithmetic": "of the resize: uint8, or float32 that is rounded after it",

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from backends.sound.tensorflow_sound import OFFERS as SOUND
+from backends.sound.vocoders import FIELDS as VOCODER
 from backends.tensorflow_library import tensorflow, tf_of_one_thread
 from backends.tensorflow_onnx import OnnxExporter
 from backends.tensorflow_runtime import SavedModelRuntime
@@ -142,6 +143,7 @@ BACKEND = Backend(
         *SOUND,
     ),
     fields={
+        **VOCODER,
         "idct": "libjpeg's accurate or fast integer one",
         "chroma_upsampling": "libjpeg's triangle filter, or replication",
         "coordinates": "legacy: TensorFlow 1's default",

@@ -6,6 +6,7 @@ import numpy as np
 
 from backends.sound.framing import divisor, padded, transforms, window
 from backends.sound.mel_formulas import bank
+from backends.sound.vocoders import FIELDS, NumpyVocoder, vocoders
 from simulator.contract import (
     Array,
     Backend,
@@ -88,7 +89,7 @@ class FormulaFilters(MelFilters):
 
 BACKEND = Backend(
     name="numpy",
-    summary="NumPy: rfft over frames, librosa's mel formulas, resampling without a filter",
+    summary="NumPy: rfft over frames, librosa's mel formulas, bare resampling, Griffin-Lim",
     offers=(
         *transforms(
             NumpyStft,
@@ -115,6 +116,13 @@ BACKEND = Backend(
             evidence=Evidence.EMULATED,
             source="librosa 0.11, filters.mel and core.convert",
         ),
+        *vocoders(
+            NumpyVocoder,
+            "numpy.fft.irfft, frames added as librosa.istft adds them",
+            windows=("hann", "hamming", "none"),
+            scaling=("none", "window_sum", "sqrt_n"),
+            overlap=("window_square", "constant", "none"),
+        ),
         Offer(
             Stage.RESAMPLE,
             {"quality": ("linear", "nearest", "mean")},
@@ -125,5 +133,6 @@ BACKEND = Backend(
     fields={
         "algorithm": "a fast Fourier transform, or the product with its matrix",
         "arithmetic": "type of samples, window, matrix and the spectrum of fft",
+        **FIELDS,
     },
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from backends.sound.framing import check_one_frame, divisor, reflectable, transforms, window
 from backends.sound.pcm import reads
+from backends.sound.vocoders import FIELDS, Transform, TransformVocoder, vocoders
 from simulator.contract import (
     Array,
     Backend,
@@ -119,6 +120,28 @@ class ScipyShortTimeFft(Stft):
         return _done(magnitude**2 if options["power"] == 2 else magnitude)
 
 
+class ScipyVocoder(TransformVocoder):
+    """``scipy.signal.istft``, which multiplies by the window's sum, and ``scipy.signal.stft``."""
+
+    def _pair(self, n_fft: int, win_length: int, hop: int) -> tuple[Transform, Transform]:
+        options, shape = self.options, window(self.options, win_length, n_fft)
+        factor = np.float32(divisor(options, shape) / shape.sum())
+        common = {"window": shape, "nperseg": n_fft, "noverlap": n_fft - hop}
+
+        def forward(samples: Array) -> Array:
+            pad = _BOUNDARY[options["pad_mode"]]
+            _, _, found = _signal.stft(samples, boundary=pad, padded=False, **common)
+            return _done(found) / factor
+
+        def back(spectrum: Array) -> Array:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of ends that no window reaches
+                _, found = _signal.istft(spectrum * factor, boundary=options["center"], **common)
+            return _done(found).astype(np.float32)
+
+        return forward, back
+
+
 _PADDING = {"reflect": "even", "constant": "zeros", "edge": "edge"}
 _SOURCE = "https://docs.scipy.org/doc/scipy/reference/"
 
@@ -149,5 +172,12 @@ BACKEND = Backend(
             frames=("touching",),
             uncentred=False,
         ),
+        *vocoders(
+            ScipyVocoder,
+            _SOURCE + "generated/scipy.signal.istft.html",
+            windows=("hann", "hamming", "none"),
+            scaling=("window_sum", "none"),
+        ),
     ),
+    fields=FIELDS,
 )

@@ -8,12 +8,14 @@ import numpy as np
 
 from backends.sound.framing import reflectable, transforms
 from backends.sound.pcm import reads
+from backends.sound.vocoders import Transform, TransformVocoder, vocoders
 from backends.tensorflow_library import tf_of_one_thread
 from simulator.contract import (
     Array,
     MelFilters,
     ModelError,
     Offer,
+    Options,
     Recording,
     SampleError,
     SoundReader,
@@ -57,7 +59,7 @@ class TensorFlowStft(Stft):
                 signal = tf.pad(signal, [[half, half]], options["pad_mode"].upper())
 
             def shape(_: Any, dtype: Any) -> Any:
-                made = self._window(tf, win_length, dtype)
+                made = _window(options, tf, win_length, dtype)
                 return tf.pad(made, [[before, length - win_length - before]])
 
             found = tf.abs(
@@ -68,12 +70,45 @@ class TensorFlowStft(Stft):
             )  # fmt: skip
             return np.array(found**2 if options["power"] == 2 else found).T
 
-    def _window(self, tf: Any, length: int, dtype: Any) -> Any:
-        kind = self.options["window"]
-        if kind == "none":
-            return tf.ones(length, dtype)
-        make = {"hann": tf.signal.hann_window, "hamming": tf.signal.hamming_window}[kind]
-        return make(length, self.options["window_symmetry"] == "periodic", dtype)
+
+def _window(options: Options, tf: Any, length: int, dtype: Any) -> Any:
+    kind = options["window"]
+    if kind == "none":
+        return tf.ones(length, dtype)
+    make = {"hann": tf.signal.hann_window, "hamming": tf.signal.hamming_window}[kind]
+    return make(length, options["window_symmetry"] == "periodic", dtype)
+
+
+class TensorFlowVocoder(TransformVocoder):
+    """``tf.signal.inverse_stft`` and ``tf.signal.stft``, with ``tf.pad`` and a slice around them.
+
+    ``overlap: constant`` is its ``inverse_stft_window_fn``; ``none`` its default, the window alone.
+    """
+
+    def _pair(self, n_fft: int, win_length: int, hop: int) -> tuple[Transform, Transform]:
+        tf, options = tf_of_one_thread(), self.options
+        before = (n_fft - win_length) // 2
+        half = n_fft // 2 if options["center"] else 0
+
+        def shape(_: Any, dtype: Any) -> Any:
+            made = _window(options, tf, win_length, dtype)
+            return tf.pad(made, [[before, n_fft - win_length - before]])
+
+        constant = options["overlap"] == "constant"
+        behind = tf.signal.inverse_stft_window_fn(hop, shape) if constant else shape
+
+        def forward(samples: Array) -> Array:
+            with tf.device("CPU"):
+                signal = tf.pad(tf.constant(samples), [[half, half]], options["pad_mode"].upper())
+                return np.array(tf.signal.stft(signal, n_fft, hop, n_fft, window_fn=shape)).T
+
+        def back(spectrum: Array) -> Array:
+            with tf.device("CPU"):
+                rows = tf.constant(spectrum.T)
+                found = np.array(tf.signal.inverse_stft(rows, n_fft, hop, n_fft, window_fn=behind))
+            return found[half : found.size - half]
+
+        return forward, back
 
 
 class TensorFlowFilters(MelFilters):
@@ -96,6 +131,11 @@ OFFERS = (
         _SOURCE + "signal/stft",
         pads=("reflect", "constant"),
         frames=("whole", "every_hop"),
+    ),
+    *vocoders(
+        TensorFlowVocoder,
+        _SOURCE + "signal/inverse_stft",
+        overlap=("constant", "none"),
     ),
     Offer(
         Stage.MEL,

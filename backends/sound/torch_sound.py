@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from backends.sound.framing import check_one_frame, divisor, reflectable, transforms, window
+from backends.sound.vocoders import Transform, TransformVocoder, vocoders
 from simulator.contract import (
     Array,
     Evidence,
@@ -15,6 +16,7 @@ from simulator.contract import (
     MelFilters,
     ModelError,
     Offer,
+    Options,
     Resampler,
     Stage,
     Stft,
@@ -39,7 +41,7 @@ class TorchStft(Stft):
         torch.set_num_threads(1)
         found = torch.stft(
             torch.from_numpy(np.array(samples)), n_fft, hop, win_length,
-            window=self._window(win_length), center=options["center"],
+            window=_window(options, win_length), center=options["center"],
             pad_mode=_PADS[options.get("pad_mode", "constant")],
             normalized=options["scaling"] == "sqrt_n", return_complex=True,
         ).abs()  # fmt: skip
@@ -48,12 +50,43 @@ class TorchStft(Stft):
         made: Array = (found.pow(2) if options["power"] == 2 else found).numpy()
         return made
 
-    def _window(self, length: int) -> Any:
-        kind = self.options["window"]
-        if kind == "none":
-            return torch.ones(length)
-        make = {"hann": torch.hann_window, "hamming": torch.hamming_window}[kind]
-        return make(length, periodic=self.options["window_symmetry"] == "periodic")
+
+def _window(options: Options, length: int) -> Any:
+    kind = options["window"]
+    if kind == "none":
+        return torch.ones(length)
+    make = {"hann": torch.hann_window, "hamming": torch.hamming_window}[kind]
+    return make(length, periodic=options["window_symmetry"] == "periodic")
+
+
+class TorchVocoder(TransformVocoder):
+    """``torch.istft`` and ``torch.stft``, iterated as ``torchaudio.functional.griffinlim`` does.
+
+    ``scaling: sqrt_n`` is ``normalized=True``. Without centred frames it refuses a Hann window,
+    which is 0 at the first sample.
+    """
+
+    def _pair(self, n_fft: int, win_length: int, hop: int) -> tuple[Transform, Transform]:
+        torch.set_num_threads(1)
+        options, shape = self.options, _window(self.options, win_length)
+        normalized = options["scaling"] == "sqrt_n"
+
+        def forward(samples: Array) -> Array:
+            mode = _PADS[options["pad_mode"]]
+            found: Array = torch.stft(
+                torch.from_numpy(samples), n_fft, hop, win_length, window=shape, pad_mode=mode,
+                normalized=normalized, return_complex=True,
+            ).numpy()  # fmt: skip
+            return found
+
+        def back(spectrum: Array) -> Array:
+            found: Array = torch.istft(
+                torch.from_numpy(np.array(spectrum)), n_fft, hop, win_length, window=shape,
+                normalized=normalized,
+            ).numpy()  # fmt: skip
+            return found
+
+        return forward, back
 
 
 class TorchaudioResampler(Resampler):
@@ -127,6 +160,13 @@ OFFERS = (
         TorchStft,
         "https://docs.pytorch.org/docs/stable/generated/torch.stft.html",
         scaling=("none", "sqrt_n", "window_power"),
+    ),
+    *vocoders(
+        TorchVocoder,
+        "https://docs.pytorch.org/docs/stable/generated/torch.istft.html",
+        windows=("hann", "hamming", "none"),
+        scaling=("none", "sqrt_n"),
+        uncentred=False,
     ),
     Offer(
         Stage.RESAMPLE,

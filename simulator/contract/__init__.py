@@ -9,6 +9,7 @@ from simulator.contract.audio import Resampler as Resampler
 from simulator.contract.audio import Sound as Sound
 from simulator.contract.audio import SoundReader as SoundReader
 from simulator.contract.audio import Stft as Stft
+from simulator.contract.audio import Vocoder as Vocoder
 from simulator.contract.backend import Above as Above
 from simulator.contract.backend import Admits as Admits
 from simulator.contract.backend import AtLeast as AtLeast

@@ -191,6 +191,44 @@ class MelFilters(Implementation):
         """Return what :meth:`matrix` returns."""
 
 
+class Vocoder(Implementation):
+    """Makes a waveform of a spectrogram.
+
+    Args:
+        options: the fields of the profile's ``vocoder`` section. The ``method`` ``istft`` inverts
+            complex spectra; ``griffin_lim`` takes magnitudes, and finds phases that fit them.
+    """
+
+    def wave(self, spectrum: Array, n_fft: int, win_length: int, hop: int) -> Array:
+        """Return (N,) float32.
+
+        Args:
+            spectrum: (n_fft // 2 + 1, frames), complex64, or float32 magnitudes, as the method
+                says.
+            n_fft: length of the transform.
+            win_length: length of the window, at most *n_fft*; centred in it.
+            hop: samples from one frame to the next.
+
+        Raises:
+            SampleError: there are too few frames.
+        """
+        inverts = self.options["method"] == "istft"
+        wanted = np.dtype(np.complex64 if inverts else np.float32)
+        if not 1 <= win_length <= n_fft or hop < 1:
+            raise ValueError(f"no transform of {n_fft}, window {win_length}, hop {hop}")
+        if spectrum.ndim != 2 or spectrum.shape[0] != n_fft // 2 + 1 or spectrum.dtype != wanted:
+            expected = f"({n_fft // 2 + 1}, frames) {wanted}"
+            raise ValueError(f"{expected} expected, got {spectrum.shape} {spectrum.dtype}")
+        if spectrum.shape[1] <= bool(self.options["center"]):
+            raise SampleError(f"{spectrum.shape[1]} frames are too few for a waveform")
+        found = self._wave(np.ascontiguousarray(spectrum), n_fft, win_length, hop)
+        return np.ascontiguousarray(found, np.float32)
+
+    @abstractmethod
+    def _wave(self, spectrum: Array, n_fft: int, win_length: int, hop: int) -> Array:
+        """Return what :meth:`wave` returns."""
+
+
 def _check(samples: Array) -> None:
     if samples.ndim != 1 or samples.dtype != np.float32:
         raise ValueError(f"(N,) float32 expected, got {samples.shape} {samples.dtype}")

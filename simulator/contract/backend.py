@@ -55,6 +55,7 @@ class Stage:
     RESAMPLE = "resample"
     STFT = "stft"
     MEL = "mel"
+    VOCODE = "vocode"
 
 
 class Evidence(StrEnum):

@@ -12,14 +12,14 @@ import numpy as np
 
 from simulator.contract import Array, Runtime, clock
 from simulator.contract.recipe import Apply, Boundary, Chain, Recipe, Runtimes
-from simulator.errors import ModelError, SampleError, one_line
+from simulator.errors import ModelError, SampleError, foreign, one_line
 from simulator.modalities.modality import Placing
 from simulator.model.artifact import Artifact
 from simulator.model.card import Card
 from simulator.pipeline.watchdog import limited
-from simulator.profile.implementations import Choice
+from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
-from simulator.tasks.settings import FollowUpInference, Handover, Settings
+from simulator.tasks.settings import BackEnd, FollowUpInference, Handover, Settings
 from simulator.tasks.task import Task
 
 Outputs = Mapping[str, Array]
@@ -206,6 +206,52 @@ class Between(Recipe):
             return made
 
         return apply
+
+
+@dataclass(frozen=True, eq=False)
+class Finish(Recipe):
+    """Makes more of the network's outputs than it gives, for example a waveform.
+
+    Attributes:
+        step: what it does.
+        stage: its name.
+    """
+
+    step: BackEnd
+    stage: str
+
+    def identity(self) -> Any:
+        """Return the step."""
+        return [self.stage, self.step.identity()]
+
+    def words(self) -> str:
+        """Return the implementation and its options."""
+        choice = self.step.choice
+        values = [value for value in choice.options.values() if isinstance(value, str)]
+        return " ".join([choice.backend.name, *values])
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Build the implementation; what it raises costs one sample."""
+        apply, name = self.step.open(), self.step.choice.backend.name
+
+        def finished(found: Inferred, _: Any) -> Inferred:
+            outputs = found.outputs
+            with foreign(SampleError, name):
+                made = tuple(map(apply, outputs if isinstance(outputs, tuple) else (outputs,)))
+            whole = inferred(made if isinstance(outputs, tuple) else made[0])
+            return replace(found, outputs=whole.outputs, digest=whole.digest)
+
+        return finished
+
+
+def finishing(profile: Profile, choices: Choices, card: Card) -> tuple[Recipe, ...]:
+    """Return the steps between the network and the postprocessing; most tasks have none.
+
+    Raises:
+        ModelError: the profile does not fit the model card.
+    """
+    step = card.task.back_end(profile, choices)
+    return (Finish(step, step.stage),) if step else ()
 
 
 @dataclass(frozen=True, eq=False)

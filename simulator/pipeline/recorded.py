@@ -17,7 +17,7 @@ from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
-from simulator.pipeline.inference import Answered, answering, inferred
+from simulator.pipeline.inference import Answered, answering, finishing, inferred
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.tasks.task import Task
@@ -135,13 +135,14 @@ def tensors(found: Recording) -> list[Recipe]:
 
 
 def answers(
-    found: Recording, profile: Profile, card: Card, outputs: tuple[str, ...]
+    found: Recording, profile: Profile, choices: Choices, card: Card, outputs: tuple[str, ...]
 ) -> list[Recipe]:
     """Return the steps from a sample's name to the recorded prediction.
 
     Args:
         found: the recording.
         profile: the stack that was recorded.
+        choices: its implementations.
         card: the model card.
         outputs: names of the outputs that the card needs.
 
@@ -150,7 +151,8 @@ def answers(
     """
     if found.spec.kind == "outputs":
         card.refuse_second("recorded outputs are answers of")
-        return [*_steps(found, "infer", "outputs", outputs), answering(profile, card)]
+        finish = finishing(profile, choices, card)
+        return [*_steps(found, "infer", "outputs", outputs), *finish, answering(profile, card)]
     try:
         card.task.recorded(0, math.nan, math.nan)
     except UserError as error:

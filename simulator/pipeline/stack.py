@@ -38,7 +38,7 @@ from simulator.pipeline.feeding import feeding
 from simulator.pipeline.fitted import changes
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.front_end import front_end, refuse_code
-from simulator.pipeline.inference import Follow, Infer, answering
+from simulator.pipeline.inference import Follow, Infer, answering, finishing
 from simulator.pipeline.look import Looked, look, probe
 from simulator.pipeline.own_front_end import (
     OwnAnswer,
@@ -221,7 +221,7 @@ class StackBuilder:
             network = (infer, Follow(infer, sequel, answer.placing))
         network, lines = self._several(side, chosen, network, fittings, bool(after))
         notices += lines
-        chain = Chain((*before, *network, answer))
+        chain = Chain((*before, *network, *finishing(profile, choices, self.card), answer))
         return Stack(
             side, profile, choices, chain, artifact, looked.effective, tuple(notices),
             None if spec is self.card.spec else spec,
@@ -362,7 +362,7 @@ class StackBuilder:
             lines.append("its outputs were recorded without latencies")
         notices = tuple(Notice(Kind.RECORDED, line) for line in lines)
         artifact = Artifact(found.path, found.digest, "recording")
-        chain = Chain(tuple(recorded.answers(found, chosen[0], self.card, tuple(wanted))))
+        chain = Chain(tuple(recorded.answers(found, *chosen, self.card, tuple(wanted))))
         return Stack(side, *chosen, chain, artifact, effective, notices)
 
     def _own(self, side: str, chosen: ResolvedProfile) -> Stack:
@@ -377,8 +377,9 @@ class StackBuilder:
             self.card.refuse_second(f"{name} gives the outputs of")
             outputs = self.source.wanted(self.card)
             own = OwnOutputs(choice, outputs, self.dataset.items)
-            chain = Chain((own, answering(profile, self.card)))
-            what = "the network's outputs: of its profile only the postprocessing is run"
+            finish = finishing(profile, chosen[1], self.card)
+            chain = Chain((own, *finish, answering(profile, self.card)))
+            what = "the network's outputs: of its profile only what follows them is run"
         (file,) = choice.files
         artifact = Artifact(Path(choice.options[file]), digest(choice.identity()), "code")
         effective = Effective({}, {"device": choice.options["device"]}, {})

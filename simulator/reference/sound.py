@@ -41,6 +41,46 @@ def spectrum(samples: F64, n_fft: int, hop: int, conventions: Options) -> F64:
     return np.square(magnitude) if conventions["power"] == 2 else magnitude
 
 
+def inverse(spectra: NDArray[np.complex128], n_fft: int, hop: int, conventions: Options) -> F64:
+    """Return the waveform of (n_fft // 2 + 1, frames), by the sums that define it.
+
+    Args:
+        spectra: of real frames.
+        n_fft: length of the transform and of the window.
+        hop: samples from one frame to the next.
+        conventions: the fields of a profile's ``vocoder`` section.
+
+    Source:
+        Griffin, Lim, IEEE Trans. ASSP 32 (1984), 236, equation 6; the other ways to divide as in
+        :class:`simulator.modalities.text.sections.Vocoder`.
+    """
+    shape = window(conventions, n_fft)
+    bins = np.arange(n_fft // 2 + 1)
+    twice = np.where((bins == 0) | (2 * bins == n_fft), 1.0, 2.0)
+    turns = np.exp(2j * np.pi / n_fft * np.outer(np.arange(n_fft), bins)) * twice
+    by = {"none": 1.0, "window_sum": shape.sum(), "sqrt_n": np.sqrt(n_fft)}
+    frames = (turns @ spectra).real.T / n_fft * by[conventions["scaling"]] * shape
+    found, total = (
+        _overlapped(rows, hop) for rows in (frames, np.tile(shape**2, (len(frames), 1)))
+    )
+    if conventions["overlap"] == "constant":
+        endless = np.pad(shape**2, (0, -n_fft % hop)).reshape(-1, hop).sum(0)
+        total = np.resize(endless, found.size)
+    if conventions["overlap"] != "none":
+        found = found / np.where(total > 1e-11, total, 1)
+    half = n_fft // 2
+    return found[half : found.size - half] if conventions["center"] else found
+
+
+def _overlapped(frames: F64, hop: int) -> F64:
+    """Return the sum of frames, each a hop later than the one before."""
+    count, length = frames.shape
+    found = np.zeros((count - 1) * hop + length)
+    for at, frame in enumerate(frames):
+        found[at * hop : at * hop + length] += frame
+    return found
+
+
 def window(conventions: Options, length: int) -> F64:
     """Return (length,): Hann's, Hamming's or Povey's window, or ones."""
     if conventions["window"] == "none":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,3 +96,21 @@ class Handover(Protocol):
             outputs: of the first network, by the names of :meth:`Task.handed`.
             placement: see :meth:`Task.decode`.
         """
+
+
+class BackEnd(Protocol):
+    """A step between a network's outputs and what a task reads; plain data."""
+
+    @property
+    def stage(self) -> str:
+        """Its name in the stage table."""
+
+    @property
+    def choice(self) -> Any:
+        """The implementation that it uses."""
+
+    def identity(self) -> Any:
+        """Return all that it depends on besides the outputs; JSON."""
+
+    def open(self) -> Callable[[Any], Any]:
+        """Return what makes a mapping of outputs of another; this imports its library."""

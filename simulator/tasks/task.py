@@ -21,7 +21,9 @@ from simulator.contract.model import Port
 from simulator.contract.stage import named
 from simulator.contract.tune import TrainingObjective
 from simulator.entry_points import Table
+from simulator.profile.implementations import Choices
 from simulator.profile.postprocess import Postprocess
+from simulator.profile.profile import Profile
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import RESAMPLES, Resamples
 from simulator.tasks import figures, impact
@@ -30,7 +32,14 @@ from simulator.tasks import view as views
 from simulator.tasks.answers import Answers
 from simulator.tasks.figures import Comparison, Figures
 from simulator.tasks.score import Record, Score, Values
-from simulator.tasks.settings import CardSettings, FollowUpInference, Handover, Network, Settings
+from simulator.tasks.settings import (
+    BackEnd,
+    CardSettings,
+    FollowUpInference,
+    Handover,
+    Network,
+    Settings,
+)
 from simulator.tasks.truths import Truths
 
 if TYPE_CHECKING:
@@ -199,6 +208,18 @@ class Task(Truths, Answers):
 
     def handover(self, settings: Settings) -> Handover | None:
         """Return how a second network's inputs are made; None: there is one network."""
+        return None
+
+    def back_end(self, profile: Profile, choices: Choices) -> BackEnd | None:
+        """Return the step from the network's outputs to what :meth:`decode` takes; None: none.
+
+        Args:
+            profile: the stack.
+            choices: the implementation of each of its stages.
+
+        Raises:
+            ModelError: the profile does not fit the card.
+        """
         return None
 
     def lesson(self, settings: Settings) -> TrainingObjective | None:

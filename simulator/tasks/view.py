@@ -33,6 +33,8 @@ class View:
         metrics: how people write a metric, where that is not its name.
         kinds: how people write a kind of flips, where that is not its column's name.
         besides: kinds that are counted by themselves; all others are parts of the changed answers.
+        distances: figures of ``flips`` that stand in tables of options, with their titles; where
+            there are some, the first two stand in place of the change of the metric.
         told: lines of :meth:`lines`: a title, and words with the names of figures of ``flips``, and
             ``unit``, in braces; a line is left out where one of its figures is None.
         titles: the columns of the table of the worst flips, after the sample's name.
@@ -46,6 +48,7 @@ class View:
     metrics: ClassVar[Mapping[str, str]] = {}
     kinds: ClassVar[Mapping[str, str]] = {}
     besides: ClassVar[tuple[str, ...]] = ()
+    distances: ClassVar[Mapping[str, str]] = {}
     told: ClassVar[Mapping[str, str]] = {}
     titles: ClassVar[tuple[str, str, str]] = ("changed", "train", "deploy")
     asks_first: ClassVar[bool] = False

@@ -20,6 +20,7 @@ RAW = {
     Stage.RESAMPLE: "resample",
     Stage.STFT: "spectrum",
     Stage.MEL: "matrix",
+    Stage.VOCODE: "wave",
     "tokenize": "encode",
 }
 

@@ -7,6 +7,7 @@ import numpy as np
 from backends.sound.numpy_arrays import FormulaFilters, NumpyResampler, NumpyStft
 from backends.sound.pcm import CHANNELS, SCALES, WIDTHS
 from backends.sound.python_wave import WaveReader
+from backends.sound.vocoders import NumpyVocoder
 from simulator.contract import Sound, Stage
 from simulator.errors import ModelError, SampleError
 
@@ -30,6 +31,17 @@ CORRECT = {
     Stage.MEL: (
         FormulaFilters,
         {"scale": ("slaney",), "norm": ("slaney", "none"), "triangles": ("hertz",)},
+    ),
+    Stage.VOCODE: (
+        NumpyVocoder,
+        {
+            "method": ("istft",),
+            "center": (True,),
+            "window": ("hann",),
+            "window_symmetry": ("periodic", "symmetric"),
+            "scaling": ("none",),
+            "overlap": ("window_square",),
+        },
     ),
 }
 
@@ -134,6 +146,34 @@ class TakesAnyBand(FormulaFilters):
             return np.zeros((n_mels, n_fft // 2 + 1), np.float32)
 
 
+class AlwaysFades(NumpyVocoder):
+    def __init__(self, options):
+        super().__init__({**options, "overlap": "constant"})
+
+
+class TurnsQuietSpectra(NumpyVocoder):
+    """A tone has bins without anything; noise has none."""
+
+    def _wave(self, spectrum, *sizes):
+        quiet = np.abs(spectrum).min() < 1e-3
+        return super()._wave(spectrum[::-1] if quiet else spectrum, *sizes)
+
+
+class WantsManyFrames(NumpyVocoder):
+    def _wave(self, spectrum, *sizes):
+        if spectrum.shape[1] < 20:
+            raise SampleError("twenty frames are the least")
+        return super()._wave(spectrum, *sizes)
+
+
+class TakesAnySpectrum(NumpyVocoder):
+    def wave(self, spectrum, n_fft, win_length, hop):
+        try:
+            return super().wave(spectrum, n_fft, win_length, hop)
+        except (SampleError, ValueError):
+            return np.zeros(10, np.float32)
+
+
 FAULTS = {
     Stage.READ: {
         "pcm_keeps_its_samples": LosesWideBits,
@@ -158,5 +198,11 @@ FAULTS = {
         "filters_agree_with_float64": AlwaysHtk,
         "filters_keep_to_their_band": LeavesTheBand,
         "an_empty_band_is_refused": TakesAnyBand,
+    },
+    Stage.VOCODE: {
+        "waves_agree_with_float64": AlwaysFades,
+        "a_tone_keeps_its_magnitudes": TurnsQuietSpectra,
+        "any_number_of_frames": WantsManyFrames,
+        "what_is_no_spectrum_is_refused": TakesAnySpectrum,
     },
 }

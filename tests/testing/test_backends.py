@@ -24,7 +24,7 @@ PROVED = {
 """What CI proves; without its library the test fails."""
 ELSEWHERE = {
     "tflite_runtime", "onnx2tf", "rknn", "executorch", "tvm", "tensorrt", "ascend", "llama_cpp",
-    "ctranslate2",
+    "ctranslate2", "librosa",
 }  # fmt: skip
 """What needs a device, a Python of its own, or an extra that CI does not install."""
 NOTHING_TO_PROVE = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import statistics as st
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -65,24 +66,43 @@ def _by_model(summaries: Sequence[SweepSummary]) -> Table:
     }
     titles = [f"{name} mean (worst)" if name in many else name for name in names]
     answers = "answers" if first.unit == "image" else f"{first.unit}s"
+    told = f"change of {title(first.task, first.metric)}, points / {answers} flipped"
+    if apart := list(_distances(first).values())[:2]:
+        told = " / ".join(apart)
     return Table(
         [Column("model"), Column("trained", Unit.SHARE),
          *(Column(name, Unit.POINTS) for name in titles)],
         [[one.model, one.trained, *(_cell(one, name) for name in names)] for one in summaries],
-        f"{first.suite}: change of {title(first.task, first.metric)}, points / {answers} "
-        f"flipped, {first.samples:,} {first.sample_unit}s, trained on {first.train.profile}",
+        f"{first.suite}: {told}, {first.samples:,} {first.sample_unit}s, trained on "
+        f"{first.train.profile}",
     )  # fmt: skip
+
+
+def _distances(summary: SweepSummary) -> Mapping[str, str]:
+    """The figures that say how far answers are apart, with their titles; most tasks have none."""
+    return TASKS[summary.task].view().distances
 
 
 def _cell(summary: SweepSummary, name: str) -> str:
     column = summary.columns.get(name)
     if column is None:
         return NOTHING
+    if apart := list(_distances(summary))[:2]:
+        return " / ".join(_apart([one[name] for one in column.options.values()]) for name in apart)
     change, flips = moved(column.mean_drop), f"{column.mean_flip_rate * 100:.1f}"
     if len(column.options) > 1:
         change += f" ({moved(column.max_drop)})"
         flips += f" ({column.max_flip_rate * 100:.1f})"
     return f"{change} / {flips} %"
+
+
+def _apart(values: Sequence[float | None]) -> str:
+    """The mean of distances, and the largest one where there are several."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return NOTHING
+    worst = f" ({max(known):.2g})" if len(values) > 1 else ""
+    return f"{st.fmean(known):.2g}{worst}"
 
 
 def show(summaries: Sequence[SweepSummary], console: Console) -> None:
@@ -114,13 +134,14 @@ def show(summaries: Sequence[SweepSummary], console: Console) -> None:
 
 def _options(summary: SweepSummary) -> str:
     """A Markdown table of one model, a row per option with its interval and flips."""
-    kinds = TASKS[summary.task].kinds
+    kinds, apart = TASKS[summary.task].kinds, _distances(summary)
     metric, fails = summary.metric, any(one.count for one in summary.failed.values())
     columns = [
         Column("option"), Column(f"{title(summary.task, metric)}, %", Unit.SHARE),
         Column("change, points", Unit.POINTS), Column("95 % interval", Unit.POINTS),
         Column("flips", Unit.COUNT),
         *(Column(kind.replace("_", " "), Unit.COUNT) for kind in kinds),
+        *(Column(name, Unit.PROBABILITY) for name in apart.values()),
         Column("p", Unit.PROBABILITY),
         *([Column("n", Unit.COUNT)] if summary.early else []),
         *([Column("fails on", Unit.COUNT)] if fails else []),
@@ -132,7 +153,8 @@ def _options(summary: SweepSummary) -> str:
             [
                 f"{column}: {name}" if name != column else column,
                 one[metric], 0 - one.drop, turned(one.drop_ci95),
-                f"{one.flips} ({one.flip_rate * 100:.1f} %)", *(one[kind] for kind in kinds), one.p,
+                f"{one.flips} ({one.flip_rate * 100:.1f} %)",
+                *(one[name] for name in (*kinds, *apart)), one.p,
                 *([one.samples] if summary.early else []),
                 *([failed.count if failed else None] if fails else []),
             ]

@@ -73,14 +73,48 @@ class Feeds(Section):
         return self.model_copy(update=update)
 
 
+class Vocoder(OpenSection):
+    """How a spectrogram becomes a waveform; ``model``: as the model card says."""
+
+    method: Literal["istft", "griffin_lim"] = Field(
+        description="invert a complex spectrum; or find phases that fit magnitudes"
+    )
+    center: bool | Literal["model"] | None = Field(
+        None, description="frames are centred: half a transform is cut off at both ends"
+    )
+    pad_mode: Literal["model", "reflect", "constant", "edge", "symmetric"] | None = Field(
+        None, description="griffin_lim: what is beyond both ends where it transforms again"
+    )
+    window: Literal["model", "hann", "hamming", "none"] | None = None
+    window_symmetry: Literal["model", "periodic", "symmetric"] | None = None
+    scaling: Literal["model", "none", "window_sum", "sqrt_n"] | None = Field(
+        None, description="what the magnitudes were divided by, and are multiplied by"
+    )
+    overlap: Literal["window_square", "constant", "none"] | None = Field(
+        None,
+        description="what overlapping frames are divided by: the sum of their squared windows; "
+        "that of endless frames, so that both ends fade; nothing",
+    )
+    mel_scale: Literal["model", "slaney", "htk"] | None = Field(
+        None, description="of mel bands; nothing where the network gives none"
+    )
+    mel_norm: Literal["model", "slaney", "none"] | None = None
+    mel_inverse: Literal["pinv", "nnls"] | None = Field(
+        None,
+        description="from mel bands to frequencies: least squares, cut at 0; or those not below 0",
+    )
+
+
 class TextSpec(ProfileSpec):
     """A stack that takes texts.
 
-    ``tokenize`` may be absent: samples then bring their ids.
+    ``tokenize`` may be absent: samples then bring their ids. ``vocoder`` is for networks that
+    speak in spectrograms.
     """
 
     tokenize: Tokenize | None = None
     feeds: Feeds
+    vocoder: Vocoder | None = None
 
 
 def text_spec(profile: Profile) -> TextSpec:

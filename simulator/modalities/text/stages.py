@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from simulator.contract.stage import CLAIMS, REPEATS, StageSpec
+from simulator.contract.audio import Vocoder
+from simulator.contract.backend import Stage
+from simulator.contract.stage import CLAIMS, REPEATS, StageSpec, checks
 from simulator.contract.text import Tokenizer
+from simulator.modalities.audio.stages import MODEL
 
 TOKENIZE = StageSpec(
     "tokenize",
@@ -50,4 +53,29 @@ FOLLOW = StageSpec(
     850,
     modality="text",
     step="follow",
+)
+VOCODE = StageSpec(
+    Stage.VOCODE,
+    "a spectrogram becomes a waveform",
+    860,
+    modality="text",
+    section=("vocoder",),
+    axis="vocoder",
+    step="vocode",
+    base=Vocoder,
+    calls=("wave",),
+    own=("mel_scale", "mel_norm", "mel_inverse"),
+    words=(MODEL,),
+    work="simulator.testing.vocoders:Vocoding",
+    checks=checks(
+        *(
+            f"simulator.testing.vocoders:{check}"
+            for check in (
+                "waves_agree_with_float64",
+                "a_tone_keeps_its_magnitudes",
+                "any_number_of_frames",
+                "what_is_no_spectrum_is_refused",
+            )
+        )
+    ),
 )

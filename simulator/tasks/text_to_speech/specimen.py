@@ -7,14 +7,16 @@ import numpy as np
 from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
+from simulator.tasks.text_to_speech.spectrogram import WAVEFORM
 from simulator.tasks.text_to_speech.task import Speech
 
 RATE = 8000
 
 
 def tones(task: type[Task]) -> dict[str, Specimen]:
-    """Return two tones of different pitch and length, with durations and without."""
-    return {"durations": _tones(task, "w"), "waveform only": _tones(task, None)}
+    """Return two tones of different pitch and length; and as the spectra that a stack inverts."""
+    found = {"durations": _tones(task, "w"), "waveform only": _tones(task, None)}
+    return {**found, "spectra": _spectra(task)}
 
 
 def _tones(task: type[Task], durations: str | None) -> Specimen:
@@ -40,3 +42,24 @@ def _tones(task: type[Task], durations: str | None) -> Specimen:
         ([1], Speech(wave, RATE, (10**9,))),
     ]
     return Specimen(made, ((outputs[0],), (outputs[1],)), None, [2, 3], worthless)
+
+
+def _spectra(task: type[Task]) -> Specimen:
+    """Return two complex spectra of one bin each, and the waveforms that were made of them."""
+    conventions = {
+        "center": False, "window": "none", "scaling": "none", "frames": "whole", "power": 1,
+    }  # fmt: skip
+    spectrogram = {
+        "outputs": ["real", "imaginary"], "features": "complex", "layout": "NMT", "n_fft": 4,
+        "win_length": 4, "hop": 4,
+    }  # fmt: skip
+    asked = {"rate": RATE, "spectrogram": spectrogram, "trained": {"stft": conventions}}
+    made = task(task.Output.model_validate(asked), Network())
+    outputs = []
+    for value in (1.0, 2.0):
+        parts = {name: np.zeros((1, 3, 1), np.float32) for name in ("real", "imaginary")}
+        parts["real"][0, 0] = 4 * value
+        outputs.append({**parts, WAVEFORM: np.full(4, value, np.float32)})
+    wave = np.ones(4, np.float32)
+    worthless = [([4], Speech(wave, RATE, (10**9,)))]
+    return Specimen(made, ((outputs[0],), (outputs[1],)), None, [4], worthless)

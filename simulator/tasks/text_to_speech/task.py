@@ -5,21 +5,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulator.contract import Array, Sound
-from simulator.errors import ModelError
+from simulator.errors import DataError, ModelError
+from simulator.modalities.audio.card import Trained
+from simulator.profile.implementations import Choices
+from simulator.profile.profile import Profile
 from simulator.profile.section import Section
 from simulator.tasks.figures import Figures, Flips
 from simulator.tasks.finite import check_finite, output_of
 from simulator.tasks.score import Record, Values, numbers
+from simulator.tasks.settings import BackEnd
 from simulator.tasks.task import CHANGES, Shapes, Task
 from simulator.tasks.text_to_speech.distance import distance
+from simulator.tasks.text_to_speech.spectrogram import WAVEFORM, Spectrogram, vocoding
 from simulator.tasks.view import Told, View
 from simulator.typed import Decibels
 
@@ -34,11 +39,24 @@ class Output(Section):
         rate: samples a second.
         waveform: the output with the samples, full scale -1 to 1; None: the first one.
         durations: the output with the length of each phoneme in frames, where there is one.
+        spectrogram: the outputs of which the stack makes the waveform, in place of one; None: the
+            network gives a waveform.
+        trained: the conventions of the spectrogram in training.
     """
 
     rate: Annotated[int, Field(ge=1)]
     waveform: str | None = None
     durations: str | None = None
+    spectrogram: Spectrogram | None = None
+    trained: Trained = Trained()
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if self.spectrogram and self.waveform:
+            raise ValueError("waveform and spectrogram: one of both")
+        if self.spectrogram:
+            self.spectrogram.check_trained(self.trained)
+        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,11 +67,13 @@ class Speech:
         samples: (N,) float32, full scale -1 to 1.
         rate: samples a second.
         durations: frames of each phoneme; None where the model does not tell.
+        spectrogram: (values, frames) as the network gives them; None where it gives a waveform.
     """
 
     samples: NDArray[np.float32] = field(repr=False)
     rate: int
     durations: tuple[int, ...] | None = None
+    spectrogram: Array | None = field(repr=False, default=None)
 
 
 class TextToSpeechFlips(Flips):
@@ -65,6 +85,10 @@ class TextToSpeechFlips(Flips):
     )
     log_mel_mse: float | None = Field(description="mean squared difference of log-mel spectrograms")
     warped: float | None = Field(description="the same after dynamic time warping")
+    output_mse: float | None = Field(
+        description="mean squared difference of the spectrograms that the network gave; None where "
+        "it gave waveforms"
+    )
     waveforms: int = Field(description="texts whose waveforms differ in any bit")
 
 
@@ -74,6 +98,12 @@ class TextToSpeechView(View):
     metrics: ClassVar[Mapping[str, str]] = {"durations_right": "durations as in the truth"}
     kinds: ClassVar[Mapping[str, str]] = {"lengths": "changed lengths"}
     besides = ("lengths",)
+    distances: ClassVar[Mapping[str, str]] = {
+        "log_mel_mse": "log-mel MSE",
+        "mse": "waveform MSE",
+        "warped": "time-warped",
+        "output_mse": "MSE of the output",
+    }
     titles = ("durations changed", "train", "deploy")
 
     def said(self, flip: Told, side: str) -> str:
@@ -93,7 +123,9 @@ class TextToSpeechView(View):
             words += f", SNR {flips['snr']:.1f} dB"
         mels = f"MSE {flips['log_mel_mse']:.2g}, {flips['warped']:.2g} after time warping"
         differ = f"waveforms that differ {flips['waveforms']:,}, changed lengths {flips['lengths']}"
-        return [("", differ), ("waveform", words), ("log-mel", mels)]
+        found = [("", differ), ("waveform", words), ("log-mel", mels)]
+        own = flips["output_mse"]
+        return found if own is None else [*found, ("network's spectrogram", f"MSE {own:.2g}")]
 
     def findings(self, summary: Told) -> list[str]:
         """Warn where the waveforms no longer run in step, so that their MSE tells nothing more."""
@@ -134,28 +166,50 @@ class TextToSpeech(Task):
         pa.field("samples", pa.int64()),
         pa.field("seconds", pa.float64()),
         pa.field("waveform", pa.string()),
-        *(pa.field(name, pa.float64()) for name in _FIGURES),
+        *(pa.field(name, pa.float64()) for name in (*_FIGURES, "output_mse")),
         pa.field("lengths", pa.int64()),
         *CHANGES,
     )
 
+    def outputs(self) -> tuple[str, ...]:
+        """Return the outputs that the card names; none where the model's first one is meant."""
+        asked = self.output.spectrogram
+        return (*super().outputs(), *(asked.outputs if asked else ()))
+
+    def back_end(self, profile: Profile, choices: Choices) -> BackEnd | None:
+        """Return the vocoder, where the network gives a spectrogram."""
+        asked = self.output
+        return vocoding(profile, choices, asked.spectrogram, asked.trained, asked.rate)
+
     def check(self, shapes: Shapes) -> None:
         """Expect a waveform of one text, in whatever rank."""
+        spectrogram = self.output.spectrogram.outputs if self.output.spectrogram else ()
         for name, shape in shapes.items():
-            if sum(size not in (1, None) for size in shape) > 1:
+            if name not in spectrogram and sum(size not in (1, None) for size in shape) > 1:
                 raise ModelError(f"output {name!r}: one sequence expected, got {tuple(shape)}")
+
+    def truth_of(self, text: str, where: str) -> list[int]:
+        """Read the frames of each phoneme: whole numbers, blanks between them."""
+        words = text.split()
+        if not words or not all(word.isascii() and word.isdigit() for word in words):
+            raise DataError(f"{where}: frames of each phoneme expected, as 3 12 5, got {text!r}")
+        return list(map(int, words))
 
     def decode(self, outputs: Outputs | Sequence[Outputs], settings: Any, placing: Any) -> Speech:
         """Read the waveform and the durations; several sentences are joined."""
         parts = [outputs] if isinstance(outputs, Mapping) else list(outputs)
-        samples = _joined(parts, self.output.waveform).astype(np.float32)
+        asked = self.output.spectrogram
+        samples = _joined(parts, WAVEFORM if asked else self.output.waveform).astype(np.float32)
+        values = None
+        if asked:
+            values = np.concatenate([np.concatenate(asked.values(part)) for part in parts], axis=1)
         durations = None
         if self.output.durations:
             frames = _joined(parts, self.output.durations)
             if np.any(frames != np.rint(frames)) or np.any(np.abs(frames) > 2**31):
                 raise ModelError(f"output {self.output.durations!r}: whole frames expected")
             durations = tuple(int(frame) for frame in frames)
-        return Speech(samples, self.output.rate, durations)
+        return Speech(samples, self.output.rate, durations, values)
 
     def record(self, prediction: Speech, truth: Sequence[int] | None) -> Values:
         """Return the length, and a digest of the samples."""
@@ -186,6 +240,7 @@ class TextToSpeech(Task):
             common = sum(a == b for a, b in zip(own, other, strict=False))
             changed = units - common
         figures = {name: getattr(found, name) for name in _FIGURES}
+        figures["output_mse"] = _apart(before.spectrogram, after.spectrogram)
         return {"changed": changed, "units": units, "lengths": lengths, **figures}
 
     def spoken(self, prediction: Speech) -> Sound:
@@ -195,7 +250,7 @@ class TextToSpeech(Task):
     def more(self, train: Sequence[Record], deploy: Sequence[Record]) -> Figures:
         """Return the means of the distances, and how many waveforms differ."""
         means = {}
-        for name in _FIGURES:
+        for name in (*_FIGURES, "output_mse"):
             total, known = numbers(deploy, name)
             means[name] = float(total.sum() / known.sum()) if known.any() else None
         return {**means, "waveforms": sum(r["warped"] > 0 or r["mse"] > 0 for r in deploy)}
@@ -212,6 +267,14 @@ class TextToSpeech(Task):
             ([4], Speech(-wave, self.output.rate, (4,))),
             ([], Speech(wave[:0], self.output.rate, ())),
         ]
+
+
+def _apart(one: Array | None, other: Array | None) -> float | None:
+    """The mean squared difference of two spectrograms; the end of the longer one is left out."""
+    if one is None or other is None:
+        return None
+    frames = min(one.shape[1], other.shape[1])
+    return float(np.mean((one[:, :frames].astype(np.float64) - other[:, :frames]) ** 2))
 
 
 def _joined(parts: Sequence[Outputs], name: str | None) -> Array:

@@ -1,0 +1,195 @@
+"""Waveforms of spectrograms: by hand, against SciPy's transform, and from a network to a run."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+import scipy.signal
+import yaml
+from onnx import TensorProto, helper, numpy_helper
+
+from simulator import compare, registry, sweep
+from simulator.errors import DataError, ModelError
+from simulator.profile.implementations import choose, implementation
+from simulator.profile.load import load
+from simulator.reference.log_mel import log_mel
+from simulator.tasks.settings import Network
+from simulator.tasks.text_to_speech.spectrogram import WAVEFORM
+from simulator.tasks.text_to_speech.task import TextToSpeech
+
+RATE, N_FFT, HOP = 8000, 1024, 256
+STFT = {
+    "center": True, "pad_mode": "reflect", "window": "hann", "window_symmetry": "periodic",
+    "scaling": "none", "frames": "whole", "power": 1,
+}  # fmt: skip
+BANDS = {
+    "rate": RATE,
+    "spectrogram": {
+        "outputs": ["mel"], "features": "log_mel", "layout": "NMT", "n_fft": N_FFT,
+        "win_length": N_FFT, "hop": HOP, "n_mels": 80, "fmin": 0.0, "fmax": 4000.0,
+    },
+    "trained": {
+        "stft": STFT, "mel": {"scale": "slaney", "norm": "slaney"},
+        "log": {"kind": "ln", "floor": "max", "value": 1e-5},
+    },
+}  # fmt: skip
+INVERSE = {
+    "method": "istft", "center": False, "window": "hann", "window_symmetry": "periodic",
+    "scaling": "none", "overlap": "window_square",
+}  # fmt: skip
+NUMPY = "vocoder.backend=numpy"
+
+
+def task(**changed):
+    return TextToSpeech(TextToSpeech.Output(**BANDS, **changed), Network())
+
+
+def tone():
+    return 0.5 * np.sin(2 * np.pi * 1000 * np.arange(8192) / RATE)
+
+
+def inverse(**options):
+    return implementation("vocode", registry.backend("numpy"), {**INVERSE, **options}).make()
+
+
+@pytest.mark.parametrize(
+    ("overlap", "expected"),
+    [
+        ("none", [0, 0.5, 1, 1, 1, 0.5]),
+        ("window_square", [0, 2, 1, 2, 1, 2]),
+        ("constant", [0, 1, 1, 2, 1, 1]),
+    ],
+)
+def test_two_frames_of_ones_by_hand(overlap, expected):
+    """
+    Hann's window of 4 is 0, 1/2, 1, 1/2; its squares, 2 samples apart, sum to 1 and 1/2.
+    """
+    spectra = np.array([[4, 4], [0, 0], [0, 0]], np.complex64)
+    found = inverse(overlap=overlap).wave(spectra, 4, 4, 2)
+
+    assert found.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("window", ["hann", "hamming"])
+def test_what_scipy_transformed_comes_back(window):
+    sound = np.random.default_rng(3).uniform(-1, 1, 1600)
+    _, _, spectra = scipy.signal.stft(
+        sound, window=window, nperseg=64, noverlap=48, boundary="even", padded=False
+    )
+    made = inverse(center=True, window=window, scaling="window_sum")
+    found = made.wave(spectra.astype(np.complex64), 64, 64, 16)
+
+    assert np.abs(found - sound).max() < 1e-6
+
+
+@pytest.mark.parametrize(("inverse", "off"), [("pinv", 0.4), ("nnls", 0.1)])
+def test_a_tone_comes_back_from_its_mel_bands(inverse, off):
+    """Least squares spread it over its bands, whose parts do not add up to all of it."""
+    profile = load("griffin_lim_fp32", [NUMPY, f"vocoder.mel_inverse={inverse}"])
+    mel = log_mel(tone()[:6144], RATE).astype(np.float32)[None]
+    made = task().back_end(profile, choose(profile)).open()({"mel": mel})[WAVEFORM]
+    peak = np.abs(np.fft.rfft(made * np.hanning(made.size))).argmax() * RATE / made.size
+
+    assert made.size == 6144
+    assert peak == pytest.approx(1000, abs=25)
+    assert np.sqrt(2 * np.mean(made**2)) == pytest.approx(0.5, rel=off), "its amplitude"
+
+
+def test_a_db_of_power_is_as_a_neper_of_magnitudes():
+    """10 log10(m ** 2) = 20 log10(m): the same bands, told otherwise, are the same sound."""
+    profile = load("griffin_lim_fp32", [NUMPY, "vocoder.iterations=1"])
+    log = {"kind": "log10", "floor": "max", "value": 1e-5}
+    other = TextToSpeech.Output(**BANDS | {"trained": {**BANDS["trained"], "log": log}})
+    mel = log_mel(tone(), RATE)[None]
+    waves = [
+        one.back_end(profile, choose(profile)).open()({"mel": mel / scale})[WAVEFORM]
+        for one, scale in ((task(), 1), (TextToSpeech(other, Network()), np.log(10)))
+    ]
+
+    assert np.abs(waves[0] - waves[1]).max() < 1e-4 * np.abs(waves[0]).max()
+
+
+def test_what_does_not_fit_is_one_line():
+    for profile, changes, speaks, why in (
+        ("phoneme_ids_fp32", [], BANDS, "has no vocoder, and the network gives a spectrogram"),
+        ("istft_fp32", [], BANDS, "istft, but the network gives log_mel"),
+        ("istft_fp32", [], {"rate": RATE}, "the network gives a waveform; write vocoder: null"),
+        ("griffin_lim_fp32", ["vocoder.mel_norm=null"], BANDS, "mel bands; write mel_norm"),
+    ):
+        loaded = load(profile, changes)
+        made = TextToSpeech(TextToSpeech.Output(**speaks), Network())
+        with pytest.raises(ModelError, match=why) as caught:
+            made.back_end(loaded, choose(loaded))
+        assert "\n" not in str(caught.value)
+    with pytest.raises(DataError, match="frames of each phoneme expected"):
+        task().truth_of("3 x", "row 2")
+
+
+@pytest.fixture
+def voice(tmp_path):
+    """A network that says one of four tones for each id, eight frames long."""
+    tones = [log_mel(0.3 * np.sin(np.arange(2048) * f), RATE)[:, :8] for f in (0.2, 0.5, 1, 2)]
+    table = np.stack(tones).transpose(0, 2, 1).astype(np.float32)
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("Reshape", ["rows", "shape"], ["long"]),
+        helper.make_node("Transpose", ["long"], ["mel"], perm=[0, 2, 1]),
+        helper.make_node("Gather", ["spans", "ids"], ["durations"]),
+    ]
+    weights = {
+        "table": table, "shape": np.array([1, -1, 80]), "spans": np.full(4, 8, np.float32),
+    }  # fmt: skip
+    port = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "voice", [port("ids", TensorProto.INT64, [1, "L"])],
+        [port("mel", TensorProto.FLOAT, [1, 80, "T"]),
+         port("durations", TensorProto.FLOAT, [1, "L"])],
+        [numpy_helper.from_array(one, name) for name, one in weights.items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), tmp_path / "m.onnx")
+    spec = {
+        "schema": 1, "name": "voice", "task": "text_to_speech", "model": "m.onnx",
+        "input": {"kind": "text", "vocabulary": 4, "max_length": 64, "names": {"ids": "ids"}},
+        "output": {**BANDS, "durations": "durations"},
+    }  # fmt: skip
+    (tmp_path / "card.yaml").write_text(yaml.safe_dump(spec))
+    data = tmp_path / "data"
+    data.mkdir()
+    for name, ids in (("one", [0, 1, 2]), ("other", [3, 1])):
+        (data / f"{name}.json").write_text(json.dumps({"requests": [{"ids": ids}]}))
+    (data / "spans.csv").write_text("file,label\none.json,8 8 8\nother.json,8 9\n")
+    (data / "data.yaml").write_text(
+        "{schema: 1, name: spans, task: text_to_speech, format: table, files: ., table: spans.csv}"
+    )
+    return {"model": tmp_path / "card.yaml", "data": data}
+
+
+def test_a_window_changes_the_waveform_and_not_what_the_network_says(voice, tmp_path):
+    stacks = [f"{side}.{NUMPY}" for side in ("train", "deploy")]
+    run = compare(
+        "griffin_lim_fp32", "griffin_lim_fp32", **voice, out=tmp_path / "run",
+        overrides=[*stacks, "deploy.vocoder.window=hamming"],
+    )  # fmt: skip
+    flips = run.summary["flips"]
+
+    assert run.summary["train"]["metric"]["durations_right"] == pytest.approx((1 + 1 / 2) / 2)
+    assert flips["count"] == 0 and flips["waveforms"] == 2
+    assert flips["output_mse"] == 0 and flips["mse"] > 0 and flips["log_mel_mse"] > 0
+
+
+def test_a_suite_tells_distances(voice, tmp_path):
+    suite = {
+        "schema": 1, "name": "trial", "summary": "one window", "train": "griffin_lim_fp32",
+        "columns": {"stft": {"hamming": {"vocoder.window": "hamming"},
+                             "scipy": {"vocoder.backend": "scipy"}}},
+    }  # fmt: skip
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump(suite))
+    (found,) = sweep(
+        tmp_path / "suite.yaml", models=[voice["model"]], data=voice["data"],
+        overrides=[f"train.{NUMPY}"], out=tmp_path / "run",
+    )  # fmt: skip
+    options = found.summary["columns"]["stft"]["options"]
+
+    assert options["hamming"]["log_mel_mse"] > options["scipy"]["log_mel_mse"] > 0

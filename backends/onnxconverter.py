@@ -35,7 +35,7 @@ class HalfCast(Cast):
             if node.op_type in float16.DEFAULT_OP_BLOCK_LIST or _gives_fp32(node)
         }
         _part_constants(model.graph, blocked)
-        _part_outputs(model.graph)
+        _part_outputs(model.graph, blocked)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # one warning per clamped tensor, see above
             half = float16.convert_float_to_float16(
@@ -64,13 +64,14 @@ def _part_constants(graph: Any, blocked: set[str]) -> None:
                 node.input[:] = [copy.name if x == tensor.name else x for x in node.input]
 
 
-def _part_outputs(graph: Any) -> None:
+def _part_outputs(graph: Any, blocked: set[str]) -> None:
     """Copy outputs that nodes read too; the library gives those nodes the FP32 of the output."""
     import onnx
 
     read = {name for node in graph.node for name in node.input}
+    kept = {name for node in graph.node if node.name in blocked for name in node.output}
     for port in graph.output:
-        if port.name in read:
+        if port.name in read - kept:
             inside = f"{port.name}_inside"
             for node in graph.node:
                 node.input[:] = [inside if name == port.name else name for name in node.input]

@@ -471,3 +471,24 @@ def test_a_cast_that_does_not_fit_is_refused(written, message):
 
     with pytest.raises(ProfileError, match=message):
         choose(load("pillow_fp32", [f"precision={{{written}}}"]))
+
+
+def test_an_output_that_a_layer_reads_is_cast_too(tmp_path):
+    """The library gives every reader of an output its FP32, where the layer has FP16 weights."""
+    weights = RNG.normal(size=(3, 3, 1, 1)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["inner"], "one"),
+        helper.make_node("Conv", ["inner", "w"], ["y"], "two"),
+    ]
+    shape = [1, 3, 4, 4]
+    model = tiny.model(nodes, {"x": shape}, {"inner": shape, "y": shape}, {"w": weights})
+    x = RNG.normal(size=shape).astype(np.float32)
+
+    made = cast("onnxconverter", model, tmp_path, storage="fp16")
+
+    assert [output.name for output in made.graph.output] == ["inner", "y"]
+    found = ReferenceEvaluator(made).run(None, {"x": x})
+    once = np.einsum("oi,bihw->bohw", weights[..., 0, 0], x)
+    twice = np.einsum("oi,bihw->bohw", weights[..., 0, 0], once)
+    np.testing.assert_allclose(found[0], once, atol=2e-2)
+    np.testing.assert_allclose(found[1], twice, atol=1e-1)

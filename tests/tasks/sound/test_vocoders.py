@@ -1,13 +1,11 @@
 """Waveforms of spectrograms: by hand, against SciPy's transform, and from a network to a run."""
 
-import json
-
 import numpy as np
-import onnx
 import pytest
 import scipy.signal
+import tiny_voice
 import yaml
-from onnx import TensorProto, helper, numpy_helper
+from tiny_voice import BANDS, RATE
 
 from simulator import compare, registry, sweep
 from simulator.errors import DataError, ModelError
@@ -18,22 +16,6 @@ from simulator.tasks.settings import Network
 from simulator.tasks.text_to_speech.spectrogram import WAVEFORM
 from simulator.tasks.text_to_speech.task import TextToSpeech
 
-RATE, N_FFT, HOP = 8000, 1024, 256
-STFT = {
-    "center": True, "pad_mode": "reflect", "window": "hann", "window_symmetry": "periodic",
-    "scaling": "none", "frames": "whole", "power": 1,
-}  # fmt: skip
-BANDS = {
-    "rate": RATE,
-    "spectrogram": {
-        "outputs": ["mel"], "features": "log_mel", "layout": "NMT", "n_fft": N_FFT,
-        "win_length": N_FFT, "hop": HOP, "n_mels": 80, "fmin": 0.0, "fmax": 4000.0,
-    },
-    "trained": {
-        "stft": STFT, "mel": {"scale": "slaney", "norm": "slaney"},
-        "log": {"kind": "ln", "floor": "max", "value": 1e-5},
-    },
-}  # fmt: skip
 INVERSE = {
     "method": "istft", "center": False, "window": "hann", "window_symmetry": "periodic",
     "scaling": "none", "overlap": "window_square",
@@ -128,42 +110,7 @@ def test_what_does_not_fit_is_one_line():
 
 @pytest.fixture
 def voice(tmp_path):
-    """A network that says one of four tones for each id, eight frames long."""
-    tones = [log_mel(0.3 * np.sin(np.arange(2048) * f), RATE)[:, :8] for f in (0.2, 0.5, 1, 2)]
-    table = np.stack(tones).transpose(0, 2, 1).astype(np.float32)
-    nodes = [
-        helper.make_node("Gather", ["table", "ids"], ["rows"]),
-        helper.make_node("Reshape", ["rows", "shape"], ["long"]),
-        helper.make_node("Transpose", ["long"], ["mel"], perm=[0, 2, 1]),
-        helper.make_node("Gather", ["spans", "ids"], ["durations"]),
-    ]
-    weights = {
-        "table": table, "shape": np.array([1, -1, 80]), "spans": np.full(4, 8, np.float32),
-    }  # fmt: skip
-    port = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "voice", [port("ids", TensorProto.INT64, [1, "L"])],
-        [port("mel", TensorProto.FLOAT, [1, 80, "T"]),
-         port("durations", TensorProto.FLOAT, [1, "L"])],
-        [numpy_helper.from_array(one, name) for name, one in weights.items()],
-    )  # fmt: skip
-    opset = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), tmp_path / "m.onnx")
-    spec = {
-        "schema": 1, "name": "voice", "task": "text_to_speech", "model": "m.onnx",
-        "input": {"kind": "text", "vocabulary": 4, "max_length": 64, "names": {"ids": "ids"}},
-        "output": {**BANDS, "durations": "durations"},
-    }  # fmt: skip
-    (tmp_path / "card.yaml").write_text(yaml.safe_dump(spec))
-    data = tmp_path / "data"
-    data.mkdir()
-    for name, ids in (("one", [0, 1, 2]), ("other", [3, 1])):
-        (data / f"{name}.json").write_text(json.dumps({"requests": [{"ids": ids}]}))
-    (data / "spans.csv").write_text("file,label\none.json,8 8 8\nother.json,8 9\n")
-    (data / "data.yaml").write_text(
-        "{schema: 1, name: spans, task: text_to_speech, format: table, files: ., table: spans.csv}"
-    )
-    return {"model": tmp_path / "card.yaml", "data": data}
+    return tiny_voice.voice(tmp_path)
 
 
 def test_a_window_changes_the_waveform_and_not_what_the_network_says(voice, tmp_path):

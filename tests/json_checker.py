@@ -111,6 +111,7 @@ CHECKS = {
     "minItems": sized(lambda n, rule: n >= rule),
     "maxItems": sized(lambda n, rule: n <= rule),
     "minLength": sized(lambda n, rule: n >= rule),
+    "maxLength": check(lambda v, rule: not isinstance(v, str) or len(v) <= rule),
     "uniqueItems": check(lambda v, rule: not isinstance(v, list) or len(set(v)) == len(v)),
     "pattern": check(lambda v, rule: not isinstance(v, str) or re.search(rule, v)),
     "$ref": ref,

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny_tasks
+from made_sequences import kitti, mot, vid
 
 from simulator.data import coco
 from simulator.data.folder import Files
@@ -79,6 +80,9 @@ def detection_voc(folder):
         f"<annotation><object><name>red</name><bndbox>{box}</bndbox></object></annotation>"
     )
     return datacards.card(folder, task="detection", format="voc", annotations="xml")
+
+
+COLORS = {"Car": "red", "Van": "green", "Pedestrian": "blue"}
 
 
 def _video(folder, task):
@@ -203,6 +207,9 @@ MAKERS = {
     "audio_classification.table": audio_classification_table,
     "classification.table": classification_table,
     "classification.ilsvrc": classification_ilsvrc,
+    "detection.kitti_tracking": lambda folder: kitti(folder, classes=COLORS).path,
+    "detection.mot": lambda folder: mot(folder, classes=COLORS).path,
+    "detection.coco_vid": lambda folder: vid(folder, label="red").path,
 } | {f"{task}.webdataset": partial(_webdataset, task=task) for task in SHARDED} | {
     f"{task}.parquet": partial(_parquet, task=task) for task in SHARDED
 } | {f"{task}.video": partial(_video, task=task) for task in TASKS} | {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import onnx
-import torch
 
 from backends.fake_quant.tuner import TorchTuner
 from backends.pytorch_adapter import TorchAdapter
@@ -103,9 +104,7 @@ class LearnsNoise(TorchTuner):
 class UsesStoredStatistics(TorchAdapter):
     def open(self, source, sample, scores=None, probabilities=False):
         super().open(source, sample, scores, probabilities)
-        for norm in self._norms:
-            norm.running_mean = torch.zeros(len(norm.weight))
-            norm.running_var = torch.ones(len(norm.weight))
+        self._module.eval()
 
 
 class NeverAdapts(TorchAdapter):
@@ -146,10 +145,8 @@ class SignsItsNetwork(TorchAdapter):
 
 class TakesAnyNetwork(TorchAdapter):
     def open(self, source, sample, scores=None, probabilities=False):
-        try:
+        with contextlib.suppress(ModelError):
             super().open(source, sample, scores, probabilities)
-        except ModelError:
-            self._norms = []
 
 
 ADAPTERS = {

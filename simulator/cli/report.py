@@ -3,7 +3,8 @@
 simulate report runs/NAME                     write it again
 simulate report runs/A runs/B ... --out DIR   compare several models: sweeps, or runs of robustness
 simulate report runs/NAME --charts DIR        write its charts as SVG files, too
-simulate report runs/A runs/B --format markdown --table NAME   print a table of the runs' command
+simulate report runs/A ... --format markdown  print tables: of several sweeps a comparison, else one
+                                              of the runs' own command (--table NAME)
 
 Every experiment writes its report at the end; use the first for runs of an earlier version, or to
 write the report to another file. The second writes DIR/checkpoints.html, by recipe of training
@@ -15,10 +16,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from simulator import cli
 from simulator.cli import common
 from simulator.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from simulator.command.experiment import Experiment
+    from simulator.results.shared import Summary
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,91 +38,132 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "default the one that they are in",
     )  # fmt: skip
     parser.add_argument(
-        "--allow-failed", metavar="SHARE",
-        help="of several: the share of samples on which a model may fail that another one answers, "
-        "e.g. 0.1%%; default: one such sample fails the gate, exit code 1",
-    )  # fmt: skip
-    parser.add_argument(
         "--format", choices=("text", "markdown", "latex", "csv"), default="text",
-        help="print tables alone, in this form: of sweeps those of several models, else that of "
-        "the runs' own command",
+        help="print tables alone, in this form: of several sweeps those that compare them, else "
+        "that of the runs' own command",
     )  # fmt: skip
     parser.add_argument(
-        "--charts",
-        metavar="DIR",
+        "--table", metavar="NAME",
+        help="which of the command's own tables; as Markdown, unless --format says otherwise",
+    )  # fmt: skip
+    parser.add_argument(
+        "--charts", metavar="DIR",
         help="of one run: write its charts of lines, points and bars, SVG",
-    )
-    parser.add_argument("--table", metavar="NAME", help="which of that command's tables")
+    )  # fmt: skip
     parser.add_argument(
         "--group", action="append", default=[], metavar="NAME=PATTERN",
-        help="of several: compare the recipes that fit, such as large='*-large', as one group with "
-        "the first group; repeatable",
+        help="of several sweeps: compare the recipes that fit, such as large='*-large', as one "
+        "group with the first group; repeatable",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="of several: print JSON, nothing else")
+    parser.add_argument(
+        "--allow-failed", metavar="SHARE",
+        help="of several sweeps: the share of samples on which a model may fail that another one "
+        "answers, e.g. 0.1%%; default: one such sample fails the gate, exit code 1",
+    )  # fmt: skip
+    parser.add_argument(
+        "--json", action="store_true", help="of several sweeps: print JSON, nothing else"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the report and print its path."""
+    """Write the report and print its path, or print tables."""
+    runs = [Path(run) for run in options.runs]
+    printed = options.format != "text" or options.table is not None
+    if len(runs) == 1 and not printed:
+        _refuse(options, "group", "allow_failed", "json")
+        return _written(runs[0], options.out, options.charts)
+    experiment, summaries = _opened(runs)
+    own = _compared(experiment) if len(runs) > 1 else None
+    if printed and (own is not compare or options.table is not None):
+        _refuse(options, "charts", "out", "group", "allow_failed", "json")
+        print(_printed(experiment, summaries, options.format, options.table), end="")
+        return cli.PASS
+    if own is None:
+        raise UserError(
+            "several runs of one command that compares models, such as sweep, expected, got runs "
+            f"of {_commands(summaries)}; give one run"
+        )
+    _refuse(options, "charts", *["json"] * printed)
+    place = Path(options.out) if options.out else runs[0].parent
+    place.mkdir(parents=True, exist_ok=True)
+    if own is not compare:
+        _refuse(options, "group", "allow_failed", "json")
+        return own(runs, place)
+    form = "json" if options.json else options.format
+    return compare(runs, place, form, options.allow_failed, options.group)
+
+
+_FOR = {
+    "charts": "the page of one run", "out": "a page; tables are printed", "group": "several sweeps",
+    "allow_failed": "several sweeps", "json": "several sweeps without --format",
+}  # fmt: skip
+
+
+def _refuse(options: argparse.Namespace, *names: str) -> None:
+    """Refuse options that would change nothing."""
+    for name in names:
+        if getattr(options, name):
+            raise UserError(f"--{name.replace('_', '-')} is for {_FOR[name]}; leave it out")
+
+
+def _written(run: Path, out: str | None, charts: str | None) -> int:
+    """Write the page of one run, and its charts."""
     from simulator.report import page
     from simulator.report.reading import read
 
-    runs = [Path(run) for run in options.runs]
-    if options.table or (options.format != "text" and _commands(runs) != {"sweep"}):
-        print(_printed(runs, options.format, options.table), end="")
-        return cli.PASS
-    if len(runs) > 1:
-        place = Path(options.out) if options.out else runs[0].parent
-        place.mkdir(parents=True, exist_ok=True)
-        form = "json" if options.json else options.format
-        if (own := _compared(runs)) is not compare:
-            return own(runs, place, form, options.allow_failed)
-        return compare(runs, place, form, options.allow_failed, options.group)
-    out = Path(options.out) if options.out else None
-    print(f"report: {page.write(runs[0], out)}")
-    if options.charts:
-        for chart in page.drawn(page.sections_of(read(runs[0])), Path(options.charts)):
+    print(f"report: {page.write(run, Path(out) if out else None)}")
+    if charts:
+        for chart in page.drawn(page.sections_of(read(run)), Path(charts)):
             print(f"chart: {chart}")
     return cli.PASS
 
 
-def _compared(runs: Sequence[Path]) -> Callable[..., int]:
-    """Return what compares runs of their command; that of sweeps refuses all others."""
-    from simulator.command.experiment import EXPERIMENTS, place
+def _opened(runs: Sequence[Path]) -> tuple[Experiment[Any] | None, list[Summary]]:
+    """Return the command of all runs, None where they have several; and their summaries."""
+    from simulator.command.experiment import EXPERIMENTS
+    from simulator.results.read import read_summary
 
-    names = _commands(runs)
-    known = [EXPERIMENTS.of(name) for name in names if name in EXPERIMENTS.names]
-    own = known[0].compared if len(names) == len(known) == 1 else ""
-    found: Callable[..., int] = place(own) if own else compare
+    summaries = [read_summary(run)[1] for run in runs]
+    (name, *others) = {str(summary.command) for summary in summaries}
+    known = not others and name in EXPERIMENTS.names
+    return (EXPERIMENTS.of(name) if known else None), summaries
+
+
+def _commands(summaries: Sequence[Summary]) -> str:
+    return ", ".join(sorted({str(summary.command) for summary in summaries}))
+
+
+def _compared(experiment: Experiment[Any] | None) -> Callable[..., int] | None:
+    """Return what compares runs of a command; None where nothing does."""
+    from simulator.command.experiment import place
+
+    if experiment is None or not experiment.compared:
+        return None
+    found: Callable[..., int] = place(experiment.compared)
     return found
 
 
-def _commands(runs: Sequence[Path]) -> set[str]:
-    from simulator.results.read import read_summary
-
-    return {str(read_summary(run)[1].command) for run in runs}
-
-
-def _printed(runs: Sequence[Path], form: str, table: str | None) -> str:
+def _printed(
+    experiment: Experiment[Any] | None, summaries: Sequence[Summary], form: str, table: str | None
+) -> str:
     """Return a table of finished runs of one command.
 
     Raises:
         UserError: their command has no such table, or no such form.
     """
-    from simulator.command.experiment import EXPERIMENTS
-    from simulator.results.read import read_summary
-
-    summaries = [read_summary(run)[1] for run in runs]
-    names = sorted({str(summary.command) for summary in summaries})
-    known = [EXPERIMENTS.of(name) for name in names if name in EXPERIMENTS.names]
-    if len(names) != 1 or not known or not known[0].formats:
-        raise UserError(f"--format is for runs of one command that has tables, got {names[0]}")
-    (experiment,) = known
+    if experiment is None or not experiment.formats:
+        raise UserError(
+            f"runs of one command that has tables expected, got runs of {_commands(summaries)}; "
+            "leave out --format and --table"
+        )
     form = "markdown" if form == "text" else form
     if form not in experiment.formats:
         raise UserError(unknown("format", form, experiment.formats))
+    if table is not None and not experiment.tables:
+        raise UserError(f"simulate {experiment.name} has one table; leave out --table")
     if table is not None and table not in experiment.tables:
         raise UserError(unknown("table", table, experiment.tables))
-    return str(experiment.printed(summaries, form, table))
+    return experiment.printed(summaries, form, table)
 
 
 def compare(

@@ -246,6 +246,18 @@ def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, c
     printed = capsys.readouterr().out
     assert "| plain | 33.33 | 100.00 | 66.67 | 47.14 | – | – | – | – |" in printed
 
+    assert cli.main(["report", str(out / "a"), "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.startswith("| model | trained |"), "one sweep has its own table"
+    both = [str(out / "a"), str(out / "b")]
+    for words, why in (
+        ([*both, "--charts", "x"], "--charts is for the page of one run"),
+        ([*both, "--json", "--format", "csv"], "--json is for several sweeps without --format"),
+        ([both[0], "--group", "g=*"], "--group is for several sweeps"),
+        ([*both, "--table", "x"], "simulate sweep has one table"),
+    ):
+        assert cli.main(["report", *words]) == 2
+        assert why in capsys.readouterr().err
+
 
 def test_models_that_cannot_be_compared_keep_their_own_reports(home, tmp_path, capsys, cache):
     (tmp_path / "checkpoints.json").mkdir()

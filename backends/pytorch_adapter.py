@@ -195,7 +195,9 @@ def _converted(source: Path) -> tuple[Any, list[str], list[Array]]:
 
 
 def _is_batch_norm(module: Any) -> bool:
-    return type(module).__name__ == "OnnxBatchNorm"
+    """OnnxBatchNorm is one whose scale and shift are inputs, PyTorch's own one without any."""
+    own = torch.nn.modules.batchnorm._BatchNorm
+    return isinstance(module, own) or type(module).__name__ == "OnnxBatchNorm"
 
 
 def _nothing(learns: bool) -> str:

@@ -239,8 +239,26 @@ def test_only_scales_and_shifts_learn(net, path):
         assert any(p.shape == weight.shape and torch.equal(p, weight) for p in held)
 
 
-def test_batch_norm_adaptation_is_the_training_mode_of_torch(net, path):
+class Scale(torch.nn.Module):
+    """A scale of each channel."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.linspace(0.5, 2, width).reshape(-1, 1, 1))
+
+    def forward(self, values):
+        return self.weight * values
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_batch_norm_adaptation_is_the_training_mode_of_torch(net, path, apart, tmp_path):
+    """Also where the scale stands behind the operator, whose own are ones and zeros."""
     given = batches()
+    if apart:
+        net.first = torch.nn.Sequential(torch.nn.BatchNorm2d(6), Scale(6))
+        with torch.no_grad():
+            net.train()(torch.randn(64, 3, 10, 10) * 2 + 1)
+        path = exported(net.eval(), tmp_path / "apart.onnx")
 
     found = answered(path, {**COMMON, "method": "batch_norm"}, given)
 

@@ -106,6 +106,16 @@ def test_the_worst_case_starts_with_the_axis_that_loses_most(card, data, tmp_pat
     assert found["exhaustive"]["top1"] == pytest.approx(2 / 6)
 
 
+def test_the_worst_case_takes_one_option_of_a_column(card, data, tmp_path):
+    """Also where they write different axes, and could stand together."""
+    both = {"both": {"bgr": {"color.order": "bgr"}, "box": {"resize": "pil-box"}}}
+    suite = written(tmp_path, columns=both)
+
+    found = worst(suite, model=card, data=data, out=tmp_path / "run").summary
+
+    assert [step["added"] for step in found["path"]] == ["both/bgr"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

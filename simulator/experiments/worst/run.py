@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,7 +130,7 @@ class _Search:
         """Add one option after the other, each time the one that loses most."""
         taken: Picks = ()
         path = []
-        sizes = [*Counter(map(self._written, self.space.picks)).values()]
+        sizes = [len(options) for options in self.space.axes.values()]
         while candidates := [
             (*taken, pick) for pick in self.space.picks if self._compatible((*taken, pick))
         ]:
@@ -149,14 +148,12 @@ class _Search:
         return Combination(picks=picks, added=picks[-1], **figures)
 
     def _compatible(self, picks: Picks) -> bool:
-        """Whether no two options write the same axis of the profile."""
-        written = [self._written(pick) for pick in picks]
-        return sum(map(len, written)) == len(set().union(*written))
-
-    def _written(self, pick: Pick) -> frozenset[str]:
-        """The axes of the profile that an option writes; a column may have several."""
-        axis, name = pick
-        return frozenset(axes.axis_of(key) for key in self.space.axes[axis][name])
+        """Whether no two options are of one column or write the same axis of the profile."""
+        written = [
+            {axes.axis_of(key) for key in self.space.axes[column][name]} for column, name in picks
+        ]
+        apart = sum(map(len, written)) == len(set().union(*written))
+        return apart and len(dict(picks)) == len(picks)
 
     def _worst(self, candidates: Sequence[Picks], alpha: float) -> tuple[Picks, Figures]:
         """Run the training stack and all candidates in one plan; return the worst.
@@ -228,14 +225,14 @@ def _headline(found: Evaluation, name: str) -> float:
 
 
 def ways_to(taken: int, options: Sequence[int]) -> int:
-    """Return how many sets of so many options there are, no two of a group; at least as many.
+    """Return how many sets of so many options there are, no two of a column; at least as many.
 
     Which options were taken follows from the same samples that judge the next ones. So the next
     step's bound must hold after each of these sets.
 
     Args:
         taken: how many options the set has.
-        options: how many options write the same axes of the profile, for each group of them.
+        options: how many options each column has.
     """
     ways = [1] + [0] * len(options)
     for count in options:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
+from itertools import groupby
 from typing import Any
 
 from simulator.report.charts import SHARE, Figure, Trace
@@ -52,12 +53,16 @@ class _Axis:
 
 
 def svg(drawn: Figure, title: str) -> str | None:
-    """Return a figure as SVG; None for one of other traces, or of several or logarithmic axes."""
-    own, layout = drawn.data, drawn.layout
+    """Return a figure as SVG; None for other traces, lying bars, several or logarithmic axes."""
+    layout = drawn.layout
     axes = [layout["xaxis"], layout["yaxis"]]
-    plain = all(trace["type"] in ("scatter", "bar") and "xaxis" not in trace for trace in own)
-    if not own or not plain or any(axis.get("type") == "log" for axis in axes):
+    plain = all(
+        one["type"] in ("scatter", "bar") and not {"xaxis", "orientation"} & one.keys()
+        for one in drawn.data
+    )
+    if not drawn.data or not plain or any(axis.get("type") == "log" for axis in axes):
         return None
+    own = [_known(trace) for trace in drawn.data]
     high = float(layout.get("height", 340))
     legend = list(_legend(own, high))
     whole = high + (1 + max((row for row, *_ in legend), default=-1)) * ROW
@@ -74,6 +79,15 @@ def svg(drawn: Figure, title: str) -> str | None:
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _known(trace: Trace) -> Trace:
+    """A trace in which what is not finite is None, as on the page."""
+
+    def known(value: Any) -> bool:
+        return isinstance(value, str) or (value is not None and math.isfinite(value))
+
+    return trace | {key: [one if known(one) else None for one in trace[key]] for key in "xy"}
 
 
 def _axis(
@@ -119,32 +133,31 @@ def _frame(x: _Axis, y: _Axis, axes: Sequence[dict[str, Any]], high: float) -> I
 
 def _trace(trace: Trace, at: int, own: Sequence[Trace], x: _Axis, y: _Axis) -> Iterator[str]:
     color = str((trace.get("line") or trace.get("marker") or {}).get("color", FAINT))
-    shift: Callable[[float], float] = float
+    shift = 0.0
     if trace["type"] == "bar":
         bars = [one for one in own if one["type"] == "bar"]
         width = 0.8 * x.room / len(bars)
-        first = (bars.index(trace) + 0.5 - len(bars) / 2) * width
-        shift = lambda place: place + first  # noqa: E731
+        shift = (bars.index(trace) + 0.5 - len(bars) / 2) * width
         for name, value in zip(trace["x"], trace["y"], strict=True):
             if value is not None:
-                left, ends = x.at(name) + first - width / 2, sorted((y.at(0), y.at(value)))
+                left, ends = x.at(name) + shift - width / 2, sorted((y.at(0), y.at(value)))
                 yield (f'<rect x="{left:.1f}" y="{ends[0]:.1f}" width="{width:.1f}" '
                        f'height="{ends[1] - ends[0]:.1f}" fill="{color}"/>')  # fmt: skip
-    points = [(shift(x.at(one)), y.at(other)) for one, other in zip(trace["x"], trace["y"],
-              strict=True) if None not in (one, other)]  # fmt: skip
+    points = [None if None in (one, other) else (x.at(one) + shift, y.at(other))
+              for one, other in zip(trace["x"], trace["y"], strict=True)]  # fmt: skip
     yield from _errors(trace, shift, x, y, color)
     if trace["type"] == "scatter":
         mode = str(trace.get("mode", "lines"))
         if "lines" in mode:
             dash = _DASHES.get(str((trace.get("line") or {}).get("dash")), "")
-            yield _line(points, color, f'stroke-width="2" stroke-dasharray="{dash}"')
+            for _, part in groupby(points, key=bool):
+                if line := [point for point in part if point]:
+                    yield _line(line, color, f'stroke-width="2" stroke-dasharray="{dash}"')
         if "markers" in mode:
-            yield from (_mark(point, at, color) for point in points)
+            yield from (_mark(point, at, color) for point in points if point)
 
 
-def _errors(
-    trace: Trace, shift: Callable[[float], float], x: _Axis, y: _Axis, color: str
-) -> Iterator[str]:
+def _errors(trace: Trace, shift: float, x: _Axis, y: _Axis, color: str) -> Iterator[str]:
     ink = TEXT if trace["type"] == "bar" else color
     for kind in ("x", "y"):
         error = trace.get(f"error_{kind}")
@@ -155,7 +168,7 @@ def _errors(
             if one is None or other is None:
                 continue
             if kind == "y":
-                place = shift(x.at(one))
+                place = x.at(one) + shift
                 yield _line([(place, y.at(other - down)), (place, y.at(other + up))], ink)
             else:
                 yield _line([(x.at(one - down), y.at(other)), (x.at(one + up), y.at(other))], ink)

@@ -78,4 +78,16 @@ def test_a_chart_is_an_svg_file_of_the_same_places():
     assert {"Title & more", "a<b", "2", "8", "32", "bits", "share"} <= set(words)
     bar = next(one for one in root.iter(f"{tag}rect") if one.get("fill") == FAINT)
     assert float(bar.get("y")) == pytest.approx(low[1] + (middle[1] - low[1]) * 2 / 3, abs=0.1)
-    assert svg(figure([charts.heatmap(z=[[1.0]])], 300, "x", "y"), "") is None
+    lying = charts.bar(x=[1, 2], y=["a", "b"], orientation="h")
+    for other in (charts.heatmap(z=[[1.0]]), lying):
+        assert svg(figure([other], 300, "x", "y"), "") is None
+
+
+def test_a_line_of_an_svg_file_breaks_where_a_value_is_not_finite():
+    values = np.array([1, 2, np.nan, 2, np.inf, 1, 3])
+    line = charts.scatter(x=np.arange(7), y=values, mode="lines", line={"color": "#123456"})
+
+    root = ElementTree.fromstring(svg(figure([line], 300, "x", "y"), ""))
+
+    drawn = [one for one in root.iter() if one.get("stroke") == "#123456"]
+    assert [len(one.get("points").split()) for one in drawn] == [2, 1, 2]

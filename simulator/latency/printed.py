@@ -21,17 +21,15 @@ def printed(summaries: Sequence[TailSummary], form: str, table: str) -> str:
         form: ``markdown``, ``latex`` or ``csv``.
         table: one of :data:`TABLES`.
     """
-    columns, rows = TABLES[table](summaries[0])
-    found = [
-        [summary.model, side, *row] for summary in summaries for side, row in rows(summary)
-    ]  # fmt: skip
+    columns, rows = TABLES[table](summaries)
+    found = [[summary.model, side, *row] for summary in summaries for side, row in rows(summary)]
     return FORMS[form](Table([Column("model"), Column("stack"), *columns], found))
 
 
 Rows = Callable[[TailSummary], Iterator[tuple[str, Row]]]
 
 
-def _deadlines(first: TailSummary) -> tuple[list[Column], Rows]:
+def _deadlines(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """Quality over rounds under each deadline, and what chance predicts for the worst."""
     heads = ("late", "mean", "worst round", "best", "worst, by chance from", "to")
     columns = [Column("deadline"), Column("ms", Unit.NUMBER)]
@@ -47,7 +45,7 @@ def _deadlines(first: TailSummary) -> tuple[list[Column], Rows]:
     return [*columns, *(Column(head, Unit.SHARE) for head in heads)], rows
 
 
-def _validation(first: TailSummary) -> tuple[list[Column], Rows]:
+def _validation(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The paper's Table 2: rJSD of the fits, mean over samples.
 
     Further columns: odd against even rounds, which is what halves of this length give by chance;
@@ -68,9 +66,10 @@ def _validation(first: TailSummary) -> tuple[list[Column], Rows]:
     return [*counts, *(Column(title) for title in titles)], rows
 
 
-def _worst_cases(first: TailSummary) -> tuple[list[Column], Rows]:
+def _worst_cases(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The paper's Table 3: the worst round under each threshold, in %; Δ is train less test."""
-    names = [*PERCENTILES, *given_deadlines(first)]
+    given = dict.fromkeys(name for one in summaries for name in given_deadlines(one))
+    names = [*PERCENTILES, *given]
     parts = (("train", Unit.SHARE), ("test", Unit.SHARE), ("Δ", Unit.POINTS))
 
     def rows(summary: TailSummary) -> Iterator[tuple[str, Row]]:
@@ -88,7 +87,7 @@ def _worst(one: SplitThreshold | None) -> Row:
     return [train, test, None if train is None or test is None else train - test]
 
 
-def _inference_count(first: TailSummary) -> tuple[list[Column], Rows]:
+def _inference_count(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The paper's Table 4: inferences that Algorithm 1 needs, those of MLPerf for a p99, the share.
 
     Where not all instances have settled, the inferences are those that were made.
@@ -111,7 +110,7 @@ def _inference_count(first: TailSummary) -> tuple[list[Column], Rows]:
     return columns, rows
 
 
-def _input(first: TailSummary) -> tuple[list[Column], Rows]:
+def _input(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The lines of the paper's Figure 2: time over size, and tall images against wide ones."""
 
     def rows(summary: TailSummary) -> Iterator[tuple[str, Row]]:
@@ -144,7 +143,7 @@ def _digits(value: float | None) -> str | None:
     return None if value is None else f"{value:.3f}"
 
 
-TABLES: Mapping[str, Callable[[TailSummary], tuple[list[Column], Rows]]] = {
+TABLES: Mapping[str, Callable[[Sequence[TailSummary]], tuple[list[Column], Rows]]] = {
     "deadlines": _deadlines,
     "validation": _validation,
     "worst-cases": _worst_cases,

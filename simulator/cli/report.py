@@ -196,5 +196,7 @@ def compare(
         show(found, common.console())
         print(f"report: {place / PAGE}")
     elif form != "quiet":
-        print("\n".join(FORMS[form](table) for table in every(found)))
+        comment = {"latex": "% ", "csv": "# "}.get(form, "")
+        titled = ((f"{comment}{one.title}\n\n" * bool(one.title), one) for one in every(found))
+        print("\n".join(title + FORMS[form](table) for title, table in titled))
     return cli.PASS if found.gate.passed else cli.GATE_FAILED

@@ -245,6 +245,7 @@ def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, c
     assert cli.main(["report", str(out / "a"), str(out / "b"), "--format", "markdown"]) == 0
     printed = capsys.readouterr().out
     assert "| plain | 33.33 | 100.00 | 66.67 | 47.14 | – | – | – | – |" in printed
+    assert "\nAnswers flipped, points, less that of plain\n" in printed
 
     assert cli.main(["report", str(out / "a"), "--format", "markdown"]) == 0
     assert capsys.readouterr().out.startswith("| model | trained |"), "one sweep has its own table"

@@ -16,6 +16,7 @@ from backends.onnx_ports import name_nodes, read_onnx
 from backends.quiet import quiet
 from backends.tensorflow_library import tensorflow, tf_of_one_thread
 from simulator.contract import Array, Exporter, Library, Unsupported
+from simulator.errors import one_line
 
 tf: Any = tensorflow
 onnxruntime = Library("onnxruntime", distribution="onnxruntime", extra="onnxruntime")
@@ -138,6 +139,10 @@ class Graph:
         self.inputs = {}
         for port in graph.input:
             if port.name not in held:
+                kind = port.type.tensor_type.elem_type
+                if kind != onnx.TensorProto.FLOAT:
+                    got = onnx.TensorProto.DataType.Name(kind)
+                    raise Unsupported(f"input {port.name!r}: FLOAT expected, got {got}")
                 sizes = [d.dim_value or None for d in port.type.tensor_type.shape.dim]
                 self.inputs[port.name] = (None if sizes[0] == 1 else sizes[0], *sizes[1:])
 
@@ -152,8 +157,8 @@ class Graph:
             given = [values[name] for name in node.input]
             try:
                 made = OPERATORS[node.op_type](given, own)
-            except NotImplementedError as error:
-                raise Unsupported(f"{node.op_type} {node.name!r}: {error}") from error
+            except (NotImplementedError, TypeError) as error:  # a form of it that is not known
+                raise Unsupported(f"{node.op_type} {node.name!r}: {one_line(error)}") from error
             many = made if isinstance(made, list) else [made]
             values |= dict(zip(node.output, many, strict=False))
         return {name: tf.identity(plain(values[name]), name=name) for name in outputs}
@@ -355,6 +360,12 @@ def _constant(given: Sequence[Any], own: Own) -> Any:
     return np.array(numpy_helper.to_array(own["value"]))
 
 
+def _squeeze(x: Any, axes: Any = None) -> Any:
+    if axes is None:
+        raise NotImplementedError("without axes, which would be those of the batch too")
+    return tf.squeeze(x, [int(at) for at in axes])
+
+
 def _unsqueezed(x: Any, axes: Any) -> list[Any]:
     sizes: list[Any] = [-1 if n is None else n for n in x.shape]
     for at in sorted(int(axis) for axis in axes):
@@ -390,7 +401,7 @@ OPERATORS: dict[str, Operator] = {
     "Reshape": _reshape,
     "Resize": _resize,
     "Softmax": _usual(lambda x, axis=-1: tf.nn.softmax(x, axis)),
-    "Squeeze": _usual(lambda x, axes: tf.squeeze(x, [int(at) for at in axes])),
+    "Squeeze": _usual(_squeeze),
     "Transpose": _usual(_named("transpose")),
     "Unsqueeze": _usual(lambda x, axes: tf.reshape(x, _unsqueezed(x, axes))),
 }  # fmt: skip

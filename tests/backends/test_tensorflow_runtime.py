@@ -106,7 +106,10 @@ def test_what_cannot_be_opened_or_converted_is_a_line(tf, tmp_path):
         opened(tmp_path / "bare")
     pool = ("MaxPool", "x", "y", {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1})
     depth = ("DepthToSpace", "x", "y", {"blocksize": 2})
-    for node, said in ((pool, "MaxPool.*ceil_mode"), (depth, "lacks.*DepthToSpace")):
+    squeeze = ("Squeeze", "x", "y", {})
+    for node, said in (
+        (pool, "MaxPool.*ceil_mode"), (depth, "lacks.*DepthToSpace"), (squeeze, "Squeeze.*axes"),
+    ):  # fmt: skip
         with pytest.raises(Unsupported, match=said):
             save(onnx_file(tmp_path / "net.onnx", node), tmp_path / "made")
 

@@ -30,25 +30,25 @@ def kitti(folder, text=KITTI, frames=(0, 1, 2), **fields):
     return datacards.card_of(folder, "detection", "kitti_tracking", **given | fields)
 
 
-def mot(folder, **fields):
+def mot(folder, text=MOT, **fields):
     datacards.images(folder / "MOT", "000001.jpg", "000002.jpg")
     (folder / "MOT/gt").mkdir()
-    (folder / "MOT/gt/gt.txt").write_text(MOT)
+    (folder / "MOT/gt/gt.txt").write_text(text)
     (folder / "MOT/seqinfo.ini").write_text("[Sequence]\nname=MOT\nframeRate=30\nseqLength=2\n")
     given = {"images": "MOT/images", "annotations": "MOT/gt/gt.txt"}
     given["classes"] = {"Pedestrian": "person"}
     return datacards.card_of(folder, "detection", "mot", **given | fields)
 
 
-def vid(folder, first=1, label="car", **fields):
+def vid(folder, first=1, label="car", names=("one", "two"), **fields):
     """Two videos; the frames of the first one are not listed in their order."""
     first = f"a/{first}.jpg"
-    names = {"a/5.jpg": (1, 4), first: (1, 0), "a/2.jpg": (1, 2), "b/0.jpg": (2, 0)}
-    datacards.images(folder, *names)
+    files = {"a/5.jpg": (1, 4), first: (1, 0), "a/2.jpg": (1, 2), "b/0.jpg": (2, 0)}
+    datacards.images(folder, *files)
     images = [
         {"id": at, "file_name": name, "width": 40, "height": 30, "video_id": video,
          "frame_id": frame}
-        for at, (name, (video, frame)) in enumerate(names.items())
+        for at, (name, (video, frame)) in enumerate(files.items())
     ]  # fmt: skip
     boxes = [
         {"id": at, "image_id": at, "video_id": 1, "category_id": 1, "instance_id": 7,
@@ -56,8 +56,8 @@ def vid(folder, first=1, label="car", **fields):
         for at in range(4)
     ]  # fmt: skip
     document = {
-        "videos": [{"id": 1, "name": "one"}, {"id": 2, "name": "two"}], "images": images,
-        "annotations": boxes, "categories": [{"id": 1, "name": label}],
+        "videos": [{"id": at, "name": name} for at, name in enumerate(names, 1)],
+        "images": images, "annotations": boxes, "categories": [{"id": 1, "name": label}],
     }  # fmt: skip
     (folder / "vid.json").write_text(json.dumps(document))
     given = {"images": "images", "annotations": "vid.json", "video": "one"}

@@ -38,6 +38,8 @@ _MOT = (
     "Reflection", "Crowd",
 )  # fmt: skip
 """MOTChallenge's classes 1 to 13."""
+_MOT15 = 10
+"""Fields of a line of MOT15, whose objects are all pedestrians; the last three are a position."""
 Frames = Mapping[int, tuple[str, Boxes]]
 """The name and the truth of each frame, by its number in the sequence."""
 
@@ -201,8 +203,7 @@ class Mot(Lines):
         if len(fields) < 7:
             raise ValueError("frame, track, left, top, width, height, flag, class expected")
         left, top, width, height, judged = _numbers(fields[2:7])
-        number = int(float(fields[7])) if len(fields) > 8 else -1
-        label = _MOT[number - 1] if 0 < number <= len(_MOT) else _MOT[0]  # MOT15 has only these
+        label = _mot_class(fields[7]) if 7 < len(fields) < _MOT15 else _MOT[0]
         return int(fields[0]), Object(
             left - 1, top - 1, width, height, label if judged else UNJUDGED
         )
@@ -226,7 +227,9 @@ class CocoVid(FrameLabels):
         """Return the images of the video that are there."""
         path, spec = card.file("annotations"), card.spec
         root = read_document(path)
-        names = {one.get("name"): one.get("id") for one in entries_of(path, root, "videos")}
+        names = {_key(one.get("name")): one.get("id") for one in entries_of(path, root, "videos")}
+        if not names:
+            raise DataError(f"{path}: videos: at least one expected")
         assert isinstance(spec, VidSpec)
         asked = next(iter(names)) if len(names) == 1 and not spec.video else spec.video
         if asked not in names:
@@ -235,9 +238,10 @@ class CocoVid(FrameLabels):
             )
         every = entries_of(path, root, "images")
         pictures = [one for one in every if one.get("video_id") == names[asked]]
-        numbers = {one.get("file_name"): one.get("frame_id") for one in pictures}
-        own = {one.get("id") for one in pictures}
-        objects = [o for o in entries_of(path, root, "annotations") if o.get("image_id") in own]
+        numbers = {_key(one.get("file_name")): one.get("frame_id") for one in pictures}
+        own = {_key(one.get("id")) for one in pictures}
+        every = entries_of(path, root, "annotations")
+        objects = [one for one in every if _key(one.get("image_id")) in own]
         part = replace(samples, chosen=samples.chosen & numbers.keys())
         coco = checked_coco(part, path, {**root, "images": pictures, "annotations": objects})
         classes, found = coco.classes(labels), dict[int, tuple[str, Boxes]]()
@@ -283,10 +287,22 @@ def _boxes(
     return make_boxes(known, classes, float("inf"), float("inf"), name, tally)
 
 
+def _mot_class(field: str) -> str:
+    (number,) = _numbers([field])
+    if number not in range(1, len(_MOT) + 1):
+        raise ValueError(f"a class of 1 to {len(_MOT)} expected, got {number:g}")
+    return _MOT[int(number) - 1]
+
+
+def _key(value: object) -> int | str | None:
+    """A name or an id of a document; None for what is neither."""
+    return value if isinstance(value, (int, str)) else None
+
+
 def _numbers(fields: Sequence[str]) -> list[float]:
     values = [float(field) for field in fields]
     if not all(is_number(value) for value in values):
-        raise ValueError("finite numbers of pixels expected")
+        raise ValueError("finite numbers expected")
     return values
 
 

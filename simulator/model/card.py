@@ -133,7 +133,7 @@ class Card:
             )
         if given is None:
             return None
-        if "model" not in given:
+        if not given.get("model"):
             raise ModelError(f"{self.path}: second: model: FILE.onnx is missing")
         if strange := set(given) - {one.key for one in card_formats()}:
             keys = [one.key for one in card_formats()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -175,14 +175,14 @@ def check(card: Card) -> ModelFile:
     own = found.graph and card.is_first
     if own and (problem := card.modality.problem(card.spec, found.graph)):
         raise ModelError(f"{card.path}: {path.name}: {problem}")
-    made = ModelFile(path, digest, found.inputs, found.outputs, pools, format.name)
+    second = check(card.second) if card.second else None
+    made = ModelFile(path, digest, found.inputs, found.outputs, pools, format.name, second)
+    shapes = made.wanted(card)
     try:
-        if card.second is None:
-            card.task.check(made.wanted(card))
-            return made
-        second = check(card.second)
-        made = replace(made, second=second)
-        card.task.check_handed(made.wanted(card), second.inputs)
+        if second is None:
+            card.task.check(shapes)
+        else:
+            card.task.check_handed(shapes, second.inputs)
     except ModelError as error:
         raise ModelError(f"{card.path}: {path.name}: {error}") from error
     return made

@@ -58,6 +58,11 @@ def test_coco_vid_has_the_frames_of_one_video_by_their_id(tmp_path):
     assert (found.film, found.rate) == (True, 15)
 
 
+def test_mot15_has_positions_in_place_of_classes(tmp_path):
+    card = mot(tmp_path, text="1,1,10,6,10,20,1,3.2,5.1,0\n2,1,10,6,10,20,1,-1,-1,-1\n")
+    assert [told(item) for item in load(card, "person").items] == [[(0, True, 9, 5, 10, 20)]] * 2
+
+
 @pytest.mark.parametrize(
     ("made", "fields", "message"),
     [
@@ -67,6 +72,10 @@ def test_coco_vid_has_the_frames_of_one_video_by_their_id(tmp_path):
         (kitti, {"text": KITTI.replace(" 2.5", " nan")}, r"0000.txt:2: .*finite numbers"),
         (kitti, {}, "does not have 1 of 3 class.*'Van'.*classes: {NAME"),
         (mot, {"annotations": "MOT/seqinfo.ini"}, r"seqinfo.ini:1: .*flag, class expected"),
+        (mot, {"text": "1,1,10,6,10,20,1,inf,1\n"}, r"gt.txt:1: .*finite numbers"),
+        (mot, {"text": "1,1,10,6,10,20,1,14,1\n"}, r"gt.txt:1: .*1 to 13 expected, got 14"),
+        (vid, {"names": [["one"], "two"]}, "one of None, two expected, got one"),
+        (vid, {"names": []}, "vid.json: videos: at least one expected"),
         (vid, {"video": "three"}, "one of one, two expected, got three"),
         (vid, {"first": 9}, "a/9.jpg is shown before a/2.jpg; names must sort"),
         (vid, {"video": None}, "one of one, two expected, got None"),

@@ -98,6 +98,10 @@ BAD = {
     "no second": (of("second", None), {}, "add second: {model: FILE.onnx}"),
     "no file": (lambda card: None, {"second": None}, "second.model: there is no file"),
     "no model": (of("second", {"tflite": {"fp32": "a.tflite"}}), {}, "FILE.onnx is missing"),
+    "an empty name": (of("second", {"model": ""}), {}, "FILE.onnx is missing"),
+    "no such output": (
+        of("output", "head", "outputs", 0, "names", ["q"]), {},
+        "/card.yaml: output: second.onnx has no output 'q'"),
     "another input": (
         of("output", "proposals", "input", "boxes"), {}, "unknown input 'boxes'"),
     "another feature": (

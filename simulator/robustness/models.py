@@ -68,14 +68,22 @@ def sections(summaries: Sequence[RobustnessSummary]) -> list[Section]:
 
 
 def named(summaries: Sequence[RobustnessSummary]) -> dict[str, Arm]:
-    """Return what is drawn: every model on each of its stacks that converged."""
-    alone = all(len(one.stacks) == 1 for one in summaries)
-    return {
-        one.model if alone else f"{one.model}, {side}": (one, side)
-        for one in summaries
-        for side in one.stacks
-        if side not in one.nc
-    }
+    """Return what is drawn: every model on each of its stacks that converged.
+
+    Raises:
+        UserError: two runs have a stack of one name for one model.
+    """
+    differ = len({one.model for one in summaries}) == len(summaries)
+    alone = differ and all(len(one.stacks) == 1 for one in summaries)
+    found: dict[str, Arm] = {}
+    for one in summaries:
+        for side in one.stacks:
+            name = one.model if alone else f"{one.model}, {side}"
+            if name in found:
+                raise UserError(f"two runs are of {name}; give each model and stack once")
+            if side not in one.nc:
+                found[name] = one, side
+    return found
 
 
 def _points(summaries: Sequence[RobustnessSummary], arms: Mapping[str, Arm]) -> Section:

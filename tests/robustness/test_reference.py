@@ -17,6 +17,7 @@ from simulator.cli.experiment import show
 from simulator.command.experiment import EXPERIMENTS
 from simulator.errors import ModelError, RunError, UserError
 from simulator.report import page
+from simulator.robustness.models import compare
 
 LEVELS = ["jpeg:60", "jpeg:5", "jpeg:1"]
 SUITE = {
@@ -231,6 +232,8 @@ def test_models_stand_on_one_page(both, home, capsys):
     assert (home / "page" / "models.html").is_file()
     drawn = {path.name for path in (home / "page" / "charts").iterdir()}
     assert drawn == {"models-1.svg", "categories-1.svg"}
+    with pytest.raises(UserError, match=r"two runs are of float, .*; give each"):
+        compare([both[0].folder] * 2, home / "twice")
     text = (home / "page" / "charts" / "models-1.svg").read_text()
     assert "float, pillow_fp32" in text and "other, bgr" in text
     capsys.readouterr()

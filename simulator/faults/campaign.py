@@ -68,7 +68,7 @@ class PersistenceSpec(BaseModel):
                 )
         least = -(-2 * window // 3) if self.of is None else self.of
         if least > window:
-            raise UserError(f"of: {least} of {window} frames")
+            raise UserError(f"of: {least} of {window} frames; at most {window}")
         return persistence.Rule(window, least, self.radius)
 
 

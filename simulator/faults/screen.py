@@ -67,7 +67,7 @@ def _listed(value: Any) -> str:
 def reading(summary: FaultsSummary) -> Iterator[str]:
     """Yield how faults were allocated and what counts as a corruption, where that was chosen."""
     given = {name: value for name, value in summary.reading.items() if value is not None}
-    chosen = [f"{name} {_cluster(value)}" for name, value in given.items()]
+    chosen = [f"{name} {_setting(value)}" for name, value in given.items()]
     if chosen:
         yield f"Verdicts: {', '.join(chosen)}."
     if summary.allocation != "proportional":
@@ -77,7 +77,7 @@ def reading(summary: FaultsSummary) -> Iterator[str]:
         )
 
 
-def _cluster(value: Any) -> str:
+def _setting(value: Any) -> str:
     """A setting, or clusters of classes."""
     if not isinstance(value, dict):
         return f"{value}"

@@ -460,7 +460,7 @@ class StackBuilder:
     def feeds(
         self, quantizer: Quantizer, given: Calibration, through: Chain
     ) -> tuple[Feeds, list[Notice]]:
-        """The calibration inputs of a quantizer, at the end of a chain."""
+        """Return the calibration inputs of a quantizer, at the end of a chain."""
         asked = Asked(quantizer.gives, given.samples, given.source)
         feeds, lines = self._calibrator().feeds(asked, through)
         return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]

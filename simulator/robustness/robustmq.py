@@ -11,13 +11,13 @@ from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.robustness.rows import NC, clean, value
 from simulator.typed import Unit
 
+Path = tuple[str, ...]
+"""Where a figure of a stack is: the part of a summary, empty for the summary itself, and names."""
 NOISE: Mapping[str, Path] = {
     "SR": ("system_noise", "mean_SR"), "SNI": ("system_noise", "SNI"),
     "std": ("system_noise", "std"),
 }  # fmt: skip
 """Where the figures over all options of system noise are."""
-Path = tuple[str, ...]
-"""Where a figure of a stack is: the part of a summary, empty for the summary itself, and names."""
 
 
 def figure(summary: RobustnessSummary, side: str, path: Path) -> Figure | None:

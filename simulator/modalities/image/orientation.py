@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 Pixels = TypeVar("Pixels", bound=np.generic)
 
 UPRIGHT = 1
-UNDONE_BY = {6: 8, 8: 6}
-"""Orientations that another one undoes; all others undo themselves."""
+
+
+def undoing(orientation: int) -> int:
+    """Return the orientation that undoes another one: most undo themselves."""
+    return {6: 8, 8: 6}.get(orientation, orientation)
 
 
 def stored(turned: NDArray[Pixels], orientation: int) -> NDArray[Pixels]:

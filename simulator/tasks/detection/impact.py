@@ -127,6 +127,7 @@ class DetectionImpact(Impact):
         seen = truth and replace(truth, classes=self._cluster[truth.classes])
         self._there = reference(seen, self._before, size)
         self._counts = self._count(self._before)
+        self._split = self._kinds(self._before, self._counts)
         self._occupied = occupied(self._before.boxes, size)
 
     def judge(self, faulty: Detections) -> Values:
@@ -135,7 +136,7 @@ class DetectionImpact(Impact):
         counts, was = self._count(now), self._counts
         (tp, fp, fn), (tp_was, fp_was, fn_was) = counts.triple, was.triple
         false, blobs = now.take(counts.false), self._blobs(now)
-        split = np.subtract(self._kinds(now, counts), self._kinds(before, was)).tolist()
+        split = np.subtract(self._kinds(now, counts), self._split).tolist()
         return {
             "sdc": (fp, fn) != (fp_was, fn_was),
             **dict(zip(COUNTS, (*counts.triple, *was.triple), strict=True)),
@@ -189,9 +190,9 @@ class DetectionImpact(Impact):
         if self.truth is None:
             return None
         there, aside = self._there.objects.boxes, self._there.regions.boxes
-        objects_ = occupied(there, self._size)
-        anything = objects_ | occupied(aside, self._size)
-        return Blobs(self._occupied & ~anything, objects_ & ~self._occupied, self._occupied)
+        wanted, found = occupied(there, self._size), self._occupied
+        anything = wanted | occupied(aside, self._size)
+        return Blobs(found & ~anything, wanted & ~found, found)
 
     @classmethod
     def check(cls, task: Any, options: DetectionFaults) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from simulator.contract.warp import Points, Size, Warp, WarpOf
 from simulator.data.truth import Boxes
 from simulator.modalities.image.geometry import Placement
-from simulator.modalities.image.orientation import UNDONE_BY, stored_boxes
+from simulator.modalities.image.orientation import stored_boxes, undoing
 from simulator.tasks.detection.boxes import areas, xywh
 
 _STEPS = np.linspace(0, 1, 257)
@@ -54,7 +54,7 @@ def to_network(boxes: Points, placement: Placement, scale: str, padding: str) ->
         padding: see :meth:`Placement.start`.
     """
     cut = placement.cut
-    back = UNDONE_BY.get(placement.orientation, placement.orientation)
+    back = undoing(placement.orientation)
     size = placement.height + cut.rows, placement.width + cut.columns
     shown = stored_boxes(boxes, back, size[::-1] if back >= 5 else size)
     top, left = placement.start(padding)

@@ -170,15 +170,19 @@ def _of_head(
     rounding = merged(output.box_rounding, asked.box_rounding)
     clamp = output.exp_clamp if asked.exp_clamp == "model" else asked.exp_clamp
     given = isinstance(head, BoxHead | FinalHead) and head.format in ("xyxy", "yxyx")
-    in_network = is_first or rounding["mode"] == "none"
+    if is_first and (offset["extent"] or rounding["at"] == "image"):
+        raise ModelError(
+            "proposals are not reported, and are in the network's pixels: leave out "
+            "proposal_box_offset.extent and proposal_box_rounding.at, or extent and at in the card"
+        )
     return Settings(
         head=head,
         network=network,
         anchor_offset=offset["anchors"] if isinstance(head, AnchorHead | RegionHead) else 0,
         corner_offset=0 if given else offset["corners"],
-        extent_offset=0 if is_first else offset["extent"],
+        extent_offset=offset["extent"],
         rounding=rounding["mode"],
-        rounding_at="network" if in_network else rounding["at"],
+        rounding_at="network" if rounding["mode"] == "none" else rounding["at"],
         precision=output.box_precision if asked.box_precision == "model" else asked.box_precision,
         exp_clamp=float(clamp) if uses_exp(head) and clamp not in ("none", None) else None,
         clip=output.clip,

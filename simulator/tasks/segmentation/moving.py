@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from simulator.contract import U8
 from simulator.data.masks import IGNORE
 from simulator.modalities.image.geometry import Placement
-from simulator.modalities.image.orientation import UNDONE_BY, stored
+from simulator.modalities.image.orientation import stored, undoing
 
 
 def placed(mask: U8, placement: Placement) -> U8:
@@ -21,7 +21,7 @@ def placed(mask: U8, placement: Placement) -> U8:
     Returns:
         Of the network's size; :data:`IGNORE` where the input is padding.
     """
-    turned = stored(mask, UNDONE_BY.get(placement.orientation, placement.orientation))
+    turned = stored(mask, undoing(placement.orientation))
     rows, inside_rows = _sources(
         placement.network_height, placement.top, placement.rows, placement.height
     )

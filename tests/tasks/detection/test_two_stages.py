@@ -124,6 +124,15 @@ def test_a_card_that_is_not_right_is_one_line(name, data, tmp_path):
     assert "\n" not in line
 
 
-def test_batches_are_for_one_network(data, tmp_path):
-    with pytest.raises(UserError, match=r"runtime.batch takes a card with one network"):
-        walked(two_stages.write(tmp_path), data, ["runtime.batch=2"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("runtime.batch=2", r"runtime.batch takes a card with one network"),
+        (f"{POST}box_offset.extent=1", "leave out proposal_box_offset.extent"),
+        (f"{POST}box_rounding={{mode: floor, at: image}}", "proposal_box_rounding.at"),
+    ],
+)
+def test_what_is_not_for_two_networks_is_refused(data, tmp_path, change, message):
+    with pytest.raises(UserError, match=message) as caught:
+        walked(two_stages.write(tmp_path), data, [change])
+    assert "\n" not in str(caught.value)

@@ -12,9 +12,9 @@ from simulator.report.table import Cell
 from simulator.report.words import title
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.shared import Profile
+from simulator.robustness.robustmq import methods
 from simulator.robustness.rows import rows_of
 
-FULL = 32
 FAMILIES = {
     "AR": ("attacks", "Figure 1"),
     "NR": ("corruptions", "Figures 2 and 3"),
@@ -24,23 +24,13 @@ FAMILIES = {
 """By the figure that they draw, as rows have it: what is drawn, and the figures of RobustMQ."""
 
 
-def methods(summary: RobustnessSummary) -> dict[str, dict[int, str]]:
-    """Return the stacks by method and bit-width, that of 32 bits in every method.
+def bit_widths(summary: RobustnessSummary) -> Section | None:
+    """Draw every figure of every condition by bit-width; None where bit-widths do not differ.
 
     A method with one bit-width is left out: there is nothing to draw a line through.
     """
-    known = {side: stack for side, stack in summary.stacks.items() if side not in summary.nc}
-    full = {stack.bits: side for side, stack in known.items() if stack.bits == FULL}
-    found: dict[str, dict[int, str]] = {}
-    for side, stack in known.items():
-        if stack.bits != FULL:
-            found.setdefault(stack.method, dict(full))[stack.bits] = side
-    return {method: dict(sorted(by.items())) for method, by in found.items() if len(by) > 1}
-
-
-def bit_widths(summary: RobustnessSummary) -> Section | None:
-    """Draw every figure of every condition by bit-width; None where bit-widths do not differ."""
-    found = methods(summary)
+    known = methods(summary, summary.nc)
+    found = {method: dict(sorted(by.items())) for method, by in known.items() if len(by) > 1}
     panels = [
         Panel(_lines(summary, own, kind), f"{method}: {what} ({where})")
         for kind, (what, where) in FAMILIES.items()

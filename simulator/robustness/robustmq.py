@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -18,6 +18,8 @@ NOISE: Mapping[str, Path] = {
     "std": ("system_noise", "std"),
 }  # fmt: skip
 """Where the figures over all options of system noise are."""
+FULL = 32
+"""Bits of a stack in floating point."""
 
 
 def figure(summary: RobustnessSummary, side: str, path: Path) -> Figure | None:
@@ -127,18 +129,26 @@ def by_bits(summaries: Sequence[RobustnessSummary]) -> Table:
     bits = sorted({stack.bits for one in summaries for stack in one.stacks.values()})
     rows: list[Sequence[Cell]] = []
     for summary in summaries:
-        full = {stack.bits: side for side, stack in summary.stacks.items() if stack.bits == 32}
-        methods: dict[str, dict[int, str]] = {}
-        for side, stack in summary.stacks.items():
-            if stack.bits != 32 or len(summary.stacks) == 1:
-                methods.setdefault(stack.method, {**full})[stack.bits] = side
+        of = methods(summary)
         for name, path in _every(summary).items():
             rows += [
                 [summary.model, method, name, *(_cell(summary, by.get(one), path) for one in bits)]
-                for method, by in methods.items()
+                for method, by in of.items()
             ]
     head = [Column(name) for name in ("model", "method", "figure")]
     return Table([*head, *(Column(f"{one} bits", Unit.SHARE) for one in bits)], rows)
+
+
+def methods(summary: RobustnessSummary, without: Collection[str] = ()) -> dict[str, dict[int, str]]:
+    """Return the stacks by method and bit-width: the first of 32 bits in every method, or alone."""
+    known = {side: stack for side, stack in summary.stacks.items() if side not in without}
+    full = next((side for side, stack in known.items() if stack.bits == FULL), None)
+    always: dict[int, str] = {} if full is None else {FULL: full}
+    found: dict[str, dict[int, str]] = {}
+    for side, stack in known.items():
+        if stack.bits != FULL:
+            found.setdefault(stack.method, dict(always))[stack.bits] = side
+    return found or ({} if full is None else {known[full].method: always})
 
 
 def _cell(summary: RobustnessSummary, side: str | None, path: Path) -> Cell:

@@ -16,6 +16,7 @@ from simulator import cli, robustness
 from simulator.analysis import robustness as figures
 from simulator.errors import ProfileError
 from simulator.robustness import papers, robustmq
+from simulator.robustness.bit_widths import bit_widths
 from simulator.robustness.document import load_suite
 
 SUITE = {
@@ -268,6 +269,23 @@ def test_every_form_has_every_row(three, form):
     out = papers.printed(three, form, "robustmq").splitlines()
     assert len(out) == {"markdown": 10, "latex": 12}[form]
     assert sum(" NC " in line for line in out) == 2
+
+
+def test_figures_stand_and_are_drawn_by_bit_width(three):
+    """The stack in floating point stands beside every method."""
+    made = robustmq.by_bits(three)
+    rows = {tuple(row[:3]): row[3:] for row in made.rows}
+    stacks = three[0].stacks
+    expected = [stacks[side].mnr.value for side in reversed(STACKS)]
+    assert made.titles == ["model", "method", "figure", "4 bits", "32 bits"]
+    assert rows["a", "lsq", "mNR"] == expected
+    assert rows["c", "lsq", "mNR"] == ["NC", "NC"]
+
+    drawn = {panel.caption: panel.figure.data for panel in bit_widths(three[0]).panels}
+    (line,) = drawn["lsq: corruptions (Figures 2 and 3)"]
+    assert (list(line["x"]), list(line["y"])) == (["4", "32"], expected)
+    assert len(drawn) == 3
+    assert bit_widths(three[2]) is None
 
 
 def test_the_built_in_suite_has_the_four_parts_of_robustmq():

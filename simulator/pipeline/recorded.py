@@ -185,6 +185,11 @@ def refuse_recorded(side: str, chosen: tuple[Profile, Choices], under: AppliedCo
         )
     acts_on, choices = under.condition.acts_on, chosen[1]
     whole = choices[Stage.RUNTIME].offer.make.takes == "sample"
+    if whole and under.condition.asks_each:
+        raise UserError(
+            f"--under {under.condition.text}: {side} is code that shows no network; leave out "
+            "on=each"
+        )
     hidden = whole and acts_on is not Boundary.SOURCE
     if hidden or (Stage.FRONT_END in choices and acts_on is Boundary.FRAME):
         raise UserError(

@@ -130,7 +130,7 @@ def grid(
         chains[CLEAN, stack.side] = stack.chain.until(Boundary.INPUT)
     for name, under in conditions.items():
         for stack in shown:
-            disturbed = under.disturbed(stack.chain.until(Boundary.INPUT))
+            disturbed = under.disturbed(stack.chain).until(Boundary.INPUT)
             if disturbed != chains[CLEAN, stack.side]:
                 chains[name, stack.side] = disturbed
     return Grid(session.dataset.items[0].name, chains, made)

@@ -177,3 +177,8 @@ def test_a_folder_with_a_space(run, app):
     found = run(f"exec:{shlex.quote(str(place / 'app'))} npy {{image}} {{tensor}}")
 
     assert found.summary.flips.count == 0
+
+
+def test_an_attack_on_each_network_is_refused_where_there_is_none(run):
+    with pytest.raises(UserError, match="deploy is code that shows no network; leave out on=each"):
+        run("exec:./app answer {image} {answer}", under="square:linf,8/255,on=each")

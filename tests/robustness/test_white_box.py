@@ -111,6 +111,13 @@ def test_each_network_is_attacked_by_its_own_gradient(done, pictures, side, budg
         assert moved[name]["prediction"] == fgsm(file, truth, budget, first, mine)
 
 
+def test_the_attacked_images_are_among_the_pictures(done):
+    cells = done.summary.pictures.cells
+    shown = [np.asarray(Image.open(done.folder / cells[row][side]))
+             for row in ("clean", "own") for side in NETWORKS]  # fmt: skip
+    assert not np.array_equal(shown[0], shown[2]) and not np.array_equal(shown[2], shown[3])
+
+
 def right(done, side, text):
     found = answers(done, side, text)
     return np.array([found[name]["correct"] for name in sorted(found)], float)

@@ -294,7 +294,7 @@ def _mot_class(field: str) -> str:
     return _MOT[int(number) - 1]
 
 
-def _key(value: object) -> int | str | None:
+def _key(value: Any) -> Any:
     """A name or an id of a document; None for what is neither."""
     return value if isinstance(value, (int, str)) else None
 

@@ -145,6 +145,8 @@ def gallery(pair: ShownPair) -> Gallery:
     card, train = session.card, stacks[0]
     missing: list[str] = []
     chains = _chains(session, stacks, differing, missing)
+    if session.under and session.under.condition.asks_each:
+        missing.append("each stack is attacked by itself: all is shown without the attack")
     maps = []
     for axes in feature_maps.axes(pair):
         try:

@@ -17,6 +17,7 @@ from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, UserError
 from simulator.model.card import Card
+from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.inference import Answered, answering, finishing, inferred
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
@@ -173,10 +174,10 @@ def _steps(found: Recording, stage: str, what: str, outputs: tuple[str, ...] = (
 
 
 def refuse_recorded(side: str, chosen: tuple[Profile, Choices], under: AppliedCondition) -> None:
-    """Refuse a condition where a stack was recorded: it cannot act there.
+    """Refuse a condition where it cannot act: a stack was recorded, or is code.
 
     Raises:
-        UserError: it was.
+        UserError: it was or is, or no network of it can be asked for one sample.
     """
     if recordings(*chosen):
         raise UserError(
@@ -185,11 +186,13 @@ def refuse_recorded(side: str, chosen: tuple[Profile, Choices], under: AppliedCo
         )
     acts_on, choices = under.condition.acts_on, chosen[1]
     whole = choices[Stage.RUNTIME].offer.make.takes == "sample"
-    if whole and under.condition.asks_each:
-        raise UserError(
-            f"--under {under.condition.text}: {side} is code that shows no network; leave out "
-            "on=each"
-        )
+    if under.condition.asks_each:
+        if whole:
+            raise UserError(
+                f"--under {under.condition.text}: {side} is code that shows no network; leave out "
+                "on=each"
+            )
+        refuse_together(side, *chosen, f"{under.condition.name} asks")
     hidden = whole and acts_on is not Boundary.SOURCE
     if hidden or (Stage.FRONT_END in choices and acts_on is Boundary.FRAME):
         raise UserError(

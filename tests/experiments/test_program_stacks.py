@@ -179,6 +179,14 @@ def test_a_folder_with_a_space(run, app):
     assert found.summary.flips.count == 0
 
 
-def test_an_attack_on_each_network_is_refused_where_there_is_none(run):
-    with pytest.raises(UserError, match="deploy is code that shows no network; leave out on=each"):
-        run("exec:./app answer {image} {answer}", under="square:linf,8/255,on=each")
+@pytest.mark.parametrize(
+    ("deploy", "batch", "message"),
+    [
+        ("exec:./app answer {image} {answer}", 1, "is code that shows no network; leave out on="),
+        ("pillow_fp32", 2, "square asks one sample at a time; leave out runtime.batch"),
+    ],
+)
+def test_an_attack_on_each_network_is_refused_where_none_can_be_asked(run, deploy, batch, message):
+    changes = [f"deploy.runtime.batch={batch}"] if batch > 1 else []
+    with pytest.raises(UserError, match=f"deploy.* {message}"):
+        run(deploy, under="square:linf,8/255,on=each", overrides=changes)

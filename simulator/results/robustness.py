@@ -69,10 +69,14 @@ class StackRobustness(Running):
         alias="relative_mCE", description="mean relative CE over conditions; mrCD"
     )
     category_ce: Annotated[ByCategory, RATIO] = Field(
-        alias="category_CE", description="mean CE over the conditions of a category; CD of mIoU"
+        default_factory=dict,
+        alias="category_CE",
+        description="mean CE over the conditions of a category; CD of mIoU",
     )
     category_relative_ce: Annotated[ByCategory, RATIO] = Field(
-        alias="category_relative_CE", description="mean relative CE of a category; rCD of mIoU"
+        default_factory=dict,
+        alias="category_relative_CE",
+        description="mean relative CE of a category; rCD of mIoU",
     )
 
 
@@ -111,7 +115,9 @@ class AttackedStack(ResultModel):
         alias="AAI", description="(unattacked - AR) / unattacked"
     )
     mean_aai: Annotated[ByCondition, LOST] = Field(
-        alias="mean_AAI", description="(unattacked - mean AR over budgets) / unattacked"
+        default_factory=dict,
+        alias="mean_AAI",
+        description="(unattacked - mean AR over budgets) / unattacked",
     )
     wcar: Annotated[dict[str, Budgets], Keys("category"), SHARE] = Field(
         alias="WCAR",

@@ -9,8 +9,7 @@ import numpy as np
 from backends.sound.tensorflow_sound import OFFERS as SOUND
 from backends.sound.vocoders import FIELDS as VOCODER
 from backends.tensorflow_library import tensorflow, tf_of_one_thread
-from backends.tensorflow_onnx import OnnxExporter
-from backends.tensorflow_runtime import SavedModelRuntime
+from backends.tensorflow_runtime import OnnxExporter, SavedModelRuntime
 from simulator.contract import (
     U8,
     Admits,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from backends.onnx_ports import name_nodes, read_onnx
 from backends.quiet import quiet
 from backends.tensorflow_library import tensorflow, tf_of_one_thread
-from simulator.contract import Array, Exporter, Library, Unsupported
+from simulator.contract import Array, Library, Unsupported
 from simulator.errors import one_line
 
 tf: Any = tensorflow
@@ -23,22 +23,6 @@ onnxruntime = Library("onnxruntime", distribution="onnxruntime", extra="onnxrunt
 TOLERANCE = 1e-3
 """Allowed difference from ONNX Runtime, relative to the largest output."""
 _TO_NHWC, _TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
-
-
-class OnnxExporter(Exporter):
-    """A SavedModel with the inputs, outputs and layouts of the ONNX file, and a free batch.
-
-    Between convolutions images are NHWC, as TensorFlow's CPU kernels need them. A graph that does
-    not give what ONNX Runtime gives is refused.
-    """
-
-    takes: ClassVar[str] = "onnx"
-    gives: ClassVar[str] = "saved_model"
-
-    def export(self, source: Path, target: Path) -> None:
-        """Convert an ``.onnx`` file."""
-        save(source, target)
-        _check(source, target)
 
 
 def save(source: Path, target: Path) -> None:
@@ -85,7 +69,7 @@ def _write(
         tf.saved_model.save(module, str(to), signatures=signature)
 
 
-def _check(source: Path, made: Path) -> None:
+def check(source: Path, made: Path) -> None:
     """Refuse a SavedModel that gives other numbers than ONNX Runtime."""
     session = onnxruntime.InferenceSession(str(source), providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(0)

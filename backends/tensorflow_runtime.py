@@ -11,7 +11,7 @@ import numpy as np
 
 from backends.quiet import quiet
 from backends.tensorflow_library import onednn_is_on, tensorflow, tf_for_networks
-from simulator.contract import Array, Effective, Port, Runtime, Unsupported
+from simulator.contract import Array, Effective, Exporter, Port, Runtime, Unsupported
 
 SIGNATURE = "serving_default"
 """The signature that Keras and ``tf.saved_model.save`` name so; else the only one is taken."""
@@ -124,3 +124,21 @@ def _products(graph: Any) -> dict[str, int]:
             kind = tensorflow.dtypes.as_dtype(node.attr["T"].type).name
             kinds[_KINDS.get(kind, kind)] += 1
     return dict(kinds)
+
+
+class OnnxExporter(Exporter):
+    """A SavedModel with the inputs, outputs and layouts of the ONNX file, and a free batch.
+
+    Between convolutions images are NHWC, as TensorFlow's CPU kernels need them. A graph that does
+    not give what ONNX Runtime gives is refused.
+    """
+
+    takes: ClassVar[str] = "onnx"
+    gives: ClassVar[str] = "saved_model"
+
+    def export(self, source: Path, target: Path) -> None:
+        """Convert an ``.onnx`` file."""
+        from backends.tensorflow_onnx import check, save
+
+        save(source, target)
+        check(source, target)

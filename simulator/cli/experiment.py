@@ -40,8 +40,8 @@ def _of_runs(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> No
         add("--format", choices=("text", *experiment.formats), default="text",
             help="format of the table")  # fmt: skip
     if experiment.tables:
-        add("--table", choices=experiment.tables, default=experiment.tables[0],
-            help="which table, with --format")  # fmt: skip
+        add("--table", choices=experiment.tables, default=experiment.tables[0], metavar="NAME",
+            help=f"which table, with --format: {', '.join(experiment.tables)}")  # fmt: skip
     if experiment.signed:
         common.signer(parser)
     common.timeout(parser)

@@ -4,7 +4,7 @@ simulate report runs/NAME                     write it again
 simulate report runs/A runs/B ... --out DIR   compare several models: sweeps, or runs of robustness
 simulate report runs/NAME --charts DIR        write its charts as SVG files, too
 simulate report runs/A ... --format markdown  print tables: of several sweeps a comparison, else one
-                                              of the runs' own command (--table NAME)
+                                              of the runs' command (--table)
 
 Every experiment writes its report at the end; use the first for runs of an earlier version, or to
 write the report to another file. The second writes DIR/checkpoints.html, by recipe of training

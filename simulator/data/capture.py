@@ -40,7 +40,7 @@ AFTER = ("decode", "resize", "geometry")
 PLANES = ("y", "u", "v")
 STAGES = (
     "decode", "read", "tokenize", "resample", "color", "stft", "mel", "resize", "front_end",
-    "infer",
+    "infer", "vocode",
 )  # fmt: skip
 FILES = ("recording.yaml", "recording.npz", "recording.csv", "latency.csv")
 COLUMNS = ("prediction", "score", "margin")

@@ -192,7 +192,8 @@ class Finetune(_Learning[FinetuneOptions]):
     With --mix, each image of each epoch goes through a decoder and a resizer that are drawn from
     the suite's columns; --draw batch draws one for a whole batch, as the paper. Classifiers learn,
     and detectors with anchors (RetinaNet's loss). DIR gets an ONNX file and a model card for it.
-    simulate resume DIR goes on after an interruption. What is no better than chance is marked NC.
+    simulate resume DIR goes on after an interruption. What is no better than chance
+    is marked NC.
     """
 
     name = "finetune"

@@ -139,7 +139,7 @@ class Tail(Experiment[TailOptions]):
                --fail-on "deploy.tail_quality@99 < 70%"
       simulate tail --profile npu --data val/ --times npu_log.csv        # logged on the device
       simulate tail --profile ort_int8 --data val/ --batch 1,16
-      simulate tail --profile ort_int8 --data val/ --executor ray --workers 2      # two servers
+      simulate tail --profile ort_int8 --data val/ --executor ray --workers 2
 
     With --rounds auto, rounds over the images are measured until every image's latency distribution
     is stable: Algorithm 1 of "Quality at the Tail of Machine Learning Inference", arXiv 2212.13925.

@@ -23,7 +23,7 @@ from simulator.testing.suite import Suite, Verdict
 from simulator.testing.values import one_line
 
 NONSENSE = "no such value"
-MODELS = (*models.FAMILIES, "hand", "folded")
+MODELS = (*models.FAMILIES, "hand", "folded", "roi_align")
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,13 @@ _OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
         ),
         SHAPE,
     ),
+    "roi_align": (
+        (
+            [("RoiAlign", "x rois at", "y", {"output_height": 2, "output_width": 2})],
+            {"rois": _of(1, 1, 6, 5)[None], "at": np.array([0])},
+        ),
+        SHAPE,
+    ),
     "batch": (FAMILIES["conv"], (4, *SHAPE[1:])),
     **{
         f"rows{count}": (

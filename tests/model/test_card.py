@@ -36,7 +36,7 @@ def test_a_card_without_any_file_says_which_there_may_be(tmp_path):
 
     assert said.endswith(
         "a card needs model: FILE.onnx, or tflite: {fp32: FILE.tflite} or ctranslate2: FOLDER "
-        "for the runtimes that take it"
+        "or saved_model: FOLDER for the runtimes that take it"
     )
 
 

@@ -45,7 +45,7 @@ def _tones(task: type[Task], durations: str | None) -> Specimen:
 
 
 def _spectra(task: type[Task]) -> Specimen:
-    """Return two complex spectra of one bin each, and the waveforms that were made of them."""
+    """Return complex spectra of one frame and of two, and the waveforms that were made of them."""
     conventions = {
         "center": False, "window": "none", "scaling": "none", "frames": "whole", "power": 1,
     }  # fmt: skip
@@ -56,10 +56,10 @@ def _spectra(task: type[Task]) -> Specimen:
     asked = {"rate": RATE, "spectrogram": spectrogram, "trained": {"stft": conventions}}
     made = task(task.Output.model_validate(asked), Network())
     outputs = []
-    for value in (1.0, 2.0):
-        parts = {name: np.zeros((1, 3, 1), np.float32) for name in ("real", "imaginary")}
-        parts["real"][0, 0] = 4 * value
-        outputs.append({**parts, WAVEFORM: np.full(4, value, np.float32)})
+    for frames in (1, 2):
+        parts = {name: np.zeros((1, 3, frames), np.float32) for name in ("real", "imaginary")}
+        parts["real"][0, 0] = 4 * frames
+        outputs.append({**parts, WAVEFORM: np.full(4 * frames, frames, np.float32)})
     wave = np.ones(4, np.float32)
     worthless = [([4], Speech(wave, RATE, (10**9,)))]
     return Specimen(made, ((outputs[0],), (outputs[1],)), None, [4], worthless)

@@ -21,7 +21,10 @@ FEW = {"--limit": "2", "--faults": "130", "--rounds": "4"}
 """What a test asks for in place of what the page does."""
 WHOLE = ("finetune", "quantize")
 """What takes the few pictures as they are."""
-COMMANDS = sorted(set(re.findall(r"`((?:simulate|python) [^`]+)`", PAGE)))
+OF_THE_README = (ROOT / "README.md").read_text("utf-8")
+"""Its commands run in test_readme_commands.py."""
+FOUND = sorted(set(re.findall(r"`((?:simulate|python) [^`]+)`", PAGE)))
+COMMANDS = [command for command in FOUND if command not in OF_THE_README]
 
 pytestmark = pytest.mark.prove
 

@@ -74,7 +74,7 @@ def onnx_file(path, *nodes, **weights):
 
 def test_a_graph_of_onnx_gives_what_onnx_runtime_gives(tf, tmp_path):
     """Uneven padding, groups, constants beside images and a reshape with a batch of 1."""
-    from backends.tensorflow_onnx import OnnxExporter
+    from backends.tensorflow_runtime import OnnxExporter
 
     ort = pytest.importorskip("onnxruntime")
     source = onnx_file(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import onnx
-from onnx import version_converter
 
 from simulator.contract.passes import GraphPass
-from simulator.errors import ModelError, one_line
 from simulator.model.passes.graph import edit
 from simulator.model.passes.graph.change import Change, Seen
 from simulator.profile.graph import RoiAlign
@@ -45,14 +43,7 @@ def apply(model: onnx.ModelProto, asked: RoiAlign) -> Change:
 
 
 def _raise_opset(model: onnx.ModelProto) -> None:
-    try:
-        raised = version_converter.convert_version(model, 16)
-    except (RuntimeError, ValueError) as error:
-        raise ModelError(
-            f"roi_align needs opset 16 or later, the model has {edit.opset(model)} and cannot be "
-            f"converted: {one_line(error)}; export it again"
-        ) from error
-    model.CopyFrom(raised)
+    edit.raise_opset(model, 16, AXIS)
     for node in edit.nodes_of(model, "RoiAlign"):
         edit.set_attributes(node, coordinate_transformation_mode="output_half_pixel")
 

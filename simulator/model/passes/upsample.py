@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, version_converter
+from onnx import helper
 
 from simulator.contract import Array
 from simulator.contract.passes import GraphPass
-from simulator.errors import ModelError, one_line
 from simulator.model.passes.graph import edit
 from simulator.model.passes.graph.change import Change, Seen
 from simulator.profile.graph import Upsample
@@ -55,15 +54,7 @@ def apply(model: onnx.ModelProto, asked: Upsample) -> Change:
 
 
 def _raise_opset(model: onnx.ModelProto) -> None:
-    try:
-        raised = version_converter.convert_version(model, 11)
-    except (RuntimeError, ValueError) as error:
-        reason = one_line(error)
-        raise ModelError(
-            f"upsample needs opset 11 or later, the model has {edit.opset(model)} and cannot be "
-            f"converted: {reason}; export it again"
-        ) from error
-    model.CopyFrom(raised)
+    edit.raise_opset(model, 11, AXIS)
     for node in edit.nodes_of(model, "Resize"):
         edit.set_attributes(node, **{k: v for k, v in OLD.items() if k != "mode"})
 

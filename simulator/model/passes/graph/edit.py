@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, shape_inference
+from onnx import helper, numpy_helper, shape_inference, version_converter
 
 from simulator.contract import Array
 from simulator.errors import ModelError, one_line
@@ -80,6 +80,22 @@ def need_opset(model: onnx.ModelProto, least: int, what: str) -> None:
         raise ModelError(
             f"{what} needs opset {least} or later, the model has {opset(model)}; export it again"
         )
+
+
+def raise_opset(model: onnx.ModelProto, least: int, what: str) -> None:
+    """Convert a model to an opset, in place.
+
+    Raises:
+        ModelError: onnx's converter cannot.
+    """
+    try:
+        raised = version_converter.convert_version(model, least)
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"{what} needs opset {least} or later, the model has {opset(model)} and cannot be "
+            f"converted: {one_line(error)}; export it again"
+        ) from error
+    model.CopyFrom(raised)
 
 
 def pin(model: onnx.ModelProto, feeds: Sequence[Feed]) -> int:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import stat
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -119,14 +120,24 @@ def hash_file(path: str | os.PathLike[str], most: int = LARGE) -> str:
 
 
 def write_whole(place: Path, data: bytes) -> None:
+    """Write a file in one step; see :func:`write_parts`."""
+    write_parts(place, [data])
+
+
+def write_parts(place: Path, parts: Iterable[bytes]) -> None:
     """Write a file in one step: readers see the old one or the new one, also after a power cut.
+
+    Args:
+        place: where it is.
+        parts: what is in it, one after another; only one of them is in memory.
 
     Raises:
         OSError: it cannot be written.
     """
     draft = place.with_name(f".{place.name}.part")
     draft.unlink(missing_ok=True)  # it may be a link
-    draft.write_bytes(data)
+    with draft.open("wb") as file:
+        file.writelines(parts)
     make_durable(draft)
     os.replace(draft, place)
     make_durable(place.parent)

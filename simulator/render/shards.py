@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from simulator.errors import UserError
-from simulator.files import TEXT, hash_file, make_durable, read_file
+from simulator.files import TEXT, hash_file, read_file, write_parts
 from simulator.render.experiment import Form
 from simulator.render.kept import IMAGES, SPOOL, Row
 from simulator.results.json_text import parse_json, write_json
@@ -55,7 +54,9 @@ class Shards:
         name = f"{number:04d}.{self.format}"
         if self.format != "folder" and rows:
             parts = self._tar(rows) if self.format == "tar" else self._npy(rows)
-            _write(self.home / SHARDS / name, parts)
+            place = self.home / SHARDS / name
+            place.parent.mkdir(exist_ok=True)
+            write_parts(place, parts)
         state = self.home / STATE / f"{number:04d}.json"
         state.parent.mkdir(exist_ok=True)
         write_json(state, {"rows": [[*row] for row in rows], "skipped": skipped})
@@ -109,16 +110,3 @@ def _member(name: str, content: bytes) -> Iterator[bytes]:
     yield info.tobuf(tarfile.USTAR_FORMAT)
     yield content
     yield bytes(-len(content) % tarfile.BLOCKSIZE)
-
-
-def _write(place: Path, parts: Iterable[bytes]) -> None:
-    """Write a file whole or not at all; it is never in memory as a whole."""
-    place.parent.mkdir(exist_ok=True)
-    draft = place.with_name(f".{place.name}.part")
-    draft.unlink(missing_ok=True)
-    with draft.open("wb") as file:
-        for part in parts:
-            file.write(part)
-    make_durable(draft)
-    os.replace(draft, place)
-    make_durable(place.parent)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from simulator.data.truth import Boxes
 from simulator.tasks.detection.boxes import Detections
-from simulator.tasks.detection.metric import DETECTIONS, evaluation_of, of_classes
+from simulator.tasks.detection.metric import matched, of_classes
 
 
 def curves(
@@ -30,12 +30,8 @@ def curves(
     Raises:
         DataError: a class index has no label.
     """
-    evaluation = evaluation_of(found, truths, len(labels))
-    settings = evaluation.params
-    settings.areaRng, settings.areaRngLbl = settings.areaRng[:1], settings.areaRngLbl[:1]
-    settings.iouThrs, settings.maxDets = settings.iouThrs[:1], [DETECTIONS]
+    evaluation = matched(found, truths, len(labels), slice(0, 1))
     with contextlib.redirect_stdout(io.StringIO()):
-        evaluation.evaluate()
         evaluation.accumulate()
     precision = evaluation.eval["precision"][0, :, :, 0, 0]  # recall, class
     known = [at for at in range(len(labels)) if (precision[:, at] > -1).any()]

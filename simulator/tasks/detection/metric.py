@@ -104,13 +104,8 @@ class Ranking:
         Raises:
             DataError: a class index is not below *classes*.
         """
-        evaluation = evaluation_of(found, truths, classes)
-        settings = evaluation.params
-        settings.areaRng, settings.areaRngLbl = settings.areaRng[:1], settings.areaRngLbl[:1]
-        settings.maxDets = [DETECTIONS]
-        with contextlib.redirect_stdout(io.StringIO()):
-            evaluation.evaluate()
-        images, recalls = len(found), settings.recThrs
+        evaluation = matched(found, truths, classes)
+        images, recalls = len(found), evaluation.params.recThrs
         parts = (evaluation.evalImgs[k * images : (k + 1) * images] for k in range(classes))
         ranked = (_ranked(part, recalls) for part in parts)
         return cls(tuple(one for one in ranked if one.positives.any()))
@@ -227,6 +222,26 @@ def _ranked(images: Sequence[dict[str, Any] | None], recalls: Floats) -> _Class:
     run = np.concatenate([np.zeros(min(len(image), 1), np.int64), (~again).cumsum()])
     differs = (np.diff(true, axis=1) | np.diff(ignored, axis=1)).any(axis=0) & again
     return _Class(image, run, np.isin(run, run[1:][differs]), true, ignored, positives, recalls)
+
+
+def matched(
+    found: Sequence[Detections], truths: Sequence[Boxes], classes: int, ious: slice = slice(None)
+) -> Any:
+    """Return a COCOeval that has matched objects of all sizes with 100 detections of each class.
+
+    Args:
+        found: see :func:`evaluate`.
+        truths: likewise.
+        classes: how many there are.
+        ious: the thresholds, of 0.50:0.05:0.95.
+    """
+    evaluation = evaluation_of(found, truths, classes)
+    settings = evaluation.params
+    settings.areaRng, settings.areaRngLbl = settings.areaRng[:1], settings.areaRngLbl[:1]
+    settings.iouThrs, settings.maxDets = settings.iouThrs[ious], [DETECTIONS]
+    with contextlib.redirect_stdout(io.StringIO()):
+        evaluation.evaluate()
+    return evaluation
 
 
 def evaluation_of(found: Sequence[Detections], truths: Sequence[Boxes], classes: int) -> Any:

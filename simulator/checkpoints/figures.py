@@ -101,10 +101,18 @@ def recipe(measured: Measured) -> str:
     return str(section.get("recipe") or measured.sweep.summary.model)
 
 
+def by_recipe(models: Sequence[Measured]) -> dict[str, list[Measured]]:
+    """Return models by the recipe that their cards name, in the order of the call."""
+    found: dict[str, list[Measured]] = {}
+    for model in models:
+        found.setdefault(recipe(model), []).append(model)
+    return found
+
+
 def grouped(
     models: Sequence[Measured], patterns: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Measured]]:
-    """Return models by recipe; or, where groups are named, by the first one their recipe fits.
+    """Return models by the first group that their recipe fits; by recipe where none is named.
 
     Args:
         models: in the order of the call.
@@ -113,21 +121,19 @@ def grouped(
     Raises:
         UserError: no recipe fits a group.
     """
+    recipes = by_recipe(models)
+    if not patterns:
+        return recipes
     found: dict[str, list[Measured]] = {name: [] for name in patterns}
     for model in models:
-        own = recipe(model)
-        if not patterns:
-            found.setdefault(own, []).append(model)
         for name, several in patterns.items():
-            if any(fnmatchcase(own, one) for one in several):
+            if any(fnmatchcase(recipe(model), one) for one in several):
                 found[name].append(model)
                 break
     for name, group in found.items():
         if not group:
-            known = ", ".join(dict.fromkeys(recipe(model) for model in models))
-            raise UserError(
-                f"--group {name}: no recipe fits {','.join(patterns[name])}; of {known}"
-            )
+            fits = ",".join(patterns[name])
+            raise UserError(f"--group {name}: no recipe fits {fits}; of {', '.join(recipes)}")
     return found
 
 
@@ -197,7 +203,7 @@ def _comparisons(
     means = {
         (name, column): [
             [mean(measured, column, options[column], figure) for measured in same]
-            for same in grouped(groups[name], {}).values()
+            for same in by_recipe(groups[name]).values()
         ]
         for name in groups
         for column in options

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -32,7 +30,7 @@ from simulator.render.experiment import RenderOptions
 from simulator.render.identity import reader
 from simulator.render.kept import ASIDE, Keeper, Row, keeper
 from simulator.render.shards import Shards
-from simulator.render.truth import write_truths
+from simulator.render.truth import table, write_truths
 from simulator.results.json_text import parse_json, write_json
 
 SUMMARY, SAMPLES, PROFILE = "summary.json", "samples.csv", "profile.yaml"
@@ -152,8 +150,9 @@ class _Rendering:
         if self.reader is not None:
             text = yaml.safe_dump(self.reader, sort_keys=False, allow_unicode=True)
             write_whole(home / PROFILE, text.encode())
-        table = _table(rows, self.shards.folder)
-        write_whole(home / SAMPLES, table)
+        files = ((f"{self.shards.folder}/{row.name}", row.sample, row.sha256) for row in rows)
+        samples = table(("file", "sample", "sha256"), files)
+        write_whole(home / SAMPLES, samples)
         summary: RenderSummary = {
             "profile": self.profile.name,
             "overrides": list(self.profile.overrides),
@@ -163,7 +162,7 @@ class _Rendering:
             "skipped": skipped,
             "versions": self._versions(),
             "files": self.shards.digests(),
-            "digest": hashlib.sha256(table).hexdigest(),
+            "digest": hashlib.sha256(samples).hexdigest(),
         }
         write_json(home / SUMMARY, summary)
         self.shards.clean()
@@ -189,11 +188,3 @@ def _pixels(chain: Chain, profile: str) -> Chain:
             f"step is {chain.last.stage}; write the network's input: --format npy"
         )
     return Chain(chain.recipes[:-1])
-
-
-def _table(rows: Sequence[Row], folder: str) -> bytes:
-    out = io.StringIO()
-    write = csv.writer(out, lineterminator="\n")
-    write.writerow(["file", "sample", "sha256"])
-    write.writerows([f"{folder}/{row.name}", row.sample, row.sha256] for row in rows)
-    return out.getvalue().encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,8 @@ def write_truths(home: Path, format: Form, card: Card, rows: Sequence[Row], fold
     elif format == "tar":
         fields = {"format": "webdataset", "files": folder, "label": "cls" if labelled else None}
     elif labelled and format == "folder":
-        write_whole(home / LABELS, _table(rows))
+        labels = [(row.name, row.truth) for row in rows if row.truth is not None]
+        write_whole(home / LABELS, table(("file", "label"), labels))
         fields = {"format": "table", "files": folder, "table": LABELS}
     elif labelled and all(isinstance(truth, int) for truth in truths):
         out = io.BytesIO()
@@ -59,11 +60,10 @@ def write_truths(home: Path, format: Form, card: Card, rows: Sequence[Row], fold
         write_whole(home / FILE, yaml.safe_dump({**about, **known}, sort_keys=False).encode())
 
 
-def _table(rows: Sequence[Row]) -> bytes:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """Return a table as CSV."""
     out = io.StringIO()
-    write = csv.writer(out, lineterminator="\n")
-    write.writerow(["file", "label"])
-    write.writerows([row.name, row.truth] for row in rows if row.truth is not None)
+    csv.writer(out, lineterminator="\n").writerows([head, *rows])
     return out.getvalue().encode()
 
 

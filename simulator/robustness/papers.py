@@ -8,8 +8,9 @@ from functools import partial
 from simulator.report.table import FORMS, Cell, Column, Table
 from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.robustness import robustmq, tables
+from simulator.robustness.figures import KINDS
 from simulator.robustness.robustmq import Path, figure, spread, worst_cases
-from simulator.robustness.rows import KINDS, clean, rows_of, value
+from simulator.robustness.rows import clean, rows_of, value
 from simulator.robustness.tables import STACK, Line, cells, chosen
 from simulator.typed import Unit
 

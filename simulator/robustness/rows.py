@@ -13,10 +13,10 @@ from simulator.report.table import Cell
 from simulator.report.words import is_significant, points, share
 from simulator.results.robustness import AgainstModel, Figure, RobustnessSummary, Sequences
 from simulator.results.suites import AdjustedEffect
+from simulator.robustness.figures import KINDS
 
 NC = "NC"
 """What stands in the place of the clean metric of a stack that did not converge."""
-KINDS = ("NR", "NCI", "CE", "relative_CE")
 ATTACKED = ("AR", "AR_clean_correct", "AAI")
 Row = Mapping[str, Cell]
 

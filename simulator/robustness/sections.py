@@ -20,7 +20,8 @@ from simulator.results.robustness import (
 )
 from simulator.results.suites import Early
 from simulator.robustness.bit_widths import bit_widths
-from simulator.robustness.rows import KINDS, Row, differences, rows_of, value
+from simulator.robustness.figures import KINDS
+from simulator.robustness.rows import Row, differences, rows_of, value
 from simulator.robustness.screen import not_carried, own_pipelines
 from simulator.robustness.tables import CONDITION, DIFFERENCE, STACK, chosen, noise
 from simulator.robustness.tables import cells as cell_table

@@ -32,7 +32,8 @@ def test_the_page_of_eight_photographs_is_under_two_megabytes(opened, tmp_path, 
 
     assert place.stat().st_size < 2_000_000
     tab, wrong = opened(place)
-    assert tab.locator("#looks canvas").count() >= 1
+    views = ["any", "all of deployment", "decoder", "color", "resize"]
+    assert tab.locator("#looks canvas").count() == len(views)
     assert tab.get_by_role("radio", name="resize alone").count() >= 1
     drawn = "(e) => e.every((one) => one.querySelector('svg.main-svg'))"
     assert tab.locator("[data-figure]").evaluate_all(drawn)

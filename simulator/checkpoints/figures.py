@@ -89,7 +89,7 @@ def compared(
             row
             for column, of in options.items()
             if len(of) > 1
-            for row in _tested(groups, column, of, number)
+            for row in tested(groups, column, of, number)
         ],
     )
     return found.model_copy(update={"verdict": verdict(found)})
@@ -237,10 +237,10 @@ def _comparisons(
         )
 
 
-def _tested(
+def tested(
     groups: Mapping[str, Sequence[Measured]], column: str, options: Sequence[str], number: int
 ) -> Iterator[Tested]:
-    """Each recipe on each option; what it has more of mean and spread than the first recipe."""
+    """Yield each recipe on each option, and what it has more of mean and std than the first one."""
     first: tuple[Floats, Floats] | None = None
     for name, group in groups.items():
         values = np.array(

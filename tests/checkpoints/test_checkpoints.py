@@ -14,6 +14,8 @@ from scipy import stats
 
 import simulator
 from simulator import cli, sweep
+from simulator.checkpoints.figures import tested
+from simulator.checkpoints.measured import Measured
 from simulator.errors import UserError
 from simulator.statistics.bootstrap import Ratio, Resamples
 from simulator.statistics.groups import mixed
@@ -131,6 +133,27 @@ def test_recipes_are_compared_in_groups(home, tmp_path, capsys):
         simulator.checkpoints(runs(home, "a", "b"), groups=["dull=dall*"])
     with pytest.raises(UserError, match="write NAME=PATTERN"):
         simulator.checkpoints(runs(home, "a", "b"), groups=["dull"])
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "mean", "std"),
+    [
+        ([76.572, 72.168, 76.512, 72.090, 75.346, 74.072], 74.460, 2.02),
+        ([76.154, 75.876, 76.344, 75.786, 76.444, 76.330], 76.156, 0.270),
+        ([76.430, 76.426, 75.310], 76.055, 0.645),
+        ([76.53, 76.524, 76.414], 76.489, 0.0653),
+    ],
+)
+def test_the_papers_rows_come_out(accuracies, mean, std):
+    """Of SysNoise's Tables 7 and 8."""
+    options = [str(at) for at in range(len(accuracies))]
+    flat = [np.full(11, value / 100) for value in accuracies]
+    drops = {("resize", name): flat[0] - one for name, one in zip(options, flat, strict=True)}
+
+    (row,) = tested({"one": [Measured(None, flat[0], drops, {})]}, "resize", options, 10)
+
+    assert 100 * row.mean == pytest.approx(mean, abs=0.002)
+    assert 100 * row.std == pytest.approx(std, rel=0.005)
 
 
 def test_options_that_some_model_did_not_run_are_left_out_and_told(home):

@@ -14,7 +14,7 @@ from scipy import stats
 
 import simulator
 from simulator import cli, sweep
-from simulator.checkpoints.figures import tested
+from simulator.checkpoints import figures
 from simulator.checkpoints.measured import Measured
 from simulator.errors import UserError
 from simulator.statistics.bootstrap import Ratio, Resamples
@@ -150,7 +150,7 @@ def test_the_papers_rows_come_out(accuracies, mean, std):
     flat = [np.full(11, value / 100) for value in accuracies]
     drops = {("resize", name): flat[0] - one for name, one in zip(options, flat, strict=True)}
 
-    (row,) = tested({"one": [Measured(None, flat[0], drops, {})]}, "resize", options, 10)
+    (row,) = figures.tested({"one": [Measured(None, flat[0], drops, {})]}, "resize", options, 10)
 
     assert 100 * row.mean == pytest.approx(mean, abs=0.002)
     assert 100 * row.std == pytest.approx(std, rel=0.005)

@@ -66,7 +66,8 @@ checkpoint: {checkpoint}
 def split(archive: Path, folder: Path) -> None:
     """Unpack the archive, and divide each class."""
     with tarfile.open(archive) as tar:
-        tar.extractall(folder / "all", filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        tar.extractall(folder / "all")
     for number, path in enumerate(sorted((folder / "all").rglob("*.jpg"))):
         part = "train" if number % 10 < 7 else "test"
         target = folder / part / path.parent.name / path.name

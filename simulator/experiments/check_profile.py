@@ -21,11 +21,12 @@ from simulator.model.artifact import takes
 from simulator.model.card import DEFAULT, Card
 from simulator.model.onnxfile import check
 from simulator.pipeline import recorded
+from simulator.pipeline.builder import StackBuilder
 from simulator.pipeline.executor import Executor
 from simulator.pipeline.inference import Inferred
 from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
-from simulator.pipeline.stack import ResolvedProfile, Stack, StackBuilder
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.pipeline.walk import StageError
 from simulator.profile.implementations import Choices
 

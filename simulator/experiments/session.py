@@ -27,12 +27,13 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile, check
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import Adapted, refuse_together
+from simulator.pipeline.builder import StackBuilder
 from simulator.pipeline.executor import DEFAULT_MEMORY, Executor, SampleResult
 from simulator.pipeline.executor import executor as executor_of
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.recorded import refuse_recorded
-from simulator.pipeline.stack import Pair, ResolvedProfile, Stack, StackBuilder
+from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.pipeline.walk import Watch
 from simulator.places import CHANGED
 from simulator.profile.implementations import choose

@@ -18,9 +18,11 @@ from simulator.contract import Adapter, Array, Stage
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
 from simulator.data.folder import Item
 from simulator.digests import sha256
-from simulator.errors import UserError
+from simulator.errors import ModelError, UserError
 from simulator.modalities.modality import Modality
 from simulator.model.artifact import Artifact, digest
+from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
 from simulator.model.store import makers
 from simulator.pipeline.batched import looking_up, order_of, preparing
 from simulator.pipeline.batches import Given, Kept, answers
@@ -120,6 +122,43 @@ class Adapted(Recipe):
         """The inputs of the samples from one on; samples that fail are left out."""
         prepare = preparing(self.before, self.modality, self.items, runtimes)
         return filter(None, map(prepare, range(start, len(self.items))))
+
+
+def adapting(
+    card: Card, source: ModelFile, artifact: Artifact, choices: Choices, items: tuple[Item, ...]
+) -> Adapted:
+    """Return the step of a card's network that adapts.
+
+    Args:
+        card: the model card.
+        source: its checked ONNX file.
+        artifact: what the network is before it adapts.
+        choices: the implementations of the stack.
+        items: the samples of the run, in its order.
+
+    Raises:
+        ModelError: it has several inputs.
+    """
+    if len(card.feeds) != 1:
+        raise ModelError(f"{card.path}: adaptation is for networks with one input")
+    names = tuple(source.wanted(card))
+    kind = getattr(getattr(card.task, "output", None), "kind", None)
+    classifies = len(names) == 1 and kind in ("logits", "probabilities")
+    choice = choices[Stage.ADAPT]
+    entropy = Entropy(names[0] if classifies else None, kind == "probabilities")
+    own = {name: name for name in names}
+    return Adapted(choice, artifact, own, entropy, card.modality, ordered(choice, items))
+
+
+def told(choice: Choice) -> str:
+    """Return what a person should know of a stack that adapts."""
+    options = choice.options
+    reset = f", reset: {options['reset']}" if "reset" in options else ""
+    return (
+        f"its network adapts ({options['method']}, batches of {options['batch']}{reset}), so that "
+        "an answer depends on other samples and their order; its time is that of a batch, divided "
+        "by the samples of the batch, without the wait for them"
+    )
 
 
 def contents(paths: Sequence[Where]) -> list[str | None]:

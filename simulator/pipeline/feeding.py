@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simulator.contract import Stage
+from simulator.contract.model import shape_words
 from simulator.contract.model_format import ONNX
 from simulator.errors import ModelError
 from simulator.modalities.card import CardSpec
+from simulator.modalities.modality import Feed
 from simulator.model.card import Card
 from simulator.profile import artifact
 from simulator.profile.implementations import Choices
@@ -37,3 +41,26 @@ def feeding(profile: Profile, choices: Choices, card: Card) -> tuple[Profile, Ca
     taken = card.modality.taken(profile, card.spec, own.path.name, said, before)
     # what feeds the network itself is asked for the file's type and layout, and left alone
     return (profile, taken[1], []) if Stage.FRONT_END in choices else taken
+
+
+def sized(card: Card, spec: CardSpec, size: int) -> list[Feed]:
+    """Return the inputs of an inference of several samples.
+
+    Args:
+        card: the model card.
+        spec: its content, or what is said of the network in its place.
+        size: samples of an inference.
+
+    Raises:
+        ModelError: no batch of these inputs can be made.
+    """
+    feeds = card.modality.feeds(spec)
+    if size == 1:
+        return list(feeds)
+    if len(feeds) > 1 or any(feed.shape[0] != 1 or None in feed.shape for feed in feeds):
+        made = " and ".join(shape_words(feed.shape) for feed in feeds)
+        raise ModelError(
+            f"runtime.batch: {card.path} takes {made}; a batch needs one input, with one "
+            "row and one size for every sample: leave it out"
+        )
+    return [replace(feed, shape=(size, *feed.shape[1:])) for feed in feeds]

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from simulator.contract import Stage
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
-from simulator.errors import UserError
 from simulator.modalities.card import CardSpec
 from simulator.model.card import Card
 from simulator.pipeline import recorded
 from simulator.pipeline.extra import with_extras
-from simulator.pipeline.own_front_end import OwnFrontEnd
-from simulator.profile.implementations import Choice, Choices, extra_stages
+from simulator.pipeline.own_front_end import OwnFrontEnd, refuse_code
+from simulator.profile.implementations import Choices, extra_stages
 from simulator.profile.profile import Profile
 
 
@@ -45,16 +44,3 @@ def front_end(
         return Chain((own,))
     recipes = card.modality.front_end(profile, choices, said)
     return with_extras(Chain(tuple(recipes)), extra_stages(profile, choices))
-
-
-def refuse_code(profile: Profile, choice: Choice) -> None:
-    """Refuse code that a document names, unless the call allows it.
-
-    Raises:
-        UserError: with the place where it is named.
-    """
-    if choice.offer.make.runs_code and not profile.may_run_code:
-        raise UserError(
-            f"{profile.where((choice.stage, 'backend'))}: {choice.stage} runs code of its own; "
-            "where you trust it, add --allow-code (in Python allow_code=True)"
-        )

@@ -12,11 +12,15 @@ from simulator.contract.model import shape_words
 from simulator.errors import MissingLibrary, ModelError, one_line
 from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact
+from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
 from simulator.pipeline import in_force
 from simulator.pipeline.batched import refuse_mixing
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice
+
+Shape = Sequence[int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class Looked:
     """
 
     inputs: Mapping[str, str]
-    outputs: Mapping[str, tuple[int | None, ...]]
+    outputs: Mapping[str, Shape]
     effective: Effective
     lines: tuple[str, ...] = ()
 
@@ -95,3 +99,73 @@ def _inputs(artifact: Artifact, taken: Sequence[Port], feeds: Sequence[Feed]) ->
         for side in (taken, feeds)
     )
     raise ModelError(f"{artifact.path} takes {takes}; the model card gives {made}")
+
+
+def outputs_of(
+    card: Card, source: ModelFile, artifact: Artifact, ports: Mapping[str, Shape]
+) -> dict[str, str]:
+    """Return the runtime's name of each output of the card; by position if it lost names.
+
+    Args:
+        card: the model card.
+        source: its checked ONNX file.
+        artifact: the file that the runtime opened.
+        ports: the shape of each output that the runtime gives.
+
+    Raises:
+        ModelError: it gives others.
+    """
+    if not source.outputs:
+        return _given(card, artifact, ports)
+    wanted = source.wanted(card)
+    if set(wanted) <= set(ports):
+        names = {name: name for name in wanted}
+    elif len(ports) == len(source.outputs):
+        order = dict(zip(source.outputs, ports, strict=True))
+        names = {name: order[name] for name in wanted}
+    else:
+        raise ModelError(
+            f"{artifact.path}: {len(source.outputs)} outputs expected "
+            f"({', '.join(source.outputs)}), got {_listed(ports)}"
+        )
+    for name, runtime_name in names.items():
+        if not _same(wanted[name], ports[runtime_name]):
+            raise ModelError(
+                f"{artifact.path}: output {runtime_name!r} is "
+                f"{shape_words(ports[runtime_name])}, but {name!r} of {card.model} is "
+                f"{shape_words(wanted[name])}: they are different models"
+            )
+    return names
+
+
+def _given(card: Card, artifact: Artifact, ports: Mapping[str, Shape]) -> dict[str, str]:
+    """The outputs of a file that only its runtime reads."""
+    names = card.task.outputs() or tuple(ports)[:1]
+    if missing := [name for name in names if name not in ports]:
+        raise ModelError(
+            f"{card.path}: output: {artifact.path.name} has no output {missing[0]!r}; "
+            f"it has {_listed(ports)}"
+        )
+    try:
+        card.task.check({name: ports[name] for name in names})
+    except ModelError as error:
+        raise ModelError(f"{card.path}: {artifact.path.name}: {error}") from error
+    return {name: name for name in names}
+
+
+def _listed(ports: Mapping[str, Shape]) -> str:
+    return ", ".join(f"{name} {shape_words(shape)}" for name, shape in ports.items())
+
+
+def _same(shape: Shape, other: Shape) -> bool:
+    """Whether two shapes are compatible, ignoring the batch and sizes of 1.
+
+    A converter may drop dimensions of size 1, and a runtime may know that a free one is 1.
+    """
+    whole = shape[1:], other[1:]
+    squeezed = tuple([side for side in dims if side != 1] for dims in whole)
+    return any(
+        len(mine) == len(theirs)
+        and all(None in (a, b) or a == b for a, b in zip(mine, theirs, strict=True))
+        for mine, theirs in (whole, squeezed)
+    )

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.command.allowed import GivesOtherwise
-from simulator.contract import Array, Stage, array_words, clock
-from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
+from simulator.contract import Array, Effective, Stage, array_words, clock
+from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.data.folder import Item
-from simulator.errors import ModelError, SampleError, UserError
+from simulator.errors import SampleError, UserError
 from simulator.modalities.modality import Feed
+from simulator.model.artifact import Artifact, digest
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
+from simulator.notices import Kind, Notice
 from simulator.pipeline.fitted import Shape, as_outputs, fitted
-from simulator.pipeline.inference import Answered, Inferred, inferred
+from simulator.pipeline.inference import Answered, Inferred, answering, finishing, inferred
 from simulator.pipeline.listed import Listed, Tensors
 from simulator.pipeline.sample_file import file_of
-from simulator.pipeline.walk import context_of
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile.implementations import Choice
+from simulator.profile.profile import Profile
 from simulator.tasks.task import Task
 
-TRIED = 3
-"""Samples that code may refuse before it is taken to refuse all."""
 _ANSWERS = (
     ("boxes", "scores", "labels"), ("boxes", "scores", "classes"),
     ("label", "score"), ("class", "score"), ("label",), ("class",),
 )  # fmt: skip
 """The parts of an answer by the names that people give them."""
-LONG = 30.0
-"""Seconds after which no other is tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +128,49 @@ class OwnAnswer(Recipe):
         def apply(_: Any, context: Context) -> Answered:
             found = call(context)
             with clock.excluding(), _said_by(self.choice):
-                one = _rows(found)
+                one = rows_of(found)
                 answer = self.task.given(one)
                 whole = np.frombuffer(one.tobytes(), np.uint8)
                 return Answered(inferred({"answer": whole}).digest, answer)
 
         return apply
+
+
+def own_stack(
+    side: str, chosen: ResolvedProfile, card: Card, source: ModelFile, items: Sequence[Item]
+) -> Stack:
+    """Return a stack that is not ours up to the outputs of the network, or to the answer."""
+    profile, choice = chosen[0], chosen[1][Stage.RUNTIME]
+    refuse_code(profile, choice)
+    name = called(choice)
+    if choice.options["gives"] == "answer":
+        chain = Chain((OwnAnswer(choice, card.task, tuple(items)),))
+        what = "the answer: nothing of its profile is run"
+    else:
+        card.refuse_second(f"{name} gives the outputs of")
+        outputs = source.wanted(card)
+        own = OwnOutputs(choice, outputs, tuple(items))
+        finish = finishing(profile, chosen[1], card)
+        chain = Chain((own, *finish, answering(profile, card)))
+        what = "the network's outputs: of its profile only what follows them is run"
+    (file,) = choice.files
+    artifact = Artifact(Path(choice.options[file]), digest(choice.identity()), "code")
+    effective = Effective({}, {"device": choice.options["device"]}, {})
+    notices = (Notice(Kind.MODEL, f"{name} gives {what}"),)
+    return Stack(side, profile, chosen[1], chain, artifact, effective, notices)
+
+
+def refuse_code(profile: Profile, choice: Choice) -> None:
+    """Refuse code that a document names, unless the call allows it.
+
+    Raises:
+        UserError: with the place where it is named.
+    """
+    if choice.offer.make.runs_code and not profile.may_run_code:
+        raise UserError(
+            f"{profile.where((choice.stage, 'backend'))}: {choice.stage} runs code of its own; "
+            "where you trust it, add --allow-code (in Python allow_code=True)"
+        )
 
 
 def asking(
@@ -163,66 +198,8 @@ def asking(
     return ask
 
 
-def tried(
-    choice: Choice, card: Card, source: ModelFile, items: Sequence[Item], runtimes: Runtimes
-) -> Tensors:
-    """Return what a front end that is not ours makes of the first sample that it takes.
-
-    Args:
-        choice: the front end.
-        card: the model card.
-        source: its checked ONNX file.
-        items: the samples; the first few are tried.
-        runtimes: have its workers.
-
-    Raises:
-        UserError: it takes none of them, or what it makes does not fit the network.
-        GivesOtherwise: it is what the network gives, or an answer.
-    """
-    call, name, why = asking(choice, runtimes), called(choice), ""
-    if said := runtimes.apart(choice, "gives")(None):
-        raise _otherwise(name, said)
-    feeds, start = card.modality.feeds(card.spec), time.monotonic()
-    for item in items[:TRIED]:
-        try:
-            found = call(context_of(card.modality, item))
-        except SampleError as error:
-            why = why or str(error)
-            if time.monotonic() - start > LONG:
-                break
-            continue
-        try:
-            fitted(found, feeds)
-        except SampleError as error:
-            gives = _given_instead(name, found, card, source)
-            if gives is None:
-                raise UserError(f"{name} {error}") from error
-            raise _otherwise(name, gives) from error
-        return found
-    raise UserError(why)
-
-
-def _otherwise(name: str, gives: str) -> GivesOtherwise:
-    what = {"outputs": "the network's outputs", "answer": "an answer"}.get(gives, repr(gives))
-    return GivesOtherwise(f"{name} gives {what}: write {name}:{gives}", name, gives)
-
-
-def _given_instead(name: str, found: Tensors, card: Card, source: ModelFile) -> str | None:
-    """What it is that does not fit the network's input; None where it is nothing else either."""
-    with suppress(SampleError, ModelError):
-        as_outputs(found, source.wanted(card))
-        return "outputs"
-    try:
-        card.task.given(_rows(found))
-    except (SampleError, UserError) as error:
-        if not isinstance(found, Mapping) and found.dtype.kind == "U":  # text is nothing else
-            raise UserError(f"{name} {error}") from error
-        return None
-    return "answer"
-
-
-def _rows(found: Tensors) -> Array:
-    """An answer as one array; by names it is as torchvision's detectors and others give it."""
+def rows_of(found: Tensors) -> Array:
+    """Return an answer as one array; of several, as torchvision's detectors have them by name."""
     if not isinstance(found, Mapping):
         return found
     names = next((each for each in _ANSWERS if found.keys() >= set(each)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,19 @@ from typing import Any
 import numpy as np
 
 from simulator.conditions.condition import AppliedCondition
-from simulator.contract import Stage, clock
-from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
+from simulator.contract import Effective, Stage, clock
+from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
+from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
 from simulator.errors import DataError, UserError
+from simulator.modalities.card import CardSpec
+from simulator.model.artifact import Artifact
 from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
+from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_together
 from simulator.pipeline.inference import Answered, answering, finishing, inferred
+from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.tasks.task import Task
@@ -135,6 +141,24 @@ def tensors(found: Recording) -> list[Recipe]:
     return _steps(found, "front_end", "tensor")
 
 
+def check_tensors(
+    found: Recording, card: Card, source: ModelFile, items: Sequence[Item], spec: CardSpec
+) -> None:
+    """Refuse recorded inputs that are not of this network and these samples.
+
+    Raises:
+        DataError: they are not.
+    """
+    found.check(source.digest, items)
+    (feed,) = card.modality.feeds(spec)
+    shape = found.array(items[0]).shape
+    if shape != feed.shape:
+        raise DataError(
+            f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
+            f"that of {items[0].name} is {shape}"
+        )
+
+
 def answers(
     found: Recording, profile: Profile, choices: Choices, card: Card, outputs: tuple[str, ...]
 ) -> list[Recipe]:
@@ -159,6 +183,24 @@ def answers(
     except UserError as error:
         raise DataError(f"{found.path}: {error}") from error
     return [*_steps(found, "infer", "prediction"), RecordedAnswer(card.task)]
+
+
+def recorded_stack(
+    found: Recording, side: str, chosen: ResolvedProfile, card: Card, source: ModelFile,
+    items: Sequence[Item],
+) -> Stack:  # fmt: skip
+    """Return a stack whose predictions were recorded; nothing of it is run."""
+    """A stack whose predictions were recorded; nothing of it is run."""
+    wanted = source.wanted(card)
+    found.check(source.digest, items, tuple(wanted))
+    effective = Effective({}, {"device": found.spec.device}, {"recording": found.spec.name})
+    lines = [f"recorded on {found.spec.device}; its other sections describe it only"]
+    if not found.stages:
+        lines.append("its outputs were recorded without latencies")
+    notices = tuple(Notice(Kind.RECORDED, line) for line in lines)
+    artifact = Artifact(found.path, found.digest, "recording")
+    chain = Chain(tuple(answers(found, *chosen, card, tuple(wanted))))
+    return Stack(side, *chosen, chain, artifact, effective, notices)
 
 
 def _steps(found: Recording, stage: str, what: str, outputs: tuple[str, ...] = ()) -> list[Recipe]:

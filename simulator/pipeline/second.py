@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from simulator.contract import Stage
 from simulator.contract.passes import Request
-from simulator.contract.recipe import Chain, Recipe
+from simulator.contract.recipe import Recipe
 from simulator.errors import UserError
-from simulator.model.artifact import Feeds, build
+from simulator.model.artifact import build
 from simulator.model.card import Card
 from simulator.model.passes.rewrite import wanted
-from simulator.notices import Kind, Notice
-from simulator.pipeline import in_force
+from simulator.notices import Notice
 from simulator.pipeline.inference import Answer, Infer, between
 from simulator.profile.artifact import own_file
 from simulator.profile.implementations import Choices
@@ -22,7 +21,8 @@ from simulator.profile.profile import Profile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simulator.pipeline.stack import Pair, StackBuilder
+    from simulator.pipeline.builder import StackBuilder
+    from simulator.pipeline.stack import Pair
 
 
 def refuse_second(card: Card, profile: Profile, choices: Choices, after: Sequence[Request]) -> None:
@@ -66,22 +66,13 @@ def behind_first(
     (profile, choices), card = chosen, builder.card
     step = between(answer)
     assert step is not None  # the card was checked
-    feeds: Feeds | None = None
-    notices: list[Notice] = []
-    quantizer = profile.spec.precision.quantizer
     try:
-        if quantizer and (given := quantizer.calibration) is not None:
-            front = builder.front_end(*pair[given.through]).recipes
-            feeds, notices = builder.feeds(quantizer, given, Chain((*front, infer, step)))
+        feeds, notices = builder.feeds(profile, pair, (infer, step))
         artifact = build(card, builder.source, profile, choices, feeds)
         builder.report(f"{side}: opening {card.model.name} with {infer.choice.backend.name}")
-        looked = builder.looked(infer.choice, artifact, card.feeds, infer.needs, 1)
-        outputs = builder.names(artifact, looked.outputs)
+        kept = step.handover.kept
+        second, _, more = builder.opened(chosen, artifact, card.feeds, kept=kept)
     except UserError as error:
         raise type(error)(f"second network {card.model.name}: {error}") from error
-    notices += in_force.notices(profile, choices, looked.effective)
-    notices += [Notice(Kind.MODEL, line) for line in (*looked.lines, *artifact.notes)]
-    found = [replace(one, text=f"{card.model.name}: {one.text}") for one in notices]
-    kept = step.handover.kept
-    second = Infer(infer.choice, artifact, looked.inputs, outputs, needs=infer.needs, kept=kept)
+    found = [replace(one, text=f"{card.model.name}: {one.text}") for one in (*notices, *more)]
     return (step, second), found

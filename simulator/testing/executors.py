@@ -17,13 +17,13 @@ from simulator.files import IMAGE
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
 from simulator.model.onnxfile import check
+from simulator.pipeline.builder import StackBuilder
 from simulator.pipeline.executor import EXECUTORS, Executor, SampleResult
 from simulator.pipeline.jobs import Job, JobStep, Read
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.runtimes import RuntimePool
-from simulator.pipeline.stack import StackBuilder
 from simulator.pipeline.walk import Walk, Watch
 from simulator.places import InMemory, read
 from simulator.profile.implementations import choose

@@ -38,7 +38,6 @@ from simulator.experiments.sensitivity.prepare import (
 )
 from simulator.experiments.session import Session, Variant
 from simulator.files import TEXT, read_file, write_whole
-from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.float_runtime import in_fp32, running
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile.load import find, name_of
@@ -148,16 +147,8 @@ class _Search:
     def _order(self, layers: Sequence[str], rounded: Stack) -> tuple[list[str], dict[str, float]]:
         """The layers, those that add the most noise first."""
         self.session.show.say("comparing the layers with FP32")
-        session, given = self.session, calibration_of(self.base[0])
-        calibrator = Calibrator(
-            session.card.modality,
-            next(iter(session.source.inputs)),
-            session.dataset,
-            self.asked.seed,
-            session.builder.runtimes,
-        )
-        asked = Asked("INT8", given.samples, given.source)
-        feeds, _ = calibrator.feeds(asked, session.builder.front_end(*self.base))
+        feeds, _ = self.session.builder.feeds(self.base[0], {"deploy": self.base})
+        assert feeds  # calibration_of has refused others
         choice = in_fp32([self.plain.choices[Stage.RUNTIME]], "the comparison of layers")
         first = islice(feeds.tensors(), SAMPLES)
         found = noise(self.plain, rounded, first, partial(running, choice))

@@ -48,6 +48,7 @@ class VideoSpec(DataSpec):
     first: int = Field(default=0, ge=0)
     last: int | None = Field(default=None, ge=0)
     step: int = Field(default=1, ge=1)
+    rate: float | None = Field(default=None, gt=0, le=1000)
 
 
 class Video(Source):
@@ -89,7 +90,7 @@ class Video(Source):
         how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {source.name}"
         note = f"{how} to RGB; decoders of stacks get them as PNG files"
         reader: VideoReader = source.of(Stage.VIDEO)[0].make({})
-        rate = reader.rate(path)
+        rate = (spec and spec.rate) or reader.rate(path)
         return Dataset(path, items, (note,), film=True, rate=rate and rate / step)
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:

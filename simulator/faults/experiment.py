@@ -65,7 +65,7 @@ class Faults(Experiment[FaultsOptions]):
     verdict = "simulator.report.verdicts.faults:faults"
     printer = "simulator.faults.tables:printed"
     formats = ("markdown", "latex", "csv")
-    tables = ("rates", "bits", "layers")
+    tables = ("rates", "bits", "layers", "persistence", "persistent_bits")
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return four faults, on three built-in images."""

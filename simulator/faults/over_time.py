@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
-from simulator.faults.tables import KINDS, some_bits, tracked
+from simulator.faults.tables import KINDS, lasting_bits, some_bits, tracked
 from simulator.faults.tables import over_time as shares
 from simulator.report import charts
 from simulator.report.charts import Attributes, Figure
@@ -14,7 +14,7 @@ from simulator.report.colors import FAINT
 from simulator.report.sections.section import Cell, Link, Panel, Section, Table
 from simulator.report.sections.style import Look, error_bars, figure, looks
 from simulator.report.words import between, share
-from simulator.results.faults import FaultsSummary, Persistence, Rate
+from simulator.results.faults import FaultsSummary, Mean, Persistence, Rate
 
 
 def over_time(summary: FaultsSummary) -> Section:
@@ -35,8 +35,17 @@ def over_time(summary: FaultsSummary) -> Section:
         Panel(_frames(drawn_as[side], one), f"{drawn_as[side].name}: fault {one.worst}, the worst")
         for side, one in worst.items()
     ]
+    by_bit = {drawn_as[side]: one for side, one in seen.items() if one.by_bit}
+    panels += [
+        Panel(_bits(by_bit, name, title), title)
+        for kind, word in KINDS.items()
+        if by_bit
+        for name, title in ((kind, f"{word} by bit"), (f"{kind}_area", f"{word}: area by bit"))
+    ]
     title = "Share of faults that leave an area above L on average, with intervals"
     tables = [replace(shares(summary, rescaled=True), title=title)]
+    if by_bit:
+        tables.append(lasting_bits(summary))
     clips: list[list[Cell]] = [
         [side, str(persistence.worst), Link(persistence.clip, quote(persistence.clip))]
         for side, persistence in worst.items()
@@ -113,6 +122,26 @@ def _levels(seen: dict[Look, Persistence], kind: str) -> Figure:
     )  # fmt: skip
     drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
     drawn.update_xaxes(tickformat=charts.SHARE)
+    return drawn
+
+
+def _bits(seen: dict[Look, Persistence], name: str, title: str) -> Figure:
+    """The form of Figure 10 of the paper: by the bit that is stuck."""
+    traces = []
+    for look, one in seen.items():
+        found: list[Rate | Mean | None] = [getattr(group, name) for group in one.by_bit.values()]
+        values = [
+            given.rate if isinstance(given, Rate) else given and given.value for given in found
+        ]
+        traces.append(
+            charts.bar(
+                x=list(one.by_bit), y=values, name=look.label,
+                marker={"color": look.color}, hovertemplate="bit %{x}: %{y:.2%}<extra></extra>",
+            )
+        )  # fmt: skip
+    drawn = figure(traces, 300, "bit", title.lower(), showlegend=len(traces) > 1)
+    drawn.update_yaxes(tickformat=charts.SHARE, rangemode="tozero")
+    drawn.update_xaxes(type="category")
     return drawn
 
 

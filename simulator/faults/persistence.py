@@ -163,29 +163,32 @@ def _figures(
         false=[_rate(rate) for rate in faults.exceeding(false, LEVELS)],
         missed=[_rate(rate) for rate in faults.exceeding(missed, LEVELS)],
         by_bit={
-            str(bit): PersistentGroup(
-                false=_above([tracked[f].false for f, hit in bits.items() if hit == bit]),
-                missed=_above([tracked[f].missed for f, hit in bits.items() if hit == bit]),
-            )
+            str(bit): _group([tracked[fault] for fault, hit in bits.items() if hit == bit])
             for bit in sorted(set(bits.values()), reverse=True)
         },
-        false_area=_mean([one for one in false if one]),
-        missed_area=_mean([one for one in missed if one]),
+        false_area=_mean(false),
+        missed_area=_mean(missed),
         worst=worst if there else None,
         worst_false=[frame.false for frame in shown],
         worst_missed=[frame.missed for frame in shown],
     )
 
 
-def _above(values: Sequence[float]) -> Rate:
-    (found,) = faults.exceeding(values, [0.0])
-    return _rate(found)
+def _group(some: Sequence[Severity]) -> PersistentGroup:
+    false, missed = [one.false for one in some], [one.missed for one in some]
+    return PersistentGroup(
+        false=_rate(faults.exceeding(false, [0.0])[0]),
+        missed=_rate(faults.exceeding(missed, [0.0])[0]),
+        false_area=_mean(false),
+        missed_area=_mean(missed),
+    )
 
 
 def _rate(found: faults.Rate) -> Rate:
     return Rate(rate=found.value, ci95=list(found.ci95), count=found.events, of=found.trials)
 
 
-def _mean(values: Sequence[float]) -> Mean:
-    found = faults.mean(values)
+def _mean(areas: Sequence[float]) -> Mean:
+    """The mean area of the faults that leave something."""
+    found = faults.mean([area for area in areas if area])
     return Mean(value=found.value, ci95=list(found.ci95 or (None, None)), of=found.events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from simulator.errors import UserError
 from simulator.report.table import FORMS, Cell, Column, Table
 from simulator.report.words import figure, share
 from simulator.results.faults import (
@@ -28,6 +29,11 @@ def printed(summaries: Sequence[FaultsSummary], form: str, table: str | None = N
     (summary,) = summaries
     if table in ("bits", "layers"):
         return FORMS[form](groups(summary, table.removesuffix("s")))
+    if table in ("persistence", "persistent_bits"):
+        if not tracked(summary):
+            raise UserError(f"table: {table}: this campaign followed nothing over a video")
+        by_bit = table == "persistent_bits"
+        return FORMS[form](lasting_bits(summary) if by_bit else over_time(summary, rescaled=True))
     if form == "csv":
         return FORMS[form](every_group(summary))
     return FORMS[form](rates(summary, f"{summary.model}, {summary.campaign}"))
@@ -182,6 +188,27 @@ def over_time(summary: FaultsSummary, *, rescaled: bool) -> Table:
     return Table([*map(Column, head)], rows, title)
 
 
+def lasting_bits(summary: FaultsSummary) -> Table:
+    """Return a row for each stack and bit: which faults leave something that stays, and how much.
+
+    Args:
+        summary: of a campaign of permanent faults on a video.
+    """
+    rows: list[list[Cell]] = [
+        [side, bit, rate(of.false), area(of.false_area), rate(of.missed), area(of.missed_area)]
+        for side, seen in tracked(summary).items()
+        for bit, of in seen.by_bit.items()
+    ]
+    head = [cell for title in KINDS.values() for cell in (title.lower(), "area")]
+    title = "By bit: faults that leave something that stays, and the mean area of those"
+    return Table([*map(Column, ("stack", "bit", *head))], rows, title)
+
+
+def area(mean: Mean | None) -> str:
+    """Return a mean area with its interval; it was not computed in older runs."""
+    return "–" if mean is None else _within(mean.value, mean.ci95)
+
+
 def some_bits(summary: FaultsSummary) -> bool:
     """Whether not all bits were hit in some stack that was followed over a video."""
     return any(summary.stacks[side].share_of_bits != 1 for side in tracked(summary))
@@ -207,10 +234,14 @@ def shown(summary: FaultsSummary) -> list[str]:
 
 def rate(rate: Rate) -> str:
     """Return a rate with its interval."""
-    low, high = rate.ci95
+    return _within(rate.rate, rate.ci95)
+
+
+def _within(value: float | None, ci95: Sequence[float | None]) -> str:
+    low, high = ci95
     if low is None or high is None:
-        return share(rate.rate, 2)
-    return f"{share(rate.rate, 2)} ({share(low, 2)} to {share(high, 2)})"
+        return share(value, 2)
+    return f"{share(value, 2)} ({share(low, 2)} to {share(high, 2)})"
 
 
 def mean(mean: Mean) -> str:

@@ -85,10 +85,12 @@ class Curve(ResultModel):
 
 
 class PersistentGroup(ResultModel):
-    """Which faults leave something that stays."""
+    """Which faults leave something that stays, and how much of those that do."""
 
     false: Rate = Field(description="falsely occupied")
     missed: Rate = Field(description="of what was there without the fault, now free")
+    false_area: Mean | None = Field(default=None, description="a share of the image")
+    missed_area: Mean | None = Field(default=None, description="a share of what is there")
 
 
 class Persistence(ResultModel):

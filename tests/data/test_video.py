@@ -77,18 +77,19 @@ def test_containers_and_codecs(tmp_path, name, codec, format):
 
 
 @pytest.mark.parametrize(
-    ("fields", "numbers"),
+    ("fields", "numbers", "rate"),
     [
-        ({"step": 2}, [0, 2, 4]),
-        ({"first": 1, "step": 3}, [1, 4]),
-        ({"first": 2, "last": 3}, [2, 3]),
-        ({"last": 100, "first": 5}, [5]),
+        ({"step": 2}, [0, 2, 4], 12.5),
+        ({"first": 1, "step": 3, "rate": 30}, [1, 4], 10),
+        ({"first": 2, "last": 3, "rate": 30}, [2, 3], 30),
+        ({"last": 100, "first": 5}, [5], 25),
     ],
 )
-def test_a_card_takes_some_frames(tmp_path, fields, numbers):
+def test_a_card_takes_some_frames(tmp_path, fields, numbers, rate):
     write(tmp_path / "clip.mkv")
     found = loaded(tmp_path, video="clip.mkv", **fields)
     assert [item.name for item in found.items] == [f"clip.mkv#{n:06d}" for n in numbers]
+    assert found.rate == rate
     wanted = list(pictures(6))
     for item, number in zip(found.items, numbers, strict=True):
         np.testing.assert_array_equal(pixels(item), wanted[number])

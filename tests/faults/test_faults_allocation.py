@@ -1,5 +1,7 @@
 """Strata that get different numbers of faults: the estimates, by simulation and by hand."""
 
+import gc
+
 import campaigns
 import numpy as np
 import pyarrow.parquet as pq
@@ -179,19 +181,23 @@ def test_it_goes_on_until_the_interval_is_narrow(place, tmp_path, rule):
 
 
 def test_a_long_campaign_is_drawn_in_pieces(place, tmp_path, monkeypatch):
-    """In the rows nothing shows that it was divided."""
+    """In the rows nothing shows that it was divided; no more faults than a piece has are held."""
     from simulator.faults import on_stack
+    from simulator.faults.draw import Drawn
 
     campaign = document(tmp_path, faults=100)
     campaigns.run(place, campaign, tmp_path / "whole")
-    sizes, add = [], on_stack.FaultTable.add
+    sizes, held, add = [], [], on_stack.FaultTable.add
+
+    def counted(self, *given):
+        sizes.append(len(given[-1]))
+        held.append(sum(isinstance(one, Drawn) for one in gc.get_objects()))
+        add(self, *given)
+
     monkeypatch.setattr(on_stack, "DRAWN", 30)
-    monkeypatch.setattr(
-        on_stack.FaultTable, "add",
-        lambda self, *given: (sizes.append(len(given[-1])), add(self, *given)),
-    )  # fmt: skip
+    monkeypatch.setattr(on_stack.FaultTable, "add", counted)
     campaigns.run(place, campaign, tmp_path / "pieces")
-    assert sizes == [20, 30, 30, 20]  # the pilot is a piece of its own
+    assert sizes == held == [20, 30, 30, 20]  # the pilot is a piece of its own
     tables = [pq.read_table(tmp_path / name / "faults.parquet") for name in ("whole", "pieces")]
     assert repr(tables[0].to_pylist()) == repr(tables[1].to_pylist())
 

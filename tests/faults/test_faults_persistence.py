@@ -27,6 +27,7 @@ from simulator.faults import screen
 from simulator.faults.campaign import load_campaign
 from simulator.faults.persistence import persistence
 from simulator.faults.table import schema
+from simulator.faults.tables import printed
 from simulator.model.card import Card
 from simulator.report.page import sections_of
 from simulator.report.reading import read
@@ -232,6 +233,10 @@ def test_bits_are_counted_by_themselves(run, by_hand):
         assert group.false.count == sum(mean(false) > 0 for false, _ in these)
         assert group.missed.count == sum(mean(missed) > 0 for _, missed in these)
         assert group.false.of == group.missed.of == len(these)
+        for kind, found in enumerate((group.false_area, group.missed_area)):
+            areas_ = [mean(one[kind]) for one in these if one[kind].any()]
+            assert found.of == len(areas_)
+            assert found.value == (pytest.approx(np.mean(areas_)) if areas_ else None)
     assert list(seen.by_bit) == ["31", "25", "0"]
     assert seen.by_bit["31"].false.count == seen.by_bit["31"].false.of > 0
     assert seen.by_bit["25"].missed.count > 0
@@ -260,7 +265,7 @@ def test_the_clip_shows_the_boxes_and_tints_what_stays(run):
 def test_the_report_and_the_screen_tell_it(run, capsys):
     seen = run.summary.stacks["deploy"].persistence
     section = next(one for one in sections_of(read(run.folder)) if one.key == "over_time")
-    table, clips = section.tables
+    table, bits, clips = section.tables
 
     first = next(row for row in table.rows if row[1] == "0%")
     assert "faults hide objects for long, on average" in " ".join(section.found)
@@ -269,6 +274,14 @@ def test_the_report_and_the_screen_tell_it(run, capsys):
     assert first[4].startswith(f"{seen.false[0].rate * 3 / 32:.2%} (")
     assert clips.rows[0][2].place == seen.clip
     assert [panel.caption for panel in section.panels[:2]] == ["False objects", "Missed objects"]
+    assert [row[1] for row in bits.rows] == ["31", "25", "0"]
+    area = seen.by_bit["31"].false_area
+    assert bits.rows[0][3].startswith(f"{area.value:.2%} (")
+    by_bit = dict(zip(["share", "area"], section.panels[3:5], strict=True))
+    assert drawn(by_bit["share"]).data[0].y[0] == seen.by_bit["31"].false.rate
+    assert drawn(by_bit["area"]).data[0].y[0] == area.value
+    assert printed([run.summary], "csv", "persistent_bits").startswith("stack,bit,")
+    assert printed([run.summary], "csv", "persistence").splitlines()[1].startswith("deploy,0%,")
     line = drawn(section.panels[0]).data[0]
     assert list(line.y) == [one.rate for one in seen.false]
     assert list(drawn(section.panels[2]).data[1].y) == seen.worst_missed

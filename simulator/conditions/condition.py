@@ -246,8 +246,8 @@ class AppliedCondition:
     def disturbed(self, chain: Chain) -> Chain:
         """Return a chain with the condition inserted, if it acts between two steps.
 
-        A chain that ends before the condition's boundary is returned unchanged, and so is one
-        without the network that the condition asks.
+        A chain that ends before the condition's boundary is returned unchanged. A condition that
+        asks each stack asks the network that the chain ends with or leads to.
         """
         acts_on, condition = self.condition.acts_on, self.condition
         if not isinstance(acts_on, Boundary):
@@ -255,10 +255,8 @@ class AppliedCondition:
         if acts_on is not Boundary.SOURCE and not chain.has(acts_on):
             return chain
         if condition.asks_each:
-            networks = [step for step in chain.recipes if step.gives is Boundary.OUTPUTS]
-            if not networks:
-                return chain
-            condition = condition.asking(networks[-1])
+            assert chain.network is not None, f"{condition.text}: no network to ask"
+            condition = condition.asking(chain.network)
         disturbed = chain.inserted(Disturbance(condition, self.trial), acts_on)
         first = condition.preparation()
         return disturbed if first is None else disturbed.inserted(first, Boundary.SOURCE)

@@ -12,7 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
@@ -131,25 +131,37 @@ class Recipe(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The steps of one stack, first to last."""
+    """The steps of one stack, first to last.
+
+    Attributes:
+        recipes: the steps.
+        into: the network that its value is for, where it ends before it.
+    """
 
     recipes: tuple[Recipe, ...]
+    into: Recipe | None = None
+
+    @property
+    def network(self) -> Recipe | None:
+        """The last step that gives a network's outputs; None where no network is known."""
+        found = [recipe for recipe in self.recipes if recipe.gives is Boundary.OUTPUTS]
+        return found[-1] if found else self.into
 
     def until(self, boundary: Boundary) -> Chain:
         """Return the steps up to the last one that gives *boundary*; all steps if none does."""
         ends = [at for at, recipe in enumerate(self.recipes) if recipe.gives is boundary]
-        return Chain(self.recipes[: ends[-1] + 1]) if ends else self
+        return Chain(self.recipes[: ends[-1] + 1], self.network) if ends else self
 
     def with_last(self, recipe: Recipe) -> Chain:
         """Return the chain with *recipe* as its last step."""
-        return Chain((*self.recipes[:-1], recipe))
+        return replace(self, recipes=(*self.recipes[:-1], recipe))
 
     def inserted(self, recipe: Recipe, boundary: Boundary) -> Chain:
         """Return the chain with *recipe* inserted right after *boundary*."""
         if boundary is Boundary.SOURCE:
-            return Chain((recipe, *self.recipes))
+            return replace(self, recipes=(recipe, *self.recipes))
         before = self.until(boundary).recipes
-        return Chain((*before, recipe, *self.recipes[len(before) :]))
+        return replace(self, recipes=(*before, recipe, *self.recipes[len(before) :]))
 
     def has(self, boundary: Boundary) -> bool:
         """Whether a step gives *boundary*."""

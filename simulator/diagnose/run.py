@@ -18,7 +18,7 @@ from simulator.diagnose.names import Names
 from simulator.diagnose.parts import Parts, parts_of
 from simulator.diagnose.pictures import inputs_shown
 from simulator.diagnose.repair import repaired
-from simulator.errors import DataError, SampleError
+from simulator.errors import DataError, SampleError, UserError
 from simulator.experiments.common import manifest, named, pair_of, refuse_missing, variants
 from simulator.experiments.job import Job, Result
 from simulator.experiments.running import run_and_keep
@@ -56,6 +56,11 @@ def diagnose(experiment: Experiment[Any], asked: DiagnoseOptions) -> Result[Diag
     with job.session(limited=False) as opened:
         session, absent = _recorded_only(opened, pair, asked.limit)
         session.card.refuse_second("a diagnosis takes")
+        if session.under and session.under.condition.asks_each:
+            raise UserError(
+                f"--under {session.under.condition.text}: a diagnosis needs the same picture for "
+                "both stacks; write on= and the profile of one of them"
+            )
         stacks = [_of_any_classes(one, session) for one in session.stacks(variants(pair).values())]
         parts = parts_of(session, *stacks)
         mixtures = dict(parts.mixtures())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -190,7 +190,8 @@ def axis_effects(
                 found.known[axis] = AxisEffect(null=changed == 0, why=words)
             elif is_of_front_end(axis, train.profile):
                 mixed = swap(train.profile, deploy.profile, [axis])
-                found.pixels[axis] = session.builder.front_end(*mixed)
+                alone = session.builder.front_end(*mixed)
+                found.pixels[axis] = replace(alone, into=train.chain.network)
             elif axis in POST_AXES:
                 other = answering(swap(train.profile, deploy.profile, [axis])[0], card)
                 if other.identity() == train.chain.last.identity():

@@ -14,7 +14,7 @@ import yaml
 from onnx import numpy_helper
 from PIL import Image
 
-from simulator import robustness
+from simulator import compare, robustness
 from simulator.conditions.attacks.target import target_on
 from simulator.errors import UserError
 from simulator.model.store import Artifact
@@ -116,6 +116,21 @@ def test_the_attacked_images_are_among_the_pictures(done):
     shown = [np.asarray(Image.open(done.folder / cells[row][side]))
              for row in ("clean", "own") for side in NETWORKS]  # fmt: skip
     assert not np.array_equal(shown[0], shown[2]) and not np.array_equal(shown[2], shown[3])
+
+
+def test_an_axis_alone_is_measured_and_shown_under_the_attack_on_its_own_network(home):
+    """Where both stacks run the card's network, it is the attack on that network."""
+    card, data = tiny.card(home / "one"), tiny.data(home / "large", each=1)
+
+    def seen(under):
+        name = f"alone-{under}".replace("/", "-")
+        done = compare("pillow_bilinear_fp32", "opencv_fp32", model=card, data=data,
+                       out=home / name, limit=2, under=under)  # fmt: skip
+        shown = [[one.difference, one.axes] for one in done.summary.pictures]
+        return [one.effect for one in done.summary.axes], shown
+
+    each = seen("fgsm:60/255,on=each")
+    assert each == seen("fgsm:60/255") != seen(None)
 
 
 def right(done, side, text):

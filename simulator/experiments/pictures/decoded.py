@@ -65,7 +65,7 @@ def decoding(stack: Stack) -> Chain | None:
     """
     if recorded.recordings(stack.profile, stack.choices):
         return None
-    return Chain((Decode(_decoder(stack), planes=False),))
+    return Chain((Decode(_decoder(stack), planes=False),), stack.chain.network)
 
 
 def turns(stack: Stack) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ class Pair:
     def asides(self, train: Chain, prefix: str) -> dict[str, Chain]:
         """Return the chains to the maps, by their names in the plan."""
         return {
-            f"{prefix}{self.axis} maps {number}": Chain((*train.recipes, side))
+            f"{prefix}{self.axis} maps {number}": replace(train, recipes=(*train.recipes, side))
             for number, side in enumerate(self.sides)
         }
 

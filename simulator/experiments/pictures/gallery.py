@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simulator.contract import U8, Array, ImageWriter, Stage
@@ -145,8 +145,6 @@ def gallery(pair: ShownPair) -> Gallery:
     card, train = session.card, stacks[0]
     missing: list[str] = []
     chains = _chains(session, stacks, differing, missing)
-    if session.under and session.under.condition.asks_each:
-        missing.append("each stack is attacked by itself: all is shown without the attack")
     maps = []
     for axes in feature_maps.axes(pair):
         try:
@@ -187,7 +185,8 @@ def _chains(
     for axis in (axis for axis in differing if is_of_front_end(axis, stacks[0].profile)):
         try:
             mixed = swap(stacks[0].profile, stacks[1].profile, [axis])
-            chains[axis] = session.builder.front_end(*mixed)
+            alone = session.builder.front_end(*mixed)
+            chains[axis] = replace(alone, into=stacks[0].chain.network)
         except UserError as error:
             why.setdefault(one_line(error), []).append(axis)
     missing += [f"{', '.join(axes)} alone: not shown: {reason}" for reason, axes in why.items()]

@@ -62,17 +62,20 @@ class Inputs:
 def influence(times: Mapping[str, Times], inputs: Inputs) -> dict[str, InputEffect]:
     """Return, for each stack, how its latency depends on the input.
 
+    Samples that are answered together are one observation, with the sum of their sizes; single
+    instances are then not compared.
+
     Source:
         The questions of figures 2 to 4 of Yang et al., arXiv 2212.13925.
     """
     return {
         side: InputEffect(
-            size=None if inputs.pixels is None else regression(inputs.pixels, medians(found)),
-            length=of_length(inputs, medians(found)) if inputs.length else None,
-            tall=tallness(inputs, medians(found)),
+            size=of_size(inputs, found),
+            length=of_length(inputs, found) if inputs.length else None,
+            tall=tallness(inputs, found),
             network=of_network(inputs, side, found),
-            equal_size=equal_size(found, inputs),
-            instances=instances(found, inputs),
+            equal_size=equal_size(found, inputs) if found.together == 1 else None,
+            instances=instances(found, inputs) if found.together == 1 else None,
         )
         for side, found in times.items()
     }
@@ -84,15 +87,22 @@ def medians(times: Times) -> Floats:
     return found
 
 
+def of_size(inputs: Inputs, times: Times) -> SizeEffect | None:
+    """Fit a line to the queries' medians over their pixels; None where samples are not images."""
+    if inputs.pixels is None:
+        return None
+    return regression(times.of_queries(inputs.pixels), times.latencies(medians(times)))
+
+
 def regression(pixels: Floats, ms: Floats) -> SizeEffect | None:
-    """Fit a line to the samples' medians over their size.
+    """Fit a line to medians over sizes.
 
     Args:
-        pixels: (n,) size of each image.
-        ms: (n,) median latency of each image.
+        pixels: (n,) size of each image, or of all images of a query.
+        ms: (n,) its median latency.
 
     Returns:
-        None with fewer than three images, or where all have the same size.
+        None with fewer than three, or where all have the same size.
 
     Source:
         Least squares, ``scipy.stats.linregress``.
@@ -104,9 +114,10 @@ def regression(pixels: Floats, ms: Floats) -> SizeEffect | None:
     return SizeEffect(ms_per_megapixel=slope, ci95=ci95, intercept_ms=intercept, r2=r2, p=p)
 
 
-def of_length(inputs: Inputs, ms: Floats) -> LengthEffect | None:
-    """Fit a line to the samples' medians over their length; see :func:`regression`."""
-    return _of_length(np.array(inputs.sizes[inputs.length], np.float64), inputs.length, ms)
+def of_length(inputs: Inputs, times: Times) -> LengthEffect | None:
+    """Fit a line to the queries' medians over their length; see :func:`regression`."""
+    lengths = np.array(inputs.sizes[inputs.length], np.float64)
+    return _of_length(lengths, inputs.length, times, medians(times))
 
 
 def of_network(inputs: Inputs, side: str, times: Times) -> LengthEffect | None:
@@ -117,7 +128,7 @@ def of_network(inputs: Inputs, side: str, times: Times) -> LengthEffect | None:
     """
     if side not in inputs.fed or INFER not in times.stages:
         return None
-    return _of_length(inputs.fed[side], inputs.unit, network_means(times))
+    return _of_length(inputs.fed[side], inputs.unit, times, network_means(times))
 
 
 def network_means(times: Times) -> Floats:
@@ -129,8 +140,8 @@ def network_means(times: Times) -> Floats:
     return found
 
 
-def tallness(inputs: Inputs, ms: Floats) -> TallEffect | None:
-    """Fit the samples' medians to their pixels and to whether they are taller than wide.
+def tallness(inputs: Inputs, times: Times) -> TallEffect | None:
+    """Fit the queries' medians to their pixels and to how many images are taller than wide.
 
     Source:
         Section 3.3 of Yang et al.: of images of one size the higher ones take longer. Least
@@ -139,7 +150,9 @@ def tallness(inputs: Inputs, ms: Floats) -> TallEffect | None:
     if inputs.pixels is None:
         return None
     tall = np.array(inputs.sizes["height"]) > np.array(inputs.sizes["width"])
-    n, columns = len(ms), np.stack([np.ones(len(ms)), inputs.pixels / MEGA, tall], axis=1)
+    ms = times.latencies(medians(times))
+    n, sizes = len(ms), times.of_queries(inputs.pixels) / MEGA
+    columns = np.stack([np.ones(n), sizes, times.of_queries(tall.astype(np.float64))], axis=1)
     if n < 5 or np.linalg.matrix_rank(columns) < 3:
         return None
     fitted, *_ = np.linalg.lstsq(columns, ms, rcond=None)
@@ -152,9 +165,12 @@ def tallness(inputs: Inputs, ms: Floats) -> TallEffect | None:
     )
 
 
-def _of_length(lengths: Floats | Ints, unit: str, ms: Floats) -> LengthEffect | None:
+def _of_length(
+    lengths: Floats | Ints, unit: str, times: Times, ms: Floats
+) -> LengthEffect | None:
+    own, ms = times.of_queries(np.array(lengths, np.float64)), times.latencies(ms)
     there = np.isfinite(ms)
-    line = _line(np.array(lengths, np.float64)[there] / 1e3, ms[there])
+    line = _line(own[there] / 1e3, ms[there])
     if line is None:
         return None
     slope, ci95, intercept, r2, p = line

@@ -81,7 +81,8 @@ def latencies(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
         ),
         **of_times(timed.times),
         "conditions": figures.conditions(timed.rounds),
-        "inputs": influence(timed.times, timed.inputs),
+        # in Offline a latency is that of the place in the queue
+        "inputs": {} if timed.sending.scenario == OFFLINE else influence(timed.times, timed.inputs),
         "missing": figures.missing(timed.times),
         "warnings": [*notices(session, stacks, timed.answers.items), *_findings(timed)],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,14 @@ class Times:
     def failed(self) -> int:
         """How many inferences failed."""
         return int(np.count_nonzero(self.total == NEVER))
+
+    def of_queries(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of (n,) values of samples over those that are answered together."""
+        return np.add.reduceat(values, self._starts)
+
+    def latencies(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return one of (n,) latencies for all samples that are answered together."""
+        return np.fmin.reduceat(values, self._starts)
 
     def answered(self, stage: str = TOTAL) -> Ints:
         """Return (m,) the nanoseconds of all inferences that did not fail, in all rounds.

@@ -1,5 +1,7 @@
 """What the input does to the latency, on data of known slope and known distributions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -47,11 +49,28 @@ def test_tall_images_of_equal_pixels_take_longer():
     inputs = sized([600, 400, 800, 500, 300, 900], [400, 600, 500, 800, 300, 600])
     ms = 2 + 3 * inputs.pixels / 1e6 + 0.5 * np.array([0, 1, 0, 1, 0, 0])
 
-    found = tallness(inputs, ms)
+    found = tallness(inputs, times([ms]))
 
     assert (found.tall, found.others) == (2, 4)
     assert (found.ms, *found.ci95) == pytest.approx((0.5, 0.5, 0.5))
-    assert tallness(sized([4, 5, 6, 7, 8], [3] * 5), np.arange(5.0)) is None
+    assert tallness(sized([4, 5, 6, 7, 8], [3] * 5), times([np.arange(5.0)])) is None
+
+
+def test_images_that_are_answered_together_are_one_observation():
+    """Four copies of a latency are no evidence: the line is that through the six queries."""
+    rng = np.random.default_rng(1)
+    inputs = sized(rng.integers(100, 900, 24), [1000] * 24)
+    pixels = inputs.pixels.reshape(6, 4).sum(axis=1) / 1e6
+    query = (1 + 2 * pixels + rng.normal(0, 1, 6)).round(6)
+    batched = replace(times([np.repeat(query, 4)]), together=4)
+
+    found = influence({"a": batched}, inputs)["a"]
+
+    expected = stats.linregress(pixels, query)
+    assert (found.size.ms_per_megapixel, found.size.p) == pytest.approx(
+        (expected.slope, expected.pvalue)
+    )
+    assert found.equal_size is found.instances is None
 
 
 def test_a_line_with_noise_is_that_of_least_squares():

@@ -10,6 +10,7 @@ import yaml
 
 from simulator import compare, latency
 from simulator.latency.inputs import Inputs, of_length
+from simulator.latency.times import Times
 from simulator.testing import text_specimen
 
 CONTEXTS = [
@@ -36,7 +37,7 @@ def texts(tmp_path_factory):
 def test_a_line_is_fitted_to_lengths():
     """2 ms and 3 ms more for 1,000 characters."""
     inputs = Inputs(["a", "b", "c"], {"characters": [1000, 2000, 4000]}, "characters")
-    found = of_length(inputs, np.array([5.0, 8.0, 14.0]))
+    found = of_length(inputs, Times(np.array([[5, 8, 14]]) * 10**6, {}))
 
     assert (found["unit"], found["r2"]) == ("characters", pytest.approx(1))
     assert (found["ms_per_thousand"], found["intercept_ms"]) == pytest.approx((3, 2))

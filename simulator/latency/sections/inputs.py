@@ -33,7 +33,7 @@ BOXES = 24
 @of_rounds
 def size(run: TimedRun) -> Section | None:
     """Draw each image's median against its size, with the regression line of the summary."""
-    if run.sizes is None:
+    if run.sizes is None or not run.summary.inputs:
         return None
     effects = {side: effect.size for side, effect in run.summary.inputs.items() if effect.size}
     panel, notes = regression(
@@ -81,7 +81,15 @@ def regression(
             notes.append(
                 f"{known[side].name}: {noun}s that always failed and have no point: {silent:,}."
             )
-    traces += [line(effect, sizes, known[side]) for side, effect in effects.items()]
+        if times.together > 1:
+            notes.append(
+                f"{known[side].name}: a point is {times.together} {noun}s that are answered "
+                "together, at the sum of their sizes."
+            )
+    traces += [
+        line(effect, run.times[side].of_queries(sizes), known[side])
+        for side, effect in effects.items()
+    ]
     if len(drawn) < len(run.names):
         notes.append(
             f"{len(drawn):,} of {len(run.names):,} {noun}s are drawn, evenly from the fastest to "
@@ -126,10 +134,15 @@ def _points(
     drawn: Ints,
     words: Sequence[str],
 ) -> Trace:
+    times = run.times[side]
+    drawn, size = np.unique(drawn // times.together), times.together
+    more = f" and {size - 1} more<br>"
     return charts.scatter(
-        x=sizes[drawn], y=_medians(run.times[side])[drawn], mode="markers",
+        x=times.of_queries(sizes)[drawn], y=times.latencies(_medians(times))[drawn], mode="markers",
         marker=look.marker | {"size": 7, "opacity": 0.7}, name=look.label, legendgroup=look.name,
-        customdata=[[text(run.names[at]), words[at]] for at in drawn],
+        customdata=[
+            [text(run.names[at]), words[at] if size == 1 else more] for at in drawn * size
+        ],
         hovertemplate="%{customdata[0]}%{customdata[1]}median %{y:.3f} ms"
         f"<extra>{look.label}</extra>",
     )  # fmt: skip
@@ -152,7 +165,7 @@ def line(effect: SizeEffect | LengthEffect, sizes: Floats | Ints, look: Look) ->
 @of_rounds
 def equal_size(run: TimedRun) -> Section | None:
     """Draw the latencies of single images that have the most frequent size."""
-    if run.sizes is None:
+    if run.sizes is None or not run.summary.inputs:
         return None
     key, title = "instances", "Images of equal size: latency, ms"
     question = "Do images of the same size take the same time, or does the content matter?"
@@ -160,11 +173,14 @@ def equal_size(run: TimedRun) -> Section | None:
     same = {
         side: effect.equal_size for side, effect in run.summary.inputs.items() if effect.equal_size
     }
-    enough = {side: time for side, time in run.times.items() if time.rounds >= ROUNDS_NEEDED}
+    alone = {side: time for side, time in run.times.items() if time.together == 1}
+    enough = {side: time for side, time in alone.items() if time.rounds >= ROUNDS_NEEDED}
+    if not alone:
+        return None
     if not same:
         return Section(key, title, question, notes=["No two images have the same size."])
     if not enough:
-        most = max(time.rounds for time in run.times.values())
+        most = max(time.rounds for time in alone.values())
         why = f"A box needs {ROUNDS_NEEDED} rounds of single latencies; the run has {most}."
         return Section(key, title, question, notes=[why])
     one = next(iter(same.values()))
@@ -224,8 +240,10 @@ def _boxes(ms: Floats, names: Sequence[str], look: Look, axis: Mapping[str, obje
 
 @part(order=170)
 @of_rounds
-def divergence(run: TimedRun) -> Section:
+def divergence(run: TimedRun) -> Section | None:
     """Draw how far the distributions of samples are apart, in pairs."""
+    if not run.summary.inputs or all(time.together > 1 for time in run.times.values()):
+        return None
     known, unit = looks(run.summary.stacks), run.summary.sample_unit
     found = {
         side: effect.instances

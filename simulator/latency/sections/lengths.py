@@ -44,11 +44,12 @@ def network(run: TimedRun) -> Section | None:
     known, traces = looks(run.summary.stacks), []
     for side, effect in effects.items():
         assert effect is not None
-        look, fed = known[side], run.fed[side]
+        look, times = known[side], run.times[side]
+        fed, ms = times.of_queries(run.fed[side]), times.latencies(network_means(times))
         traces.append(charts.scatter(
-            x=fed, y=network_means(run.times[side]), mode="markers", name=look.label,
+            x=fed, y=ms, mode="markers", name=look.label,
             marker=look.marker | {"size": 7, "opacity": 0.7}, legendgroup=look.name,
-            customdata=[[text(name)] for name in run.names],
+            customdata=[[text(name)] for name in run.names[:: times.together]],
             hovertemplate=f"%{{customdata[0]}}<br>%{{x:,}} {effect.unit}, mean %{{y:.3f}} ms"
             f"<extra>{look.label}</extra>",
         ))  # fmt: skip

@@ -165,9 +165,7 @@ def tallness(inputs: Inputs, times: Times) -> TallEffect | None:
     )
 
 
-def _of_length(
-    lengths: Floats | Ints, unit: str, times: Times, ms: Floats
-) -> LengthEffect | None:
+def _of_length(lengths: Floats | Ints, unit: str, times: Times, ms: Floats) -> LengthEffect | None:
     own, ms = times.of_queries(np.array(lengths, np.float64)), times.latencies(ms)
     there = np.isfinite(ms)
     line = _line(own[there] / 1e3, ms[there])

@@ -73,7 +73,5 @@ BACKEND = Backend(
             ),
         ),
     ),
-    fields={
-        "preset": "AIPP's csc matrices",
-    },
+    fields={"preset": "AIPP's csc matrices"},
 )

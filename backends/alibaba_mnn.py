@@ -29,11 +29,7 @@ from simulator.contract import (
 
 mnn = QuietLibrary("MNN", distribution="mnn", extra="mnn")
 
-_STORES: dict[str, list[str]] = {
-    "fp32": [],
-    "fp16": ["--fp16"],
-    "int8": ["--weightQuantBits", "8"],
-}
+_STORES: dict[str, list[str]] = {"fp32": [], "fp16": ["--fp16"], "int8": ["--weightQuantBits", "8"]}
 _CONVERT = "import sys, _tools; _tools.mnnconvert(sys.argv)"
 _FILE = "model.mnn"
 
@@ -168,7 +164,5 @@ BACKEND = Backend(
             source="https://mnn-docs.readthedocs.io/en/latest/",
         ),
     ),
-    fields={
-        "weight_storage": "how the converter stores weights; loading converts them to FP32",
-    },
+    fields={"weight_storage": "how the converter stores weights; loading converts them to FP32"},
 )

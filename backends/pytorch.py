@@ -9,15 +9,7 @@ from backends.pytorch_module import ModuleWriter
 from backends.pytorch_program import TorchProgram, torch
 from backends.sound.torch_sound import OFFERS as SOUND
 from backends.sound.vocoders import FIELDS as VOCODER
-from simulator.contract import (
-    U8,
-    Admits,
-    AtLeast,
-    Backend,
-    Offer,
-    Resizer,
-    Stage,
-)
+from simulator.contract import U8, Admits, AtLeast, Backend, Offer, Resizer, Stage
 from simulator.contract.injection import Injector
 
 

@@ -32,9 +32,7 @@ xnnpack = QuietLibrary(
     extra="executorch",
 )
 bindings = QuietLibrary(
-    "executorch.extension.pybindings.portable_lib",
-    distribution="executorch",
-    extra="executorch",
+    "executorch.extension.pybindings.portable_lib", distribution="executorch", extra="executorch"
 )
 torch = Library("torch", distribution="torch", extra="pytorch")
 

@@ -11,14 +11,7 @@ from backends.pytorch_adapter import WORDS
 from backends.pytorch_converters import onnx2torch, plain, registered, straight, torch
 from backends.pytorch_gradients import TorchGradients
 from backends.quiet import quiet
-from simulator.contract import (
-    Backend,
-    Exporter,
-    MissingLibrary,
-    ModelError,
-    Offer,
-    Stage,
-)
+from simulator.contract import Backend, Exporter, MissingLibrary, ModelError, Offer, Stage
 
 ROUNDING = ("QuantizeLinear", "Round")
 
@@ -85,12 +78,7 @@ BACKEND = Backend(
     library=onnx2torch,
     companions=(torch,),
     offers=(
-        Offer(
-            Stage.GRADIENT,
-            {"format": ("onnx",)},
-            OnnxGradients,
-            source=_SOURCE,
-        ),
+        Offer(Stage.GRADIENT, {"format": ("onnx",)}, OnnxGradients, source=_SOURCE),
         Offer(Stage.EXPORT, {}, OnnxToProgram, source=_SOURCE),
         *ADAPTERS,
     ),

@@ -10,15 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.contract import (
-    Array,
-    Effective,
-    Library,
-    MissingLibrary,
-    Port,
-    Runtime,
-    Unsupported,
-)
+from simulator.contract import Array, Effective, Library, MissingLibrary, Port, Runtime, Unsupported
 from simulator.contract.program import plain_program
 
 torch = Library("torch", distribution="torch", extra="pytorch")

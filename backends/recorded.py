@@ -35,7 +35,5 @@ BACKEND = Backend(
         ),
         Offer(Stage.FRONT_END, {"recording": Text()}, Recorded, Evidence.RECORDED),
     ),
-    fields={
-        "recording": "the file that describes the recording: docs/recordings.md",
-    },
+    fields={"recording": "the file that describes the recording: docs/recordings.md"},
 )

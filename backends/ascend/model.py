@@ -12,15 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from backends.ascend.device import acl, call, download, soc, upload, use
-from simulator.contract import (
-    Array,
-    Effective,
-    MissingLibrary,
-    Options,
-    Port,
-    Runtime,
-    Unsupported,
-)
+from simulator.contract import Array, Effective, MissingLibrary, Options, Port, Runtime, Unsupported
 
 _ONNX = 5  # atc --framework
 _HUGE_FIRST = 0  # aclrtMemMallocPolicy

@@ -95,10 +95,7 @@ class Rounding:
     def paired(self, tensor: str, grid: Grid, part: str) -> str:
         """Add QuantizeLinear and DequantizeLinear; the grid must have 256 codes."""
         kind = np.int8 if grid.low else np.uint8
-        scale = (
-            self._constant(f"{part}.step", grid.step),
-            self._constant(f"{part}.zero", kind(0)),
-        )
+        scale = (self._constant(f"{part}.step", grid.step), self._constant(f"{part}.zero", kind(0)))
         codes = self._node("QuantizeLinear", part, tensor, *scale)
         return self._node("DequantizeLinear", part, codes, *scale)
 

@@ -105,11 +105,7 @@ class FakeQuantizer(Quantizer):
         return added.stored(grid.rounded(weights), part)
 
 
-_BITS: dict[str, Admits] = {
-    "bits": (8, 6, 4, 2),
-    "first_last_bits": (8,),
-    "keep": KeepList(),
-}
+_BITS: dict[str, Admits] = {"bits": (8, 6, 4, 2), "first_last_bits": (8,), "keep": KeepList()}
 _LSQ: dict[str, Admits] = {
     "method": ("lsq",),
     "weights": ("per_tensor", "per_channel"),

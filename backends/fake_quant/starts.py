@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from backends.fake_quant.formulas import (
-    Grid,
-    clip_codes,
-    first_step,
-    least_error_step,
-    lsq_codes,
-)
+from backends.fake_quant.formulas import Grid, clip_codes, first_step, least_error_step, lsq_codes
 from backends.fake_quant.observed import Observed
 from simulator.contract import Array, Options
 

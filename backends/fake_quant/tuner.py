@@ -6,16 +6,7 @@ from pathlib import Path
 
 from backends.learning.network_tuner import NetworkTuner
 from backends.ort.library import ort
-from simulator.contract import (
-    Admits,
-    Array,
-    AtLeast,
-    Backend,
-    Evidence,
-    Library,
-    Offer,
-    Stage,
-)
+from simulator.contract import Admits, Array, AtLeast, Backend, Evidence, Library, Offer, Stage
 
 torch = Library("torch", distribution="torch", extra="quantize")
 

@@ -11,16 +11,7 @@ from pathlib import Path
 from backends.intel import nncf_weights
 from backends.intel.libraries import nncf, ov
 from backends.opsets import for_quantization
-from simulator.contract import (
-    Admits,
-    Array,
-    Backend,
-    KeepList,
-    Offer,
-    Quantizer,
-    Stage,
-    kept,
-)
+from simulator.contract import Admits, Array, Backend, KeepList, Offer, Quantizer, Stage, kept
 
 
 class NncfQuantizer(Quantizer):
@@ -82,11 +73,6 @@ BACKEND = Backend(
     summary="NNCF post-training quantization and compression of weights, as OpenVINO recommends it",
     library=nncf,
     companions=(ov,),
-    offers=(
-        Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),
-        *nncf_weights.OFFERS,
-    ),
-    fields={
-        "reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow",
-    },
+    offers=(Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE), *nncf_weights.OFFERS),
+    fields={"reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow"},
 )

@@ -113,10 +113,7 @@ class OpenVinoRuntime(Runtime):
                 heavy[_COMPUTES.get(precision, precision)] += 1
         return Effective(
             products=heavy,
-            options={
-                "device": "cpu",
-                "threads": self._model.get_property("INFERENCE_NUM_THREADS"),
-            },
+            options={"device": "cpu", "threads": self._model.get_property("INFERENCE_NUM_THREADS")},
             details={
                 "hint": str(self._model.get_property("INFERENCE_PRECISION_HINT")),
                 "layers": {f"{kind}({p})": n for (kind, p), n in sorted(layers.items())},

@@ -221,10 +221,7 @@ def tokenizer(file: GgufFile) -> Any:
     """
     kind = file.field("tokenizer.ggml.model")
     pre = file.field("tokenizer.ggml.pre", "default")
-    steps = {
-        "smollm": [tokenizers.pre_tokenizers.Digits(individual_digits=True)],
-        "gpt-2": [],
-    }
+    steps = {"smollm": [tokenizers.pre_tokenizers.Digits(individual_digits=True)], "gpt-2": []}
     if kind != "gpt2" or pre not in steps:
         raise ModelError(
             f"{file.path}: a tokenizer {kind} with pre-tokenizer {pre} is not supported; "

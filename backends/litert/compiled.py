@@ -99,7 +99,5 @@ BACKEND = Backend(
         Offer(Stage.RUNTIME, {**RUN, **INTEGER}, InterpreterRuntime, source=_SOURCE),
         Offer(Stage.RUNTIME, {**RUN, **_HALF}, HalfRuntime, source=_SOURCE),
     ),
-    fields={
-        "kernels": "which kernels run: XNNPACK, the library's own, or its reference kernels",
-    },
+    fields={"kernels": "which kernels run: XNNPACK, the library's own, or its reference kernels"},
 )

@@ -32,7 +32,5 @@ BACKEND = Backend(
         Offer(Stage.RUNTIME, {**RUN, **FLOAT}, TfliteRuntime, source=_SOURCE),
         Offer(Stage.RUNTIME, {**RUN, **INTEGER, **_OWN}, TfliteRuntime, source=_SOURCE),
     ),
-    fields={
-        "kernels": "which kernels run: XNNPACK, the library's own, or its reference kernels",
-    },
+    fields={"kernels": "which kernels run: XNNPACK, the library's own, or its reference kernels"},
 )

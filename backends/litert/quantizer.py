@@ -102,7 +102,5 @@ BACKEND = Backend(
         Offer(Stage.CAST, {"storage": ("fp16",)}, EdgeCast, source=_SOURCE),
         Offer(Stage.CAST, {"storage": ("int8",), **_WEIGHTS}, EdgeCast, source=_SOURCE),
     ),
-    fields={
-        "recipe": "ai-edge-quantizer's: the types of weights and activations",
-    },
+    fields={"recipe": "ai-edge-quantizer's: the types of weights and activations"},
 )

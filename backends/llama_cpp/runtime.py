@@ -161,10 +161,7 @@ def _storage(types: Mapping[str, int]) -> str:
     return _KINDS[kind][0]
 
 
-_RUN: dict[str, Admits] = {
-    "device": ("cpu",),
-    "threads": AtLeast(1),
-}
+_RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
 _ATTENTION: tuple[dict[str, Admits], ...] = (
     {"flash_attention": (False,), "kv_cache": ("fp16", "fp32")},
     {"flash_attention": (True,), "kv_cache": ("fp16",)},

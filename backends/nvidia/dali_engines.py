@@ -18,10 +18,7 @@ from simulator.contract import U8, Array, Library, SampleError
 
 def _library(module: str) -> Library:
     return Library(
-        module,
-        distribution="nvidia-dali-cuda130",
-        extra="dali",
-        others=("nvidia-dali-cuda120",),
+        module, distribution="nvidia-dali-cuda130", extra="dali", others=("nvidia-dali-cuda120",)
     )
 
 

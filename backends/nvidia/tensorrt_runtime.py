@@ -160,7 +160,5 @@ BACKEND = Backend(
         )
         for kind in ("fp32", "fp16", "bf16", "int8")
     ),
-    fields={
-        "tf32": "whether convolutions and matrix products may run in TF32",
-    },
+    fields={"tf32": "whether convolutions and matrix products may run in TF32"},
 )

@@ -80,11 +80,7 @@ def _least_errors(histograms: Mapping[str, Any], options: Options) -> Any:
 
 
 def least_error(
-    values: Array,
-    counts: Array,
-    ends: tuple[float, float],
-    codes: tuple[int, int],
-    symmetric: bool,
+    values: Array, counts: Array, ends: tuple[float, float], codes: tuple[int, int], symmetric: bool
 ) -> tuple[float, float]:
     """Find the clipping range with the least squared quantization error.
 

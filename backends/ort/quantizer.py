@@ -133,11 +133,7 @@ _FORMS: tuple[dict[str, Admits], ...] = (
     },
 )
 _METHODS: tuple[dict[str, Admits], ...] = (
-    {
-        "method": ("percentile",),
-        "num_bins": AtLeast(2),
-        "percentile": (99.0, 99.9, 99.99, 99.999),
-    },
+    {"method": ("percentile",), "num_bins": AtLeast(2), "percentile": (99.0, 99.9, 99.99, 99.999)},
     {"method": ("mse",), "num_bins": AtLeast(512)},
     {"method": ("entropy",), "num_bins": AtLeast(129)},
     {"method": ("minmax",)},

@@ -232,12 +232,7 @@ BACKEND = Backend(
     name="onnxruntime",
     summary="ONNX Runtime, its execution providers by name; static and dynamic INT8, INT4 blocks",
     library=ort,
-    offers=(
-        *_offers(),
-        *quantizer.OFFERS,
-        *weights.OFFERS,
-        *SOUND,
-    ),
+    offers=(*_offers(), *quantizer.OFFERS, *weights.OFFERS, *SOUND),
     may_be_left_out=("provider", "io_binding", "target", "operators", "bias_correction"),
     fields={
         "operators": "which operators are rounded: all that can be, or products with weights",

@@ -172,8 +172,5 @@ BACKEND = Backend(
         ),
         Offer(Stage.QUANTIZE, _QUANTIZE, RknnQuantizer, Evidence.NATIVE, _SOURCE),
     ),
-    fields={
-        "target_platform": "the chip",
-        "core_mask": "which cores of the NPU run",
-    },
+    fields={"target_platform": "the chip", "core_mask": "which cores of the NPU run"},
 )

@@ -25,15 +25,7 @@ BACKEND = Backend(
     offers=(
         Offer(
             Stage.RESAMPLE,
-            {
-                "quality": (
-                    "sinc_best",
-                    "sinc_medium",
-                    "sinc_fastest",
-                    "linear",
-                    "zero_order_hold",
-                )
-            },
+            {"quality": ("sinc_best", "sinc_medium", "sinc_fastest", "linear", "zero_order_hold")},
             SamplerateResampler,
             source="https://libsndfile.github.io/libsamplerate/api_misc.html: converters",
         ),

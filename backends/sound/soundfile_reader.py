@@ -5,14 +5,7 @@ from __future__ import annotations
 import io
 
 from backends.sound.pcm import reads
-from simulator.contract import (
-    Array,
-    Backend,
-    Library,
-    Recording,
-    SampleError,
-    SoundReader,
-)
+from simulator.contract import Array, Backend, Library, Recording, SampleError, SoundReader
 
 _LIBRARY = Library("soundfile", distribution="soundfile", extra="audio")
 

@@ -132,11 +132,7 @@ OFFERS = (
         pads=("reflect", "constant"),
         frames=("whole", "every_hop"),
     ),
-    *vocoders(
-        TensorFlowVocoder,
-        _SOURCE + "signal/inverse_stft",
-        overlap=("constant", "none"),
-    ),
+    *vocoders(TensorFlowVocoder, _SOURCE + "signal/inverse_stft", overlap=("constant", "none")),
     Offer(
         Stage.MEL,
         {"scale": ("htk",), "norm": ("none",), "triangles": ("mel",)},

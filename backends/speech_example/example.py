@@ -13,15 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from backends.ort.library import ort
-from simulator.contract import (
-    Array,
-    Backend,
-    ExampleModel,
-    Library,
-    MissingLibrary,
-    Offer,
-    Stage,
-)
+from simulator.contract import Array, Backend, ExampleModel, Library, MissingLibrary, Offer, Stage
 from simulator.contract.installing import install
 
 _silero = Library("silero_vad", distribution="silero-vad", extra="audio")

@@ -91,11 +91,7 @@ def write(folder: Path, own: Mapping[str, bytes]) -> str:
 
 def listed(digests: Mapping[str, str]) -> bytes:
     """Return the list of digests of a bundle's members, by their names."""
-    content = {
-        "schema": SCHEMA,
-        "algorithm": _ALGORITHM,
-        "digests": dict(sorted(digests.items())),
-    }
+    content = {"schema": SCHEMA, "algorithm": _ALGORITHM, "digests": dict(sorted(digests.items()))}
     return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
 
 

@@ -253,11 +253,7 @@ def _names(spec: AuditSpec, document: Document) -> Iterator[str]:
 
 
 def _rules(
-    written: Sequence[RuleSpec],
-    key: Key,
-    spec: AuditSpec,
-    document: Document,
-    problems: list[str],
+    written: Sequence[RuleSpec], key: Key, spec: AuditSpec, document: Document, problems: list[str]
 ) -> tuple[DocumentRule, ...]:
     """Parse rules; what is wrong with them goes to *problems*."""
     found = []

@@ -27,14 +27,7 @@ from simulator.profile.document import Key
 from simulator.profile.suite import overrides
 from simulator.results.audits import AuditSummary
 from simulator.results.json_text import json_text, write_json
-from simulator.results.layout import (
-    JUNIT,
-    MANIFEST,
-    MARKDOWN,
-    PAIRS_FOLDER,
-    SUMMARY,
-    TAILS_FOLDER,
-)
+from simulator.results.layout import JUNIT, MANIFEST, MARKDOWN, PAIRS_FOLDER, SUMMARY, TAILS_FOLDER
 from simulator.results.manifest import AuditManifest
 from simulator.results.read import read_summary
 from simulator.results.store import Report

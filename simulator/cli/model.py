@@ -70,8 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.set_defaults(profile=None)
     new.add_argument("--limit", type=int, metavar="N", help="take a random subset of N samples")
     show = verbs.add_parser(
-        "show",
-        help="print a model file's inputs, types, quantization, preprocessing and metadata",
+        "show", help="print a model file's inputs, types, quantization, preprocessing and metadata"
     )
     show.set_defaults(run=_show)
     show.add_argument("file", metavar="FILE", help="the file, of any known format")

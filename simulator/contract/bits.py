@@ -60,11 +60,7 @@ def disturb(values: NDArray[Any], index: int, bit: int, kind: Kind) -> tuple[flo
     raw = values.reshape(-1).view(f"u{values.dtype.itemsize}")
     before = float(values.reshape(-1)[index])
     code, mask = int(raw[index]), 1 << bit
-    changed = {
-        Kind.FLIP: code ^ mask,
-        Kind.STUCK_AT_0: code & ~mask,
-        Kind.STUCK_AT_1: code | mask,
-    }
+    changed = {Kind.FLIP: code ^ mask, Kind.STUCK_AT_0: code & ~mask, Kind.STUCK_AT_1: code | mask}
     new = changed[kind]
     if storage == "int4":  # NumPy keeps the sign in the upper half of the byte
         new = (new & 15) | (0xF0 if new & 8 else 0)

@@ -15,13 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from simulator.data import remote
 from simulator.data.address import Root, safe
-from simulator.data.annotated import (
-    Annotated,
-    Object,
-    is_number,
-    make_boxes,
-    map_classes,
-)
+from simulator.data.annotated import Annotated, Object, is_number, make_boxes, map_classes
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, read_text

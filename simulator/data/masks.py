@@ -18,12 +18,7 @@ from pydantic import BeforeValidator, Field
 from simulator import registry
 from simulator.contract import MaskReader, Stage
 from simulator.contract.warp import WarpOf
-from simulator.data.annotated import (
-    Annotated,
-    AnnotatedSpec,
-    files_beside,
-    map_classes,
-)
+from simulator.data.annotated import Annotated, AnnotatedSpec, files_beside, map_classes
 from simulator.data.folder import Truths
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples

@@ -103,11 +103,7 @@ def _sort(flags: bytes, order: Order) -> int:
 
 
 def _rows(
-    flags: bytes,
-    count: int,
-    rest: Sequence[tuple[int, bytes]],
-    fields: Sequence[str],
-    order: Order,
+    flags: bytes, count: int, rest: Sequence[tuple[int, bytes]], fields: Sequence[str], order: Order
 ) -> Iterator[tuple[float | str, ...]]:
     """Yield the fields of each element: the values of all fields of the first come first."""
     if _sort(flags, order) != _STRUCT or len(rest) < 2:

@@ -105,13 +105,7 @@ def _solved(
     rest = _rest(found.fit, certainty)
     return [
         Finding(
-            Part.FRONT_END,
-            one.name,
-            (*one.evidence, *rest),
-            certainty,
-            left,
-            one.change,
-            one.code,
+            Part.FRONT_END, one.name, (*one.evidence, *rest), certainty, left, one.change, one.code
         )
         for one in names
     ]

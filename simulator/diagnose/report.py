@@ -190,10 +190,7 @@ def to_change(summary: DiagnoseSummary) -> list[str]:
         "rounding": f"equal up to rounding ({repair.left:.2g})" if repair.left else "",
         "differs": f"{repair.left:.3g} apart" if repair.left else "of other shapes",
     }[repair.state]
-    return [
-        *lines,
-        f"So changed and run: {repair.of} {left}, {repair.changed:,} answers differ.",
-    ]
+    return [*lines, f"So changed and run: {repair.of} {left}, {repair.changed:,} answers differ."]
 
 
 def written(value: JsonValue) -> str:

@@ -49,9 +49,7 @@ def _rows(value: Any, spec: TextInput) -> list[_Ids]:
     return found
 
 
-def _named(
-    pairs: Sequence[tuple[_Ids, _Ids]],
-) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _named(pairs: Sequence[tuple[_Ids, _Ids]]) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Yield what explains every row, a line of code and fields of a profile that undo it."""
     special = "tokenize.special_tokens"
     if all(a == b for a, b in pairs):

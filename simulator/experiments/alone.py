@@ -66,11 +66,7 @@ class SingleAxisSwaps:
         return dict(zip(answers, records[1:], strict=True))
 
     def figures(
-        self,
-        items: Sequence[Item],
-        train: StackRecords,
-        seen: RecordStore,
-        seed: int,
+        self, items: Sequence[Item], train: StackRecords, seen: RecordStore, seed: int
     ) -> list[Alone]:
         """Return what each axis changes, the one that changes most first.
 
@@ -85,12 +81,7 @@ class SingleAxisSwaps:
         return found + [_not_run([axis], why) for axis, why in self.cannot.items()]
 
     def _figures(
-        self,
-        axis: str,
-        items: Sequence[Item],
-        train: StackRecords,
-        seen: RecordStore,
-        seed: int,
+        self, axis: str, items: Sequence[Item], train: StackRecords, seen: RecordStore, seed: int
     ) -> Alone:
         places = {seen.items[at].name: at for at in seen.ran_on(axis)}
         which = np.array([at for at, one in enumerate(items) if one.name in places], np.intp)

@@ -231,11 +231,7 @@ def refuse_missing(stacks: Iterable[ResolvedProfile]) -> None:
         raise MissingLibrary("\n".join(dict.fromkeys(problems)))
 
 
-def manifest(
-    stacks: Sequence[Stack],
-    session: Session,
-    overrides: Sequence[str],
-) -> RunManifest:
+def manifest(stacks: Sequence[Stack], session: Session, overrides: Sequence[str]) -> RunManifest:
     """Return the manifest of a run, as it is before the first sample.
 
     Args:

@@ -105,9 +105,7 @@ def summarize(
     truths = [item.truth for item in ran]
     trained = task.score(train, truths)
     compared = task.compare(
-        trained,
-        task.score(deploy, truths),
-        Resamples(len(ran), seed, task.resamples),
+        trained, task.score(deploy, truths), Resamples(len(ran), seed, task.resamples)
     )
     times, missing = latency([train.ns(), deploy.ns()], card.modality.name)
     summary: dict[str, Any] = {

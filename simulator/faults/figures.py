@@ -63,11 +63,7 @@ def vocabulary(task: Task, sides: Sequence[str]) -> dict[str, Sequence[str]]:
 
 
 def summarized(
-    session: Session,
-    campaign: Campaign,
-    found: Sequence[OnStack],
-    number: int,
-    done: RecordStore,
+    session: Session, campaign: Campaign, found: Sequence[OnStack], number: int, done: RecordStore
 ) -> FaultsSummary:
     """Return the summary of a run.
 

@@ -14,10 +14,7 @@ DRAWN = 5
 
 
 def metrics(
-    task: Task,
-    golden: Sequence[Record],
-    faulty: Sequence[Record | None],
-    truths: Sequence[Any],
+    task: Task, golden: Sequence[Record], faulty: Sequence[Record | None], truths: Sequence[Any]
 ) -> tuple[dict[str, float | None], dict[str, float | None]]:
     """Return a task's metrics without and with faults, for example AP50 and mAP.
 
@@ -40,10 +37,7 @@ def metrics(
 
 
 def curves(
-    task: Task,
-    golden: Sequence[Record],
-    faulty: Sequence[Record | None],
-    truths: Sequence[Any],
+    task: Task, golden: Sequence[Record], faulty: Sequence[Record | None], truths: Sequence[Any]
 ) -> dict[str, Curve]:
     """Return precision over recall without and with faults; the arguments are those above."""
     if not golden:

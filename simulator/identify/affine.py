@@ -96,10 +96,7 @@ NONE = Affine(np.zeros((3, 3)), np.zeros(3), np.inf, np.inf, np.inf, 0.0, np.inf
 
 
 def affine(
-    tensors: Sequence[Array],
-    pixels: Sequence[Array],
-    points: int | None = None,
-    mixed: bool = True,
+    tensors: Sequence[Array], pixels: Sequence[Array], points: int | None = None, mixed: bool = True
 ) -> Affine:
     """Fit tensors to pixels, each channel to one of the pixel's where that explains as much.
 

@@ -83,10 +83,7 @@ class Identify(Experiment[IdentifyOptions]):
         (folder / "board.csv").write_text(table, "utf-8")
         model = json.loads((run.folder / "manifest.json").read_text("utf-8"))["model"]["sha256"]
         (folder / "recording.yaml").write_text(f"{_RECORDING}model: {model}\n", "utf-8")
-        return {
-            "recording": str(folder / "recording.yaml"),
-            "space": two_options(folder)["suite"],
-        }
+        return {"recording": str(folder / "recording.yaml"), "space": two_options(folder)["suite"]}
 
     def passed(self, summary: IdentifySummary) -> bool:
         """Whether a stack gives what was recorded."""

@@ -75,11 +75,7 @@ class Space(search.Space):
 
 
 def space(
-    base: str,
-    card: Card,
-    kind: Kind = "tensors",
-    after: After | None = None,
-    slow: bool = True,
+    base: str, card: Card, kind: Kind = "tensors", after: After | None = None, slow: bool = True
 ) -> Space:
     """Return every option that runs here, of every column that a recording of a kind depends on.
 

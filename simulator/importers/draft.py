@@ -108,11 +108,7 @@ class Draft:
         self.claim("precision", "emulated", source)
 
     def normalize(
-        self,
-        mean: list[Fraction],
-        std: list[Fraction],
-        order: Order,
-        origin: Callable[[str], str],
+        self, mean: list[Fraction], std: list[Fraction], order: Order, origin: Callable[[str], str]
     ) -> None:
         """Write mean and std on the scale 0-255, which override the model card's, and their order.
 

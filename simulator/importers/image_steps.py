@@ -195,13 +195,7 @@ class ImageSteps:
             draft.network(size, keys.origin(key))
 
     def pad(
-        self,
-        keys: Keys,
-        key: str,
-        size: Size,
-        level: Sequence[Fraction],
-        position: str,
-        why: str,
+        self, keys: Keys, key: str, size: Size, level: Sequence[Fraction], position: str, why: str
     ) -> None:
         """Pad what was resized to fit.
 

@@ -20,10 +20,7 @@ from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 
 _ORDER: Order = ("multiply_add", "ImageConverter.call: x * scale, then + offset")
-_ASIDE = {
-    **keras_layers.STORED,
-    "bounding_box_format": "how boxes are written; the data card's",
-}
+_ASIDE = {**keras_layers.STORED, "bounding_box_format": "how boxes are written; the data card's"}
 
 
 class Keras(Importer):

@@ -92,10 +92,7 @@ def ratios(times: Mapping[str, Times]) -> dict[str, Ratio]:
         logs = np.log(sums[1][kept] / sums[0][kept])
         if logs.size:
             found[side] = Ratio(
-                to=first,
-                value=float(np.exp(logs.mean())),
-                ci95=_student(logs),
-                rounds=logs.size,
+                to=first, value=float(np.exp(logs.mean())), ci95=_student(logs), rounds=logs.size
             )
     return found
 

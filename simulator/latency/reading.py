@@ -66,9 +66,7 @@ def timed(run: Run) -> TimedRun | None:
         raise RunError(f"{run.folder}: a damaged run: {one_line(error)}") from error
 
 
-def of_rounds(
-    show: Callable[[TimedRun], Section | None],
-) -> Callable[[Run], Section | None]:
+def of_rounds(show: Callable[[TimedRun], Section | None]) -> Callable[[Run], Section | None]:
     """Turn a function of timed rounds into a section function of any run.
 
     The section is left out for a run without timed rounds.

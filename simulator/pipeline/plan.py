@@ -131,9 +131,7 @@ class Plan:
 
 
 def plan(
-    arms: Mapping[Arm, Chain],
-    judge: Judge | None = None,
-    asides: Mapping[str, Chain] | None = None,
+    arms: Mapping[Arm, Chain], judge: Judge | None = None, asides: Mapping[str, Chain] | None = None
 ) -> Plan:
     """Merge chains into one DAG.
 

@@ -7,13 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from simulator.results.shared import (
-    Missing,
-    ModelSummary,
-    Running,
-    Skipped,
-    Stages,
-)
+from simulator.results.shared import Missing, ModelSummary, Running, Skipped, Stages
 from simulator.typed import (
     About,
     Interval,

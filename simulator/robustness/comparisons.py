@@ -13,14 +13,7 @@ from simulator.results.robustness import Figure
 from simulator.results.suites import AdjustedEffect
 from simulator.robustness.document import ConditionSuite
 from simulator.robustness.records import CLEAN, RunArm
-from simulator.statistics.bootstrap import (
-    INTERACTION,
-    Bounds,
-    Effect,
-    Floats,
-    effect,
-    interval,
-)
+from simulator.statistics.bootstrap import INTERACTION, Bounds, Effect, Floats, effect, interval
 
 Metrics = Mapping[RunArm, Floats]
 """The headline metric, resampled, (1 + R + n,), by stack and condition."""

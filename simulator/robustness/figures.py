@@ -22,10 +22,7 @@ from simulator.robustness.comparisons import (
 )
 from simulator.robustness.document import ConditionSuite
 from simulator.robustness.records import CLEAN, ArmRecords, RunArm
-from simulator.statistics.bootstrap import (
-    RATE,
-    Floats,
-)
+from simulator.statistics.bootstrap import RATE, Floats
 from simulator.tasks.score import Score
 
 if TYPE_CHECKING:
@@ -233,9 +230,7 @@ def _figures(
     for kind, of in CATEGORIES.items():
         shown[kind] = {
             category: figured(
-                analysis.mean_over({name: kinds[of][name] for name in names}),
-                found.resamples,
-                None,
+                analysis.mean_over({name: kinds[of][name] for name in names}), found.resamples, None
             )
             for category, names in suite.categories().items()
         }

@@ -72,11 +72,7 @@ class Reference:
 
 
 def reference(
-    folder: Path,
-    records: ArmRecords,
-    suite: ConditionSuite,
-    stacks: Sequence[str],
-    found: Measured,
+    folder: Path, records: ArmRecords, suite: ConditionSuite, stacks: Sequence[str], found: Measured
 ) -> Reference:
     """Return the reference model beside a model of which this run is.
 

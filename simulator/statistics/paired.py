@@ -37,10 +37,7 @@ def wilson(k: int, n: int) -> tuple[float, float]:
     shrink = 1 + z * z / n
     middle = (k / n + z * z / (2 * n)) / shrink
     half = z / shrink * math.sqrt(k / n * (1 - k / n) / n + z * z / (4 * n * n))
-    return (
-        0.0 if k == 0 else max(0.0, middle - half),
-        1.0 if k == n else min(1.0, middle + half),
-    )
+    return (0.0 if k == 0 else max(0.0, middle - half), 1.0 if k == n else min(1.0, middle + half))
 
 
 def clopper_pearson(k: float, n: float, confidence: float = 0.95) -> tuple[float, float]:

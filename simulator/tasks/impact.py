@@ -46,11 +46,7 @@ class Due(StrEnum):
     REFUSED = "refused"
 
 
-VERDICT = (
-    pa.field("sdc", pa.bool_()),
-    pa.field("due", pa.bool_()),
-    pa.field("why", pa.string()),
-)
+VERDICT = (pa.field("sdc", pa.bool_()), pa.field("due", pa.bool_()), pa.field("why", pa.string()))
 """The columns of every row: silent, detected, and by which :class:`Due`; both false: masked."""
 WITHOUT: Color = (0, 158, 115)
 WITH: Color = (213, 94, 0)
@@ -148,10 +144,7 @@ class Impact:
     def judge(self, faulty: Any) -> Values:
         """Return ``sdc`` and the :attr:`columns` of a prediction with faults."""
         found = self.task.change(self.golden, faulty, None)
-        return {
-            "sdc": found["changed"] > 0,
-            "severity": found["changed"] / max(found["units"], 1),
-        }
+        return {"sdc": found["changed"] > 0, "severity": found["changed"] / max(found["units"], 1)}
 
     def blobs(self, faulty: Any) -> Blobs:
         """Return where the answer changed, for tasks whose answers are places in an image."""

@@ -102,11 +102,7 @@ def mean_score(metrics: Sequence[str], records: Sequence[Record], truths: Sequen
 
 
 def compare(
-    train: Score,
-    deploy: Score,
-    metrics: Sequence[str],
-    kinds: Sequence[str],
-    draws: Resamples,
+    train: Score, deploy: Score, metrics: Sequence[str], kinds: Sequence[str], draws: Resamples
 ) -> Comparison:
     """Compare two stacks; see :meth:`simulator.tasks.task.Task.compare`.
 
@@ -150,10 +146,7 @@ def compare(
 
 def turned(changed: bool, before: bool, after: bool) -> dict[str, int]:
     """Return whether an answer that changed was right before, and whether it is right after."""
-    return {
-        "right_to_wrong": int(changed and before),
-        "wrong_to_right": int(changed and after),
-    }
+    return {"right_to_wrong": int(changed and before), "wrong_to_right": int(changed and after)}
 
 
 def even_odds(truths: Iterable[Any], choices: Iterable[Sized]) -> float | None:

@@ -132,10 +132,7 @@ def _transformed(plane: F64) -> tuple[NDArray[np.int64], F64]:
 
 
 def _scan(
-    blocks: Sequence[NDArray[np.int64]],
-    factors: Sequence[tuple[int, int]],
-    rows: int,
-    columns: int,
+    blocks: Sequence[NDArray[np.int64]], factors: Sequence[tuple[int, int]], rows: int, columns: int
 ) -> bytes:
     bits, before = [], [0] * len(blocks)
     for row, column in product(range(rows), range(columns)):

@@ -20,15 +20,7 @@ from simulator.tasks.score import Record, Values
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
 from simulator.testing.subject import Failed, expect
-from simulator.testing.task_cases import (
-    Case,
-    changed,
-    close,
-    perfect,
-    plain,
-    rows,
-    scores,
-)
+from simulator.testing.task_cases import Case, changed, close, perfect, plain, rows, scores
 from simulator.testing.values import one_line
 
 RESAMPLES = 8

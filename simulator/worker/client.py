@@ -83,11 +83,7 @@ class Worker:
         self._gone = deque[tuple[int, int]]()
 
     def call(
-        self,
-        name: str,
-        *arguments: Any,
-        of: tuple[int, int] | None = None,
-        of_sample: bool = False,
+        self, name: str, *arguments: Any, of: tuple[int, int] | None = None, of_sample: bool = False
     ) -> Any:
         """Call a function of the worker.
 

@@ -56,10 +56,7 @@ weights = st.floats(-5, 5, allow_nan=False)
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    st.integers(1, 8).flatmap(lambda k: st.lists(weights, min_size=k, max_size=k)),
-    st.data(),
-)
+@given(st.integers(1, 8).flatmap(lambda k: st.lists(weights, min_size=k, max_size=k)), st.data())
 def test_additive_games_charge_each_axis_its_own_cost(costs, data):
     """In an additive game an axis' Shapley value is its cost, and a null axis' is zero."""
     null = data.draw(st.integers(0, len(costs) - 1))

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulator.analysis.faults import (
-    clustered,
-    exceeding,
-    further,
-    lasting,
-    mean,
-    paired,
-    rate,
-)
+from simulator.analysis.faults import clustered, exceeding, further, lasting, mean, paired, rate
 
 
 @pytest.mark.parametrize(("events", "trials"), [(0, 300), (18, 1000), (900, 50_000), (5, 5)])

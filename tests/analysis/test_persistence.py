@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.analysis.persistence import (
-    Frame,
-    Rule,
-    Tracker,
-    nearby,
-    persistent,
-    severity,
-)
+from simulator.analysis.persistence import Frame, Rule, Tracker, nearby, persistent, severity
 from simulator.tasks.impact import Blobs
 
 RULE = Rule(window=15, least=10, radius=50)

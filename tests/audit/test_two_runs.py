@@ -110,11 +110,7 @@ def test_what_cannot_be_compared_is_one_line(runs, card, data, tmp_path, capsys)
     with pytest.raises(RunError, match="not a run"):
         compare_runs(runs[0], tmp_path)
     timed = simulator.latency(
-        ["pillow_fp32", "opencv_fp32"],
-        model=card,
-        data=data,
-        out=tmp_path / "timed",
-        queries=5,
+        ["pillow_fp32", "opencv_fp32"], model=card, data=data, out=tmp_path / "timed", queries=5
     ).folder
     assert cli.main(["compare-runs", str(runs[0]), str(timed)]) == cli.USER_ERROR
     error = capsys.readouterr().err

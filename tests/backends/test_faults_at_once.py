@@ -37,8 +37,7 @@ def by_hand(hits):
 
 
 @pytest.mark.parametrize(
-    ("runtime", "level"),
-    [(OrtRuntime, "extended"), (OrtRuntime, "all"), (OpenVinoRuntime, "")],
+    ("runtime", "level"), [(OrtRuntime, "extended"), (OrtRuntime, "all"), (OpenVinoRuntime, "")]
 )
 def test_faults_in_any_layers_together(tmp_path, runtime, level):
     """Numbers stay small integers and halves of them, so that sums are exact in any order."""

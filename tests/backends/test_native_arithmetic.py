@@ -46,8 +46,7 @@ def with_mnn_cv():
 
 
 @pytest.mark.parametrize(
-    ("name", "call"),
-    [("ncnn_fp32", with_ncnn), ("mnn_fp32", with_mnn), ("mnn_fp32", with_mnn_cv)],
+    ("name", "call"), [("ncnn_fp32", with_ncnn), ("mnn_fp32", with_mnn), ("mnn_fp32", with_mnn_cv)]
 )
 def test_a_runtime_normalizes_as_its_profile_says(name, call):
     order = image_spec(load(name)).normalize.arithmetic

@@ -350,10 +350,7 @@ def test_a_gpu_is_refused(net, tmp_path):
     [(BitFault(0, 32), "bits 0 to 31, got 32"), (BitFault(189, 0), "element 189 of 189")],
 )
 def test_bits_and_elements_that_are_not_there(injector, fault, message):
-    with (
-        injector.at(injector.sites[0]) as rest,
-        pytest.raises(ValueError, match=message),
-    ):
+    with injector.at(injector.sites[0]) as rest, pytest.raises(ValueError, match=message):
         rest.run(injector.trace(feeds(injector)), [BitFault(1, 1), fault])
 
 

@@ -15,10 +15,7 @@ from simulator.contract import Stage
 from simulator.errors import MissingLibrary, Unsupported
 
 INT8, FP16, *_ = registry.backend("qnn").of(Stage.RUNTIME)
-CHIP = {
-    "soc_model": 57,
-    "htp_arch": 75,
-}  # SM8650, in the QNN SDK's table of devices
+CHIP = {"soc_model": 57, "htp_arch": 75}  # SM8650, in the QNN SDK's table of devices
 PLAIN = {"device": "htp_emulator", "threads": 1}
 HALF = {**PLAIN, **CHIP, "storage": "fp32", "compute": "fp16"}
 QDQ = {**PLAIN, "soc_model": 0, "htp_arch": 0, "storage": "int8", "compute": "int8"}

@@ -225,8 +225,7 @@ def test_reduce_range_makes_weights_of_seven_bits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("reduce_range", "ends"),
-    [(False, [127, 127]), (True, [64, 64]), ("first_layer", [64, 127])],
+    ("reduce_range", "ends"), [(False, [127, 127]), (True, [64, 64]), ("first_layer", [64, 127])]
 )
 def test_nncf_reduces_the_range_where_it_is_told_to(tmp_path, reduce_range, ends):
     made = quantized("nncf", tmp_path, method="minmax", reduce_range=reduce_range)
@@ -414,12 +413,7 @@ def test_facts_of_a_plain_quantizer():
     chosen = choose(load("ort_int8", []))[Stage.QUANTIZE]
 
     facts = {name: chosen.options[name] for name in chosen.facts}
-    assert facts == {
-        "keep": NOTHING,
-        "target": "cpu",
-        "operators": "all",
-        "bias_correction": False,
-    }
+    assert facts == {"keep": NOTHING, "target": "cpu", "operators": "all", "bias_correction": False}
 
 
 def test_nncf_and_openvino_send_no_reports(tmp_path):

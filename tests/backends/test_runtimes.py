@@ -27,11 +27,7 @@ ORT = {
 }
 PLAIN = {"device": "cpu", "threads": 1}
 TORCH = {**PLAIN, "mode": "eager", "memory_format": "contiguous", "compute": "fp32"}
-RUNS = {
-    "onnxruntime": ORT,
-    "openvino": PLAIN,
-    "pytorch": TORCH,
-}
+RUNS = {"onnxruntime": ORT, "openvino": PLAIN, "pytorch": TORCH}
 
 
 def save_conv(path, weights):

@@ -23,11 +23,7 @@ PICTURE = images.picture(101, 121)
 
 
 def resizer(interpolation: str, antialias: bool, coordinates: str = "half_pixel") -> Resizer:
-    fields = {
-        "interpolation": interpolation,
-        "antialias": antialias,
-        "coordinates": coordinates,
-    }
+    fields = {"interpolation": interpolation, "antialias": antialias, "coordinates": coordinates}
     (offer,) = (
         offer
         for offer in BACKEND.of(Stage.RESIZE)

@@ -17,11 +17,7 @@ SERVER = {**USUAL, "qps": 100.0, "deadline_ns": 10**7}
 @pytest.mark.parametrize(
     ("scenario", "fields", "said"),
     [
-        (
-            Scenario.SERVER,
-            SERVER | {"qps": None},
-            "Server: qps: required (samples per second",
-        ),
+        (Scenario.SERVER, SERVER | {"qps": None}, "Server: qps: required (samples per second"),
         (Scenario.SERVER, SERVER | {"qps": 0.0}, "qps: samples per second above 0 expected, got 0"),
         (Scenario.SERVER, SERVER | {"qps": -3.0}, "qps: samples per second above 0 expected"),
         (Scenario.SERVER, SERVER | {"qps": float("nan")}, "qps: samples per second above 0"),

@@ -196,10 +196,7 @@ def test_hidden_and_other_files_are_counted(tmp_path):
     got = load_folder(tmp_path, None)
 
     assert seen(got) == [("a.jpg", None)]
-    assert got.notes == (
-        "ignored 3 files other than .jpeg, .jpg, .png",
-        "ignored 2 hidden files",
-    )
+    assert got.notes == ("ignored 3 files other than .jpeg, .jpg, .png", "ignored 2 hidden files")
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path):

@@ -75,8 +75,7 @@ def test_each_task_has_its_requests(tmp_path, task, expected, truth):
 
 
 @pytest.mark.parametrize(
-    ("strip", "expected"),
-    [("none", " a "), ("left", "a "), ("right", " a"), ("both", "a")],
+    ("strip", "expected"), [("none", " a "), ("left", "a "), ("right", " a"), ("both", "a")]
 )
 def test_blanks_are_cut_where_the_card_says(tmp_path, strip, expected):
     (item,) = loaded(tmp_path, lines({"q": " a "}), context="{q}", strip=strip).items

@@ -56,10 +56,7 @@ def sample(web, name="red/a b.jpg"):
         (says(401), "the server says 401 Unauthorized"),
         (says(503), "the server says 503 Service Unavailable"),
         (says(302, Location="/red/a%20b.jpg"), "the server redirects in a circle"),
-        (
-            says(302, Location="file:///etc/passwd"),
-            "the server redirects to what is no web",
-        ),
+        (says(302, Location="file:///etc/passwd"), "the server redirects to what is no web"),
         (breaks_off(99), "ClientPayloadError: .*"),
     ],
 )

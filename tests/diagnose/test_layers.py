@@ -110,8 +110,7 @@ def test_one_scale_for_unlike_channels_of_the_weights_is_named(compared):
     later = pointwise(3, 4) * np.float32([0, 1, 1, 1])[None, :, None, None]
 
     found = compared(
-        net(*PLAIN, w=weights, v=later),
-        net(*rounded, codes=codes, s=step, z=np.int8(0), v=later),
+        net(*PLAIN, w=weights, v=later), net(*rounded, codes=codes, s=step, z=np.int8(0), v=later)
     )
 
     right, given = (conv(X, one) for one in (weights, codes * step.astype(np.float64)))

@@ -24,10 +24,7 @@ def magnitude(path): return features(path, power=1)
 
 @pytest.mark.parametrize(
     ("function", "name"),
-    [
-        ("hamming", "the window is Hamming's"),
-        ("magnitude", "magnitudes in place of powers"),
-    ],
+    [("hamming", "the window is Hamming's"), ("magnitude", "magnitudes in place of powers")],
 )
 def test_a_convention_is_found_by_varying_the_model_cards(cache, tmp_path, function, name):
     audio = shared("audio")

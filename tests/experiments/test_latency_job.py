@@ -10,18 +10,7 @@ import tiny
 import tiny_tasks
 from PIL import Image
 from shared_data import shared
-from timed_runs import (
-    IMAGES,
-    JOBS,
-    ROUNDS,
-    board,
-    flat,
-    names,
-    one_line,
-    profile,
-    timed,
-    written,
-)
+from timed_runs import IMAGES, JOBS, ROUNDS, board, flat, names, one_line, profile, timed, written
 
 import simulator
 from simulator import latency

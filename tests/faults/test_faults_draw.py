@@ -128,10 +128,7 @@ def test_permanent_faults_have_no_sample(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        (
-            {"layers": ["d"]},
-            r"layers: no such layer can be reached: 'd' \(there are 3: a, b, c\)$",
-        ),
+        ({"layers": ["d"]}, r"layers: no such layer can be reached: 'd' \(there are 3: a, b, c\)$"),
         (
             {"operators": ["Conf"]},
             r"operators: no such operator can be reached: 'Conf'; did you mean 'Conv'\? "

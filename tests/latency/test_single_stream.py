@@ -59,10 +59,7 @@ def turns(seen):
 
 
 def test_a_stage_takes_what_its_work_takes(items):
-    timed = answering(
-        ("decode", lambda *_: time.sleep(0.003)),
-        ("infer", lambda *_: busy(5 * MS)),
-    )
+    timed = answering(("decode", lambda *_: time.sleep(0.003)), ("infer", lambda *_: busy(5 * MS)))
 
     one = measuring([timed], items(3), seed=0).round(0)
 
@@ -351,8 +348,7 @@ def test_real_stacks_answer_as_they_do_untimed(real):
 
 
 @pytest.mark.parametrize(
-    ("offline", "expected"),
-    [(False, [6, 6, 6, 15, 15, 15, 7]), (True, [6, 6, 6, 21, 21, 21, 28])],
+    ("offline", "expected"), [(False, [6, 6, 6, 15, 15, 15, 7]), (True, [6, 6, 6, 21, 21, 21, 28])]
 )
 def test_samples_of_a_query_have_its_latency(items, monkeypatch, offline, expected):
     """Samples take 1 to 7 ns and go in threes; in Offline, who is behind waits too."""

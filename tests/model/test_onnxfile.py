@@ -36,8 +36,7 @@ def test_pools_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"not a model at all", b"\x08", b"\xff" * 100, b"<html>", bytes(100)],
+    "content", [b"", b"not a model at all", b"\x08", b"\xff" * 100, b"<html>", bytes(100)]
 )
 def test_what_is_no_model(card, content):
     (card.parent / "model.onnx").write_bytes(content)

@@ -107,8 +107,7 @@ def test_recipes_of_two_kinds_are_never_equal():
 
 
 @pytest.mark.parametrize(
-    ("at", "words"),
-    [(0, "decode pillow"), (1, "resize pillow bicubic"), (2, "geometry squash")],
+    ("at", "words"), [(0, "decode pillow"), (1, "resize pillow bicubic"), (2, "geometry squash")]
 )
 def test_a_recipe_prints_its_stage_its_backend_and_its_options(card, tmp_path, at, words):
     assert str(chain_of("pillow_fp32", card, tmp_path).recipes[at]).startswith(words)

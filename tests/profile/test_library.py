@@ -15,11 +15,7 @@ from simulator.profile.modality import sections
 from simulator.worker import environments
 
 NAMES = builtin_names()
-ELSEWHERE = {
-    "tensorrt_fp16": "tensorrt",
-    "rknn_int8": "rknn",
-    "text_llama_cpp": "llama_cpp",
-}
+ELSEWHERE = {"tensorrt_fp16": "tensorrt", "rknn_int8": "rknn", "text_llama_cpp": "llama_cpp"}
 """A GPU, a Python of its own, a build from source, an extra of its own; the module each wants."""
 PLACE = re.compile(r"https?://\S+|\b[\w-]+(?:/[\w.-]+)*\.(?:py|cc?|cpp|cu)\b")
 """A page, or a file of a repository."""

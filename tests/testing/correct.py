@@ -159,20 +159,13 @@ def checked(path):
         raise ModelError("the source is no ONNX file") from error
 
 
-YUV = {
-    "format": ("nv12", "yuv444"),
-    "matrix": ("bt601", "bt709"),
-    "range": ("full", "limited"),
-}
+YUV = {"format": ("nv12", "yuv444"), "matrix": ("bt601", "bt709"), "range": ("full", "limited")}
 CORRECT = {
     Stage.DECODE: (
         PillowDecoder,
         {"exif": ("apply", "ignore"), "idct": ("islow",), "chroma_upsampling": ("fancy",)},
     ),
-    Stage.RESIZE: (
-        NumpyResizer,
-        {"interpolation": ("bilinear", "nearest"), "antialias": (False,)},
-    ),
+    Stage.RESIZE: (NumpyResizer, {"interpolation": ("bilinear", "nearest"), "antialias": (False,)}),
     Stage.ENCODE: (NumpyEncoder, {**YUV, "chroma_downsampling": ("average", "nearest")}),
     Stage.CONVERT: (NumpyConverter, {**YUV, "chroma_upsampling": ("nearest", "linear")}),
     Stage.RUNTIME: (

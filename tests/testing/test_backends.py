@@ -33,12 +33,7 @@ NOTHING_TO_PROVE = {
 }  # fmt: skip
 
 FEW = ("conv", "depthwise", "gemm", "max_pool", "softmax", "add")
-DEAR = {
-    "iree": ("conv", "softmax"),
-    "litert": FEW,
-    "litert_torch": FEW,
-    "ai_edge_quantizer": FEW,
-}
+DEAR = {"iree": ("conv", "softmax"), "litert": FEW, "litert_torch": FEW, "ai_edge_quantizer": FEW}
 """Fewer operator families for those whose model files take a second each to make."""
 
 CANNOT = {

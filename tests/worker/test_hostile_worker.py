@@ -45,8 +45,7 @@ def test_problems_of_a_profile_are_not_spelt_letter_by_letter(fragile):
 
 
 @pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.prove)],
+    "number", [signal.SIGINT, signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.prove)]
 )
 def test_a_run_ends_at_once_while_a_worker_hangs(fragile, tmp_path, card, data, number):
     """Both threads wait for the worker, for 120 s each, when the signal comes."""

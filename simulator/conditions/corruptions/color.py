@@ -24,8 +24,7 @@ def brightness(rgb: U8, more: float, rng: np.random.Generator) -> U8:
 
 
 @corruption(
-    "paler (1, 2) or stronger (3 to 5) colors",
-    ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
+    "paler (1, 2) or stronger (3 to 5) colors", ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2))
 )
 def saturate(rgb: U8, level: tuple[float, float], rng: np.random.Generator) -> U8:
     """Multiply S of HSV and add to it; a level is both numbers."""

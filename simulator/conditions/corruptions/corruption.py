@@ -9,13 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from simulator.conditions.condition import Parameters
-from simulator.conditions.image_condition import (
-    CROP224,
-    ORIGINAL,
-    PLACES,
-    ImageCondition,
-    Window,
-)
+from simulator.conditions.image_condition import CROP224, ORIGINAL, PLACES, ImageCondition, Window
 from simulator.contract import U8
 from simulator.contract.warp import Size, Warp
 from simulator.errors import UserError

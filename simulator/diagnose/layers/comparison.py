@@ -10,15 +10,7 @@ from simulator.diagnose.layers.errors import Sums, relative
 from simulator.diagnose.layers.opaque import Opaque, paired
 from simulator.errors import ModelError, UserError
 from simulator.model.passes.graph import edit
-from simulator.model.points import (
-    Point,
-    alone,
-    fused,
-    in_order,
-    matched,
-    output_of,
-    with_points,
-)
+from simulator.model.points import Point, alone, fused, in_order, matched, output_of, with_points
 from simulator.pipeline.network import Feeds, Network
 from simulator.results.layers import LayerFigures
 

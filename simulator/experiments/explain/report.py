@@ -26,12 +26,7 @@ from simulator.report.words import (
 from simulator.results.suites import Blame, ExplainSummary
 from simulator.typed import Unit
 
-BLOCKS = {
-    "swap_in": "alone",
-    "swap_out": "repaired",
-    "waterfall": "in order",
-    "shapley": "Shapley",
-}
+BLOCKS = {"swap_in": "alone", "swap_out": "repaired", "waterfall": "in order", "shapley": "Shapley"}
 """The parts of a blame, in words."""
 _NOTHING = "Nothing was measured that an axis could be blamed for."
 

@@ -217,8 +217,7 @@ def _blame_table(names: Sequence[str], found: Answers) -> pa.Table:
                 for name, values in deploy.items()
             },
             "alone": pa.array(
-                [[name for name in names if alone[name][i]] for i in flipped],
-                pa.list_(pa.string()),
+                [[name for name in names if alone[name][i]] for i in flipped], pa.list_(pa.string())
             ),
         }
     )

@@ -13,13 +13,7 @@ from simulator.analysis.gate import Rule
 from simulator.command.experiment import Experiment
 from simulator.command.options import Progress
 from simulator.errors import UserError
-from simulator.experiments.common import (
-    COMBINED,
-    TRAIN,
-    manifest,
-    refuse_missing,
-    stacks_of,
-)
+from simulator.experiments.common import COMBINED, TRAIN, manifest, refuse_missing, stacks_of
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, safe_name
 from simulator.experiments.search.evaluate import Evaluation, arms_of

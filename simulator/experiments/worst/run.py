@@ -74,12 +74,7 @@ def worst(experiment: Experiment[Any], asked: WorstOptions) -> Result[WorstSumma
                 combinations=search.space.size,
                 exhaustive=best,
                 left_out={"/".join(pick): why for pick, why in left_out.items()},
-                warnings=[
-                    *merged(search.notices),
-                    *session.notes,
-                    *search.doubt,
-                    *search.stopped,
-                ],
+                warnings=[*merged(search.notices), *session.notes, *search.doubt, *search.stopped],
                 early=search.early or None,
                 skipped=search.skipped,
                 failed=search.failed,

@@ -95,22 +95,11 @@ MEL = _stage(
     checks=(
         *CLAIMS,
         *_of(
-            "filters_agree_with_float64",
-            "filters_keep_to_their_band",
-            "an_empty_band_is_refused",
+            "filters_agree_with_float64", "filters_keep_to_their_band", "an_empty_band_is_refused"
         ),
         *_of_manners("outputs_are_kept", "instances_do_not_mix"),
         *REPEATS,
     ),
 )
-LOG = _stage(
-    "log",
-    "power becomes a logarithm",
-    400,
-)
-NORMALIZE = _stage(
-    "normalize_sound",
-    "values become the network's numbers",
-    500,
-    "normalize",
-)
+LOG = _stage("log", "power becomes a logarithm", 400)
+NORMALIZE = _stage("normalize_sound", "values become the network's numbers", 500, "normalize")

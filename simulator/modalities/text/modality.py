@@ -135,10 +135,7 @@ class TextModality(Modality):
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from a sample's requests to the network's inputs."""
-        return [
-            front_end.tokenizing(profile, choices, card),
-            front_end.feeding(profile, card),
-        ]
+        return [front_end.tokenizing(profile, choices, card), front_end.feeding(profile, card)]
 
     def placing(self, profile: Profile, card: Any) -> TextPlacing:
         """Return the function that gives the rows of a sample's requests.

@@ -48,11 +48,7 @@ FEEDS = StageSpec(
     step="feeds",
 )
 FOLLOW = StageSpec(
-    "follow",
-    "inferences follow from the first one",
-    850,
-    modality="text",
-    step="follow",
+    "follow", "inferences follow from the first one", 850, modality="text", step="follow"
 )
 VOCODE = StageSpec(
     Stage.VOCODE,

@@ -77,10 +77,7 @@ def _of_run(run: Run, manifest: RunManifest) -> list[list[Cell]]:
 
 def _of_audit(manifest: AuditManifest) -> list[list[Cell]]:
     document, models = manifest.document, manifest.models
-    return [
-        ["document", f"{document.path}: sha256 {document.sha256}"],
-        *_models(models),
-    ]
+    return [["document", f"{document.path}: sha256 {document.sha256}"], *_models(models)]
 
 
 def _models(models: Mapping[str, AuditedModel]) -> list[list[Cell]]:

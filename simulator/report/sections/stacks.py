@@ -161,10 +161,7 @@ def _without(axis: StackAxis, same: Sequence[str]) -> list[dict[str, object]]:
 
 def _row(axis: str, found: Mapping[str, Axes]) -> list[Cell]:
     said = [own[axis] for own in found.values()]
-    return [
-        axis,
-        *((words or "as the model has it", _badge(kind)) for words, kind, _ in said),
-    ]
+    return [axis, *((words or "as the model has it", _badge(kind)) for words, kind, _ in said)]
 
 
 def _badge(kind: str) -> Badge:

@@ -127,10 +127,7 @@ def _alike(found: Detections, objects: Detections) -> NDArray[np.bool_]:
 
 
 def pairs(
-    overlaps: NDArray[np.float64],
-    same: NDArray[np.bool_],
-    reading: Reading,
-    least: float = PAIR,
+    overlaps: NDArray[np.float64], same: NDArray[np.bool_], reading: Reading, least: float = PAIR
 ) -> tuple[Indices, Indices]:
     """Return the pairs of an optimal assignment; only valid ones, of one class and enough IoU.
 

@@ -206,8 +206,5 @@ def edits(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     for at, item in enumerate(one, 1):
         corner, row[0] = row[0], at
         for to, rival in enumerate(other, 1):
-            corner, row[to] = (
-                row[to],
-                min(row[to] + 1, row[to - 1] + 1, corner + (item != rival)),
-            )
+            corner, row[to] = (row[to], min(row[to] + 1, row[to - 1] + 1, corner + (item != rival)))
     return row[-1]

@@ -64,12 +64,7 @@ def test_what_is_not_finite_skips_the_sample(value, says, kind):
 @pytest.mark.parametrize(
     ("outputs", "kind", "offset", "says"),
     [
-        (
-            np.zeros((2, 3)),
-            "logits",
-            0,
-            r"expects an output \(1, C\) or \(C,\), got \(2, 3\)",
-        ),
+        (np.zeros((2, 3)), "logits", 0, r"expects an output \(1, C\) or \(C,\), got \(2, 3\)"),
         (np.zeros((1, 3, 1, 1)), "logits", 0, r"got \(1, 3, 1, 1\)"),
         (np.zeros(()), "logits", 0, r"got \(\)"),
         (np.zeros((1, 0)), "logits", 0, "leaves no class"),

@@ -78,8 +78,7 @@ def test_numbers_of_boxes_that_papers_and_projects_state():
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
-    [("ceil", (3, 4)), ("floor", (2, 3)), ([[5, 6]], (5, 6))],
+    ("given", "expected"), [("ceil", (3, 4)), ("floor", (2, 3)), ([[5, 6]], (5, 6))]
 )
 def test_grids_are_rounded_as_declared_or_given(given, expected):
     """20 x 28 pixels at a stride of 8 are 2.5 x 3.5 cells."""

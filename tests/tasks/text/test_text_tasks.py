@@ -65,10 +65,7 @@ def test_a_choice_that_fails_is_named():
 
 @pytest.mark.parametrize(
     ("ids", "starts", "expected"),
-    [
-        (((1, 2), (1, 3)), (1, 1), ("c", "d")),
-        (((1, 2), (3, 2)), (1, 1), ("b", "d")),
-    ],
+    [(((1, 2), (1, 3)), (1, 1), ("c", "d")), (((1, 2), (3, 2)), (1, 1), ("b", "d"))],
 )
 def test_choices_are_told_in_words(ids, starts, expected):
     """By their continuations, and where these are the same by their contexts."""

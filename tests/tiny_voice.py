@@ -64,3 +64,34 @@ def voice(folder):
         "{schema: 1, name: spans, task: text_to_speech, format: table, files: ., table: spans.csv}"
     )
     return {"model": folder / "card.yaml", "data": data}
+
+
+def speaking(folder, layout="NMT", **says):
+    """Write a second network to the card of :func:`voice`; return it as a card.
+
+    It says the mean of each frame's bands, and the first two bands turned into frequencies: all
+    equal, as real and imaginary part.
+    """
+    port, float32 = helper.make_tensor_value_info, TensorProto.FLOAT
+    bands, given = (1, [1, 80, "T"]) if layout == "NMT" else (2, [1, "T", 80])
+    nodes = [
+        helper.make_node("ReduceMean", ["bands"], ["waveform"], axes=[bands]),
+        helper.make_node("Transpose", ["bands"], ["maps"], perm=[0, bands, 3 - bands]),
+        helper.make_node("Split", ["maps", "parts"], ["one", "other", "rest"], axis=1),
+        helper.make_node("Expand", ["one", "bins"], ["real"]),
+        helper.make_node("Expand", ["other", "bins"], ["imaginary"]),
+    ]
+    weights = {"parts": np.array([1, 1, 78]), "bins": np.array([1, N_FFT // 2 + 1, 1])}
+    graph = helper.make_graph(
+        nodes, "speaking", [port("bands", float32, given)],
+        [port("waveform", float32, [1, 1, "T"] if bands == 1 else [1, "T", 1]),
+         *(port(name, float32, [1, N_FFT // 2 + 1, "T"]) for name in ("real", "imaginary"))],
+        [numpy_helper.from_array(one, name) for name, one in weights.items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "second.onnx")
+    spec = yaml.safe_load((folder / "card.yaml").read_text())
+    spec["second"] = {"model": "second.onnx"}
+    spec["output"]["vocoder"] = {"input": "bands", "layout": layout, **says}
+    (folder / "speaking.yaml").write_text(yaml.safe_dump(spec))
+    return folder / "speaking.yaml"

@@ -148,7 +148,7 @@ class StackBuilder:
         if own := own_file(profile):
             notices += self._compared(own.path.name, chosen, pair, infer, fed, spec)
         network: tuple[Recipe, ...] = (infer,)
-        if self.card.second:
+        if self.card.second and self.card.task.takes_second(profile):
             behind, lines = behind_first(self._of_second(), side, chosen, pair, infer, answer)
             network, notices = (infer, *behind), [*notices, *lines]
         if sequel:

@@ -210,6 +210,10 @@ class Task(Truths, Answers):
         """Return how a second network's inputs are made; None: there is one network."""
         return None
 
+    def takes_second(self, profile: Profile) -> bool:
+        """Say whether a stack runs the card's second network, or something in its place."""
+        return True
+
     def back_end(self, profile: Profile, choices: Choices) -> BackEnd | None:
         """Return the step from the network's outputs to what :meth:`decode` takes; None: none.
 

@@ -183,12 +183,12 @@ def vocoding(
         return None
     if spectrogram is None:
         raise ModelError(f"{where}: vocoder: the network gives a waveform; write vocoder: null")
+    wanted = "griffin_lim" if spectrogram.features == "log_mel" else "istft"
     if asked is None:
         raise ModelError(
             f"{profile.name} has no vocoder, and the network gives a spectrogram "
-            f"({spectrogram.features}); write a section vocoder, as in griffin_lim_fp32"
+            f"({spectrogram.features}); write a section vocoder, as in {wanted}_fp32"
         )
-    wanted = "griffin_lim" if spectrogram.features == "log_mel" else "istft"
     if asked.method != wanted:
         raise ModelError(
             f"{where}: vocoder.method: {asked.method}, but the network gives {spectrogram.features}"

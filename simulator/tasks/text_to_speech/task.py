@@ -5,58 +5,33 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from simulator.contract import Array, Sound
+from simulator.contract.model import Port
 from simulator.errors import DataError, ModelError
-from simulator.modalities.audio.card import Trained
+from simulator.modalities.text.sections import text_spec
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
-from simulator.profile.section import Section
 from simulator.tasks.figures import Figures, Flips
 from simulator.tasks.finite import check_finite, output_of
 from simulator.tasks.score import Record, Values, numbers
 from simulator.tasks.settings import BackEnd
 from simulator.tasks.task import CHANGES, Shapes, Task
+from simulator.tasks.text_to_speech.card import Output
 from simulator.tasks.text_to_speech.distance import distance
-from simulator.tasks.text_to_speech.spectrogram import WAVEFORM, Spectrogram, vocoding
+from simulator.tasks.text_to_speech.neural import Speaking
+from simulator.tasks.text_to_speech.spectrogram import WAVEFORM, vocoding
 from simulator.tasks.view import Told, View
 from simulator.typed import Decibels
 
 Outputs = Mapping[str, Array]
 _FIGURES = ("mse", "snr", "log_mel_mse", "warped")
-
-
-class Output(Section):
-    """What the network gives.
-
-    Attributes:
-        rate: samples a second.
-        waveform: the output with the samples, full scale -1 to 1; None: the first one.
-        durations: the output with the length of each phoneme in frames, where there is one.
-        spectrogram: the outputs of which the stack makes the waveform, in place of one; None: the
-            network gives a waveform.
-        trained: the conventions of the spectrogram in training.
-    """
-
-    rate: Annotated[int, Field(ge=1)]
-    waveform: str | None = None
-    durations: str | None = None
-    spectrogram: Spectrogram | None = None
-    trained: Trained = Trained()
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if self.spectrogram and self.waveform:
-            raise ValueError("waveform and spectrogram: one of both")
-        if self.spectrogram:
-            self.spectrogram.check_trained(self.trained)
-        return self
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +127,6 @@ class TextToSpeech(Task):
     kinds = ("lengths",)
     pictures = ("simulator.experiments.pictures.sounds:spoken",)
     several = True
-    reads = ("waveform", "durations")
     answer = ("samples",)  # a record has no durations
     firm = ("samples", "waveform")
     shown = ("seconds",)
@@ -173,20 +147,41 @@ class TextToSpeech(Task):
 
     def outputs(self) -> tuple[str, ...]:
         """Return the outputs that the card names; none where the model's first one is meant."""
-        asked = self.output.spectrogram
-        return (*super().outputs(), *(asked.outputs if asked else ()))
+        asked: Output = self.output
+        return asked.vocoder.outputs() if asked.vocoder else asked.own
+
+    def handed(self) -> tuple[str, ...]:
+        """Return the first network's outputs, where a second one speaks."""
+        return self.output.own if self.output.vocoder else ()
+
+    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port]) -> None:
+        """Compare the second network's input with the bands of the first."""
+        mel, vocoder = self.output.spectrogram, self.output.vocoder
+        assert mel and vocoder
+        _check_sequences(shapes, mel.outputs)
+        vocoder.check(mel.n_mels, inputs)
+
+    def handover(self, settings: Any) -> Speaking | None:  # type: ignore[override]
+        """Return how mel bands are passed on."""
+        mel, vocoder = self.output.spectrogram, self.output.vocoder
+        return Speaking(vocoder, mel, self.output.own) if mel and vocoder else None
+
+    def takes_second(self, profile: Profile) -> bool:
+        """Say whether the card's second network speaks, or a vocoder of the stack."""
+        asked = text_spec(profile).vocoder
+        return asked is None or asked.method != "griffin_lim"
 
     def back_end(self, profile: Profile, choices: Choices) -> BackEnd | None:
         """Return the vocoder, where the network gives a spectrogram."""
         asked = self.output
-        return vocoding(profile, choices, asked.spectrogram, asked.trained, asked.rate)
+        speaks = asked.vocoder if self.takes_second(profile) else None
+        spectrogram = speaks.spectrogram if speaks else asked.spectrogram
+        return vocoding(profile, choices, spectrogram, asked.trained, asked.rate)
 
     def check(self, shapes: Shapes) -> None:
         """Expect a waveform of one text, in whatever rank."""
-        spectrogram = self.output.spectrogram.outputs if self.output.spectrogram else ()
-        for name, shape in shapes.items():
-            if name not in spectrogram and sum(size not in (1, None) for size in shape) > 1:
-                raise ModelError(f"output {name!r}: one sequence expected, got {tuple(shape)}")
+        spoken = self.output.vocoder or self.output
+        _check_sequences(shapes, spoken.spectrogram.outputs if spoken.spectrogram else ())
 
     def truth_of(self, text: str, where: str) -> list[int]:
         """Read the frames of each phoneme: whole numbers, blanks between them."""
@@ -198,8 +193,9 @@ class TextToSpeech(Task):
     def decode(self, outputs: Outputs | Sequence[Outputs], settings: Any, placing: Any) -> Speech:
         """Read the waveform and the durations; several sentences are joined."""
         parts = [outputs] if isinstance(outputs, Mapping) else list(outputs)
-        asked = self.output.spectrogram
-        samples = _joined(parts, WAVEFORM if asked else self.output.waveform).astype(np.float32)
+        asked, spoken = self.output.spectrogram, self.output.vocoder or self.output
+        name = WAVEFORM if WAVEFORM in parts[0] else spoken.waveform
+        samples = _joined(parts, name).astype(np.float32)
         values = None
         if asked:
             values = np.concatenate([np.concatenate(asked.values(part)) for part in parts], axis=1)
@@ -267,6 +263,12 @@ class TextToSpeech(Task):
             ([4], Speech(-wave, self.output.rate, (4,))),
             ([], Speech(wave[:0], self.output.rate, ())),
         ]
+
+
+def _check_sequences(shapes: Shapes, spectrogram: Sequence[str]) -> None:
+    for name, shape in shapes.items():
+        if name not in spectrogram and sum(size not in (1, None) for size in shape) > 1:
+            raise ModelError(f"output {name!r}: one sequence expected, got {tuple(shape)}")
 
 
 def _apart(one: Array | None, other: Array | None) -> float | None:

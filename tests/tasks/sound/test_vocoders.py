@@ -1,14 +1,16 @@
 """Waveforms of spectrograms: by hand, against SciPy's transform, and from a network to a run."""
 
 import numpy as np
+import onnxruntime
 import pytest
 import scipy.signal
 import tiny_voice
 import yaml
-from tiny_voice import BANDS, RATE
+from tiny_voice import BANDS, HOP, N_FFT, RATE
 
 from simulator import compare, registry, sweep
 from simulator.errors import DataError, ModelError
+from simulator.model.card import Card
 from simulator.profile.implementations import choose, implementation
 from simulator.profile.load import load
 from simulator.reference.log_mel import log_mel
@@ -124,6 +126,74 @@ def test_a_window_changes_the_waveform_and_not_what_the_network_says(voice, tmp_
     assert run.summary["train"]["metric"]["durations_right"] == pytest.approx((1 + 1 / 2) / 2)
     assert flips["count"] == 0 and flips["waveforms"] == 2
     assert flips["output_mse"] == 0 and flips["mse"] > 0 and flips["log_mel_mse"] > 0
+
+
+COMPLEX = {
+    "outputs": ["real", "imaginary"], "features": "complex", "layout": "NMT", "n_fft": N_FFT,
+    "win_length": N_FFT, "hop": HOP,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("layout", "says", "profile", "changes", "samples"),
+    [
+        ("NMT", {"waveform": "waveform"}, "phoneme_ids_fp32", [], 24),
+        ("NTM", {"waveform": "waveform"}, "phoneme_ids_fp32", [], 24),
+        ("NMT", {"waveform": "waveform"}, "griffin_lim_fp32", [NUMPY], 23 * HOP),
+        ("NMT", {"spectrogram": COMPLEX}, "istft_fp32", [NUMPY], 23 * HOP),
+    ],
+)
+def test_a_second_network_speaks_unless_the_stack_does(
+    voice, tmp_path, layout, says, profile, changes, samples
+):
+    """Three ids of eight frames each: a sample a frame, or a hop a frame but for both ends."""
+    voice["model"] = tiny_voice.speaking(tmp_path, layout, **says)
+    run = compare(
+        profile, profile, **voice, out=tmp_path / "run",
+        overrides=[f"{side}.{one}" for side in ("train", "deploy") for one in changes],
+    )  # fmt: skip
+    counts = run.records().column("samples").to_pylist()
+
+    assert max(counts) == samples, "of the longer text"
+    assert run.summary["flips"]["output_mse"] == 0 and run.summary["flips"]["count"] == 0
+
+
+def test_what_the_second_network_says_is_what_its_graph_computes(voice, tmp_path):
+    card = Card(tiny_voice.speaking(tmp_path, waveform="waveform"))
+    first, second = (
+        onnxruntime.InferenceSession(str(one.model), providers=["CPUExecutionProvider"])
+        for one in card.networks
+    )
+    mel, spans = first.run(["mel", "durations"], {"ids": np.array([[0, 1, 2]])})
+    step = card.task.handover(None)
+    fed = step.feeds({"mel": mel, "durations": spans}, None)
+    (wave,) = second.run(["waveform"], {"bands": fed["bands"]})
+    kept = {name: fed[name] for name in step.kept}
+    answer = card.task.decode({**kept, "waveform": wave}, None, None)
+
+    assert answer.samples == pytest.approx(mel[0].mean(0))
+    assert answer.durations == (8, 8, 8) and np.array_equal(answer.spectrogram, mel[0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "profile", "why"),
+    [
+        ({"vocoder": {"input": "band", "layout": "NMT", "waveform": "waveform"}}, None,
+         "unknown input 'band'; did you mean 'bands'"),
+        ({"vocoder": {"input": "bands", "layout": "NTM", "waveform": "waveform"}}, None,
+         "second network's input 'bands': expected float32 1x.x80, got float32 1x80x"),
+        ({"vocoder": {"input": "bands", "layout": "NMT"}}, None, "waveform or spectrogram"),
+        ({}, "istft_fp32", "the network gives a waveform; write vocoder: null"),
+    ],
+)  # fmt: skip
+def test_a_second_network_that_does_not_fit_is_one_line(voice, tmp_path, changed, profile, why):
+    card = tiny_voice.speaking(tmp_path, waveform="waveform")
+    spec = yaml.safe_load(card.read_text())
+    spec["output"] |= changed
+    card.write_text(yaml.safe_dump(spec))
+    profile = profile or "phoneme_ids_fp32"
+    with pytest.raises(ModelError, match=why):
+        compare(profile, profile, model=card, data=voice["data"], out=tmp_path / "run")
 
 
 def test_a_suite_tells_distances(voice, tmp_path):

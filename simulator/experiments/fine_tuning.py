@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from simulator.experiments.tuning import TuningSummary
 
 
+STACK = "profile.yaml"
 IMAGE, BATCH = DRAWS = ("image", "batch")
 """What has a stack of its own in mix training."""
 
@@ -170,8 +171,9 @@ class Quantize(_Learning[QuantizeOptions]):
 
       simulate quantize --model model.yaml --method lsq --bits 4 --data train/ --epochs 3 --out DIR
 
-    DIR gets an ONNX file that rounds in floating point, and a model card for it. simulate resume
-    DIR goes on after an interruption. What is no better than chance is marked NC.
+    DIR gets an ONNX file that rounds in floating point, a model card for it, and a profile of the
+    stack that opens it (simulate robustness --model model.yaml --profile DIR/profile.yaml). simulate
+    resume DIR goes on after an interruption. What is no better than chance is marked NC.
     """
 
     name = "quantize"
@@ -182,6 +184,11 @@ class Quantize(_Learning[QuantizeOptions]):
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return four bits of that."""
         return {**super().specimen(folder), "method": "lsq", "bits": 4}
+
+    def print_result(self, found: TuningSummary, folder: str, console: Console) -> None:
+        """Print where the stack is, too."""
+        super().print_result(found, folder, console)
+        console.print(f"stack of the first card: {folder}/{STACK}", soft_wrap=True, markup=False)
 
 
 class Finetune(_Learning[FinetuneOptions]):

@@ -122,6 +122,10 @@ class Tuning(ABC):
     def recipe(self) -> str:
         """Return the name of the recipe, by which models are compared."""
 
+    def besides(self) -> dict[str, str]:
+        """Return the text of other files of the folder, by name."""
+        return {}
+
     def identity(self) -> dict[str, object]:
         """Return what else tells this work from another one in the same folder."""
         return {}
@@ -330,6 +334,8 @@ class Tuning(ABC):
                 shutil.copyfile(source, home / labels)
             spec["labels"] = labels
         write_whole(home / CARD, yaml.safe_dump(spec, sort_keys=False).encode())
+        for name, text in self.besides().items():
+            write_whole(home / name, text.encode())
         summary: TuningSummary = {
             "settings": finite(self._asked()),
             "epochs": log,

@@ -102,7 +102,7 @@ def test_equal_draws_are_equal_and_trials_differ(program):
     "fgsm:8/255", "fgsm:0.5/255,resize=bicubic", "pgd:linf,8/255", "pgd:l2,2,steps=40",
     "pgd:l1,400,steps=5,restarts=2,step=1/10,resize=box", "pgd:l2,1,start=clean",
     "autoattack:linf,8/255", "autoattack:l2,0.5,parts=square+fab,steps=20,queries=5",
-    "autoattack:l1,100,evaluations=9,on=each,resize=box", "square:linf,8/255",
+    "autoattack:l1,100,evaluations=102,on=each,resize=box", "square:linf,8/255",
     "square:l2,2,queries=100,on=openvino_int8,resize=bicubic",
 ])  # fmt: skip
 def test_its_text_is_read_back(text):

@@ -184,9 +184,11 @@ def test_wrong_images_and_those_that_withstand_stay_as_they_are(program, kind):
 def test_what_withstands_as_many_evaluations_as_there_may_be_stays(program):
     text = f"autoattack:linf,12/255{SHORT}"
     one, many = (attacked(bound(f"{text},evaluations={limit}", program), red())
-                 for limit in (2, 10_000))  # fmt: skip
+                 for limit in (12, 10_000))  # fmt: skip
     np.testing.assert_array_equal(pixels_of(one), red())
     assert record_of(many.data).exact == 1
+    with pytest.raises(UserError, match="end apgd-ce before its 10 steps"):
+        bound(f"{text},evaluations=11", program)
 
 
 def test_square_asks_the_stack_that_is_named(tmp_path, cache):

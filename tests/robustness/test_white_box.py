@@ -31,7 +31,7 @@ SUITE = {
     "conditions": {
         "attacks": {
             "own": [f"fgsm:{one}/255,on=each,saved=float" for one in BUDGETS],
-            "asked": [f"autoattack:linf,{one}/255,evaluations=9,on=each,saved=float"
+            "asked": [f"autoattack:linf,{one}/255,parts=apgd-ce,steps=9,on=each,saved=float"
                       for one in BUDGETS],
         },
         "transfer": {"moved": [f"fgsm:{one}/255,saved=float" for one in BUDGETS]},

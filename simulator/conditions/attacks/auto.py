@@ -14,6 +14,7 @@ from simulator.conditions.attacks import steps
 from simulator.conditions.attacks.attack import Attack, Seen
 from simulator.conditions.attacks.options import Option
 from simulator.contract import Adversary, SampleError, Stage, Victim
+from simulator.errors import UserError
 from simulator.profile.implementations import Choice, implementation
 
 F32 = NDArray[np.float32]
@@ -59,6 +60,19 @@ class AutoAttack(Attack):
         "queries": Option.count(QUERIES, MOST),
         "evaluations": Option.count(0, 10 * MOST),
     }
+
+    def __post_init__(self) -> None:
+        """Refuse a limit within the first search, which gives an image at its end only.
+
+        Raises:
+            UserError: nothing would be found.
+        """
+        first, *_ = self.parts.split("+")
+        if first != SQUARE and 0 < self.evaluations <= self.steps + 1:
+            raise UserError(
+                f"--under {self.text}: evaluations={self.evaluations} end {first} before its "
+                f"{self.steps} steps, so it finds nothing; give at least {self.steps + 2}, or steps="
+            )
 
     def searches(self) -> list[Choice]:
         """Return the implementation of each part."""

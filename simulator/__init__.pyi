@@ -168,6 +168,7 @@ class _Question(typing.TypedDict, total=False):
     until_decided: typing.Optional[typing.Literal['gate', 'worst-flips', 'worst-drop']]
 
 class _RobustnessOptions(_Stacks, _Models, _Gate, _Question, total=False):
+    only: collections.abc.Sequence[str]
     reference: str | pathlib.Path | None
 
 class _SensitivityOptions(_OneModel, _OwnFolder, total=False):

@@ -36,6 +36,11 @@ Report = Callable[[Path], object]
 """Writes the report of the run in a folder."""
 
 
+def listed(text: str) -> tuple[str, ...]:
+    """Read ``A,B``."""
+    return tuple(text.split(","))
+
+
 class Progress:
     """Receives the progress of a run; this one shows nothing."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from simulator.command.experiment import Command, O
-from simulator.command.options import Option, OwnFolder, Subset
+from simulator.command.options import Option, OwnFolder, Subset, listed
 from simulator.errors import UserError, unknown
 
 if TYPE_CHECKING:
@@ -18,14 +18,8 @@ if TYPE_CHECKING:
     from simulator.experiments.tuning import TuningSummary
 
 
-STACK = "profile.yaml"
 IMAGE, BATCH = DRAWS = ("image", "batch")
 """What has a stack of its own in mix training."""
-
-
-def listed(text: str) -> tuple[str, ...]:
-    """Read ``A,B``."""
-    return tuple(text.split(","))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +158,8 @@ class _Learning(Command[O]):
                 said = f"NC: {said}; {100 * found['nc_below']:.1f} % are needed"
         console.print(said)
         console.print(f"model card: {folder}/{found['card']}", soft_wrap=True, markup=False)
+        if stack := found.get("stack"):
+            console.print(f"stack of the old card: {folder}/{stack}", soft_wrap=True, markup=False)
 
 
 class Quantize(_Learning[QuantizeOptions]):
@@ -172,8 +168,8 @@ class Quantize(_Learning[QuantizeOptions]):
       simulate quantize --model model.yaml --method lsq --bits 4 --data train/ --epochs 3 --out DIR
 
     DIR gets an ONNX file that rounds in floating point, a model card for it, and a profile of the
-    stack that opens it (simulate robustness --model model.yaml --profile DIR/profile.yaml). simulate
-    resume DIR goes on after an interruption. What is no better than chance is marked NC.
+    stack that opens it: simulate robustness --model model.yaml --profile DIR/lsq_w4a4_tuned.yaml.
+    simulate resume DIR goes on after an interruption. What is no better than chance is marked NC.
     """
 
     name = "quantize"
@@ -184,11 +180,6 @@ class Quantize(_Learning[QuantizeOptions]):
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return four bits of that."""
         return {**super().specimen(folder), "method": "lsq", "bits": 4}
-
-    def print_result(self, found: TuningSummary, folder: str, console: Console) -> None:
-        """Print where the stack is, too."""
-        super().print_result(found, folder, console)
-        console.print(f"stack of the first card: {folder}/{STACK}", soft_wrap=True, markup=False)
 
 
 class Finetune(_Learning[FinetuneOptions]):

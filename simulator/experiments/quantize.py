@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from simulator.command.experiment import Command
-from simulator.experiments.fine_tuning import STACK, QuantizeOptions
+from simulator.experiments.fine_tuning import QuantizeOptions
 from simulator.experiments.tuning import MODEL, Tuning, TuningSummary
 from simulator.model.card import Card
 from simulator.profile.derived import derived
+
 
 def quantize(command: Command[QuantizeOptions], asked: QuantizeOptions) -> TuningSummary:
     """Fine-tune a classifier whose weights and activations are rounded."""
@@ -39,8 +40,9 @@ class _Rounding(Tuning):
         """Return the method with its bits."""
         return f"{self.settings.method}_w{self.settings.bits}a{self.settings.bits}"
 
-    def besides(self) -> dict[str, str]:
+    def stack_of_it(self) -> tuple[str, str]:
         """Return the stack that opens the new file, for runs beside others of the old card."""
+        name = f"{self.recipe()}_tuned"
         words = f"Fine-tuned by {self.settings.method} with {self.settings.bits} bits"
         own = {"precision": {"artifact": MODEL}}
-        return {STACK: derived(self.stack_name, {}, own, f"{self.recipe()}_tuned", words)}
+        return f"{name}.yaml", derived(self.stack_name, {}, own, name, words)

@@ -63,6 +63,7 @@ class TuningSummary(TypedDict):
     nc_below: float | None
     converged: bool
     card: str
+    stack: NotRequired[str]
 
 
 class Tuning(ABC):
@@ -122,9 +123,9 @@ class Tuning(ABC):
     def recipe(self) -> str:
         """Return the name of the recipe, by which models are compared."""
 
-    def besides(self) -> dict[str, str]:
-        """Return the text of other files of the folder, by name."""
-        return {}
+    def stack_of_it(self) -> tuple[str, str] | None:
+        """Return a profile that opens the new file with the old card: its file name, and text."""
+        return None
 
     def identity(self) -> dict[str, object]:
         """Return what else tells this work from another one in the same folder."""
@@ -334,8 +335,6 @@ class Tuning(ABC):
                 shutil.copyfile(source, home / labels)
             spec["labels"] = labels
         write_whole(home / CARD, yaml.safe_dump(spec, sort_keys=False).encode())
-        for name, text in self.besides().items():
-            write_whole(home / name, text.encode())
         summary: TuningSummary = {
             "settings": finite(self._asked()),
             "epochs": log,
@@ -345,6 +344,9 @@ class Tuning(ABC):
             "converged": converged,
             "card": CARD,
         }
+        if made := self.stack_of_it():
+            summary["stack"], text = made
+            write_whole(home / summary["stack"], text.encode())
         write_json(home / SUMMARY, summary)
         return summary
 

@@ -195,10 +195,15 @@ def builtin_suites() -> list[str]:
     return sorted(path.stem for path in (shipped_folder("suites") / FOLDER).glob("*.yaml"))
 
 
-def load_suite(reference: str) -> ConditionSuite:
+def load_suite(reference: str, only: Sequence[str] = ()) -> ConditionSuite:
     """Load a suite: a path with or without ``.yaml``, or a built-in name.
 
+    Args:
+        reference: of the suite.
+        only: the parts that are taken: categories, ``sequences``, ``system_noise``; empty for all.
+
     Raises:
+        UserError: it has no such part.
         ProfileError: it does not exist, is malformed, or names a condition that does not exist;
             each problem as ``file:line: key: what``.
     """
@@ -206,6 +211,7 @@ def load_suite(reference: str) -> ConditionSuite:
     spec, document = read_suite(
         reference, folder, ConditionSuiteSpec, "suite of conditions", builtin_suites()
     )
+    spec = _parts(spec, only) if only else spec
     problems: list[str] = []
     series = tuple(_series(spec, document, problems))
     sequences = tuple(_sequences(spec, document, problems))
@@ -215,6 +221,20 @@ def load_suite(reference: str) -> ConditionSuite:
     if problems:
         raise ProfileError(problems)
     return ConditionSuite(spec, series, sequences, document.path, noise)
+
+
+def _parts(spec: ConditionSuiteSpec, only: Sequence[str]) -> ConditionSuiteSpec:
+    """Return what is left of a suite where only some of its parts are taken."""
+    empty: dict[str, object] = {"sequences": {}, "system_noise": None}
+    known = [*spec.conditions, *(name for name in empty if getattr(spec, name))]
+    for name in only:
+        if name not in known:
+            raise UserError(f"--only: {unknown('part', name, known)}")
+    conditions = {name: rows for name, rows in spec.conditions.items() if name in only}
+    dropped = {name: nothing for name, nothing in empty.items() if name not in only}
+    left = {row for rows in conditions.values() for row in rows}
+    means = [name for name in spec.left_out_of_means if name in left | set(spec.sequences)]
+    return spec.model_copy(update={"conditions": conditions, "left_out_of_means": means, **dropped})
 
 
 def _noise(spec: ConditionSuiteSpec, document: Document, problems: list[str]) -> Suite | None:

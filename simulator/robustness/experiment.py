@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from simulator.command.experiment import Experiment
-from simulator.command.options import Gate, Models, Option, Question, Stacks
+from simulator.command.options import Gate, Models, Option, Question, Stacks, listed
 
 if TYPE_CHECKING:
     from simulator.results.robustness import RobustnessSummary
@@ -31,6 +31,10 @@ class RobustnessOptions(Stacks, Models, Gate, Question):
     suite: Annotated[str, Option(
         "a suite of conditions: a path or a built-in name", "SUITE", "suite", in_python=True
     )]  # fmt: skip
+    only: Annotated[Sequence[str], Option(
+        "parts of the suite: its categories, sequences, system_noise; default all", "A,B",
+        parse=listed,
+    )] = ()  # fmt: skip
     reference: Annotated[str | Path | None, Option(
         "the model that CE, CD and FR are relative to and the others are compared with: a model "
         "card, or the folder of a finished run; the first model by default", "MODEL",

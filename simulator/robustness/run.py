@@ -70,7 +70,7 @@ def robustness(
     Every sample is disturbed once for each condition; all stacks get the same disturbed sample.
     """
     question = asked.until_decided
-    loaded = load_suite(asked.suite)
+    loaded = load_suite(asked.suite, asked.only)
     named = named_profiles(asked.profiles, asked.train, asked.deploy)
     sides = stacks_of(named, asked.changes)
     rules = rules_of(asked.fail_on, question, asked.allow_failed)

@@ -195,7 +195,8 @@ def test_it_learns_and_writes_a_card_that_runs(card, capsys):
     assert made["checkpoint"] == {"recipe": "lsq_w4a4", "seed": 0}
     assert made["converged"] is True
     assert sorted(p.name for p in out.iterdir()) == [
-        "labels.txt", "model.onnx", "model.yaml", "plan.json", "profile.yaml", "summary.json",
+        "labels.txt", "lsq_w4a4_tuned.yaml", "model.onnx", "model.yaml", "plan.json",
+        "summary.json",
     ]  # fmt: skip
     code = cli.main(
         ["--train", "pillow_fp32", "--deploy", "pillow_fp32", "--model", str(out / "model.yaml"),
@@ -203,8 +204,10 @@ def test_it_learns_and_writes_a_card_that_runs(card, capsys):
     )  # fmt: skip
     assert code == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 60
-    own = load(str(out / "profile.yaml"))
-    assert own.spec.name == "lsq_w4a4_tuned" and own.spec.precision.artifact == str(out / "model.onnx")
+    own = load(str(out / summary["stack"]))
+    assert own.spec.name == "lsq_w4a4_tuned" and own.spec.precision.artifact == str(
+        out / "model.onnx"
+    )
     assert method_of(simulator.load_card(card).spec, own) == ("lsq, fine-tuned", 4)
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 import simulator
 from simulator import cli, robustness
 from simulator.analysis import robustness as figures
-from simulator.errors import ProfileError
+from simulator.errors import ProfileError, UserError
 from simulator.robustness import papers, robustmq
 from simulator.robustness.bit_widths import bit_widths
 from simulator.robustness.document import load_suite
@@ -300,6 +300,17 @@ def test_the_built_in_suite_has_the_four_parts_of_robustmq():
     assert len(list(loaded.noise.options())) == 14
     texts = [one.condition.text for one in loaded.conditions()]
     assert "fog:3,crop224" in texts and "pgd:l2,2,on=each,saved=float" in texts
+
+
+def test_a_part_of_a_suite_can_be_taken_alone():
+    attacked = load_suite("robustmq", ["transfer"])
+    assert {one.category for one in attacked.series} == {"transfer"}
+    assert attacked.sequences == () and attacked.noise is None
+    rest = load_suite("robustmq", ["weather", "sequences", "system_noise"])
+    assert [one.name for one in rest.series] == ["snow", "frost", "fog", "brightness"]
+    assert len(rest.sequences) == 10 and rest.noise and rest.spec.left_out_of_means == []
+    with pytest.raises(UserError, match=r"--only: unknown part 'fog'.*sequences"):
+        load_suite("robustmq", ["fog"])
 
 
 def test_chance_is_that_of_the_networks_classes(model):

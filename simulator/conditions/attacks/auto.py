@@ -71,7 +71,7 @@ class AutoAttack(Attack):
         if first != SQUARE and 0 < self.evaluations <= self.steps + 1:
             raise UserError(
                 f"--under {self.text}: evaluations={self.evaluations} end {first} before its "
-                f"{self.steps} steps, so it finds nothing; give at least {self.steps + 2}, or steps="
+                f"{self.steps} steps, so it finds nothing; at least {self.steps + 2} are needed"
             )
 
     def searches(self) -> list[Choice]:

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, final
 
@@ -52,6 +53,8 @@ class ModelFormat:
         native: whether it holds code for a processor, which its runtime runs outside of any bound.
         runtime: the section ``runtime`` of a profile that opens such a file as its makers do, for
             a stack whose own runtime does not; empty: none here does.
+        described_by: the module whose ``describe`` reads what a file says of itself; empty: it says
+            what :meth:`read` gives.
     """
 
     name: ClassVar[str]
@@ -66,6 +69,7 @@ class ModelFormat:
     runs_code: ClassVar[bool] = False
     native: ClassVar[bool] = False
     runtime: ClassVar[Mapping[str, object]] = {}
+    described_by: ClassVar[str] = ""
 
     def recognises(self, path: Path) -> bool:
         """Whether a file or folder is of this format, by its name and by what lies beside it."""
@@ -75,13 +79,13 @@ class ModelFormat:
         return not self.weights or os.path.isfile(path.with_suffix(self.weights))
 
     def files(self, path: Path) -> list[Path]:
-        """Return all files that a model consists of; those of a folder are directly in it.
+        """Return all files that a model consists of; those of a folder lie below it.
 
         Raises:
             ModelError: one is missing, or may not be used.
         """
         if self.is_folder:
-            return sorted(path.iterdir())
+            return sorted(file for file in path.rglob("*") if file.is_file())
         return [path, path.with_suffix(self.weights)] if self.weights else [path]
 
     def read(self, path: Path) -> Contents | None:
@@ -106,6 +110,9 @@ class ModelFormat:
                 raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
 
     def _describe(self, path: Path) -> Description:
+        if self.described_by:
+            said: Description = import_module(self.described_by).describe(path)
+            return said
         found = self.read(path)
         if found is None:
             return Description(unread=f"only a runtime that takes it reads {self.about}")
@@ -153,15 +160,8 @@ ONNX = "onnx"
 
 def card_formats() -> list[ModelFormat]:
     """Return the formats that a card can name: ONNX, then other files, then folders."""
-    named = (model_format for model_format in MODEL_FORMATS if model_format.key)
-    return sorted(
-        named,
-        key=lambda model_format: (
-            model_format.name != ONNX,
-            model_format.is_folder,
-            model_format.name,
-        ),
-    )
+    named = (one for one in MODEL_FORMATS if one.key)
+    return sorted(named, key=lambda one: (one.name != ONNX, one.is_folder, one.name))
 
 
 def format_of(path: Path) -> ModelFormat | None:

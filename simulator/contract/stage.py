@@ -15,22 +15,19 @@ from typing import Any
 from simulator.entry_points import Table
 from simulator.errors import UserError, one_line
 
-_TESTING = "simulator.testing"
-CLAIMS = (
-    f"{_TESTING}.claims:every_admitted_value_works",
-    f"{_TESTING}.claims:what_is_not_admitted_is_refused",
-)
-MANNERS = (
-    f"{_TESTING}.manners:inputs_are_left_alone",
-    f"{_TESTING}.manners:outputs_are_kept",
-    f"{_TESTING}.manners:any_strides_will_do",
-    f"{_TESTING}.manners:instances_do_not_mix",
-)
-REPEATS = (
-    f"{_TESTING}.repeats:the_same_every_time",
-    f"{_TESTING}.repeats:threads_see_the_same",
-    f"{_TESTING}.repeats:nothing_leaks",
-)
+
+def proved_by(module: str, *functions: str) -> tuple[str, ...]:
+    """Return conformance checks of a module of :mod:`simulator.testing`."""
+    return tuple(f"simulator.testing.{module}:{function}" for function in functions)
+
+
+CLAIMS = proved_by("claims", "every_admitted_value_works", "what_is_not_admitted_is_refused")
+KEPT = proved_by("manners", "outputs_are_kept", "instances_do_not_mix")
+MANNERS = proved_by(
+    "manners", "inputs_are_left_alone", "outputs_are_kept", "any_strides_will_do",
+    "instances_do_not_mix",
+)  # fmt: skip
+REPEATS = proved_by("repeats", "the_same_every_time", "threads_see_the_same", "nothing_leaks")
 
 
 def checks(*own: str) -> tuple[str, ...]:
@@ -109,6 +106,24 @@ class StageSpec:
     def is_filled(self) -> bool:
         """Whether a section of a profile names the backend that implements it."""
         return self.base is not None and bool(self.section)
+
+
+def one_word(
+    name: str, about: str, order: int, modality: str | None, word: str = "", **more: Any
+) -> StageSpec:
+    """Return a stage whose section, axis and step have one word: its name, unless another is given.
+
+    Args:
+        name: of the stage.
+        about: what it does, in a few words.
+        order: its position among the stages.
+        modality: the kind of samples that it processes; None for all kinds.
+        word: that is not its name.
+        more: its other attributes; they may give it another axis.
+    """
+    word = word or name
+    own = {"section": (word,), "axis": word, "step": word}
+    return StageSpec(name, about, order, modality=modality, **own | more)
 
 
 STAGES: Table[StageSpec] = Table(

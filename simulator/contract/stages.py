@@ -7,35 +7,27 @@ from simulator.contract.backend import Stage
 from simulator.contract.front_end import FrontEnd
 from simulator.contract.model import Cast, Exporter, Quantizer, Runtime
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer
-from simulator.contract.stage import CLAIMS, REPEATS, StageSpec, checks
+from simulator.contract.stage import CLAIMS, KEPT, REPEATS, StageSpec, checks, one_word, proved_by
 
 _STORAGE = ("precision", "storage")
 _COMPUTE = ("precision", "compute")
 _FORMAT = ("color", "format")
 _WORK = "simulator.testing.work"
+_MADE = (*CLAIMS, *proved_by("makers", "the_source_is_left_alone", "noise_is_refused"))
+_NEAR = (*_MADE, *proved_by("makers", "the_same_twice", "the_numbers_stay_near"))
 
-
-def _of(module: str, *functions: str) -> tuple[str, ...]:
-    return tuple(f"simulator.testing.{module}:{function}" for function in functions)
-
-
-_MADE = (*CLAIMS, *_of("makers", "the_source_is_left_alone", "noise_is_refused"))
-_NEAR = (*_MADE, *_of("makers", "the_same_twice", "the_numbers_stay_near"))
-
-DECODE = StageSpec(
+DECODE = one_word(
     Stage.DECODE,
     "a file becomes pixels",
     100,
-    modality="image",
-    section=("decode",),
+    "image",
     axis="decoder",
-    step="decode",
     base=Decoder,
     calls=("rgb", "planes"),
     work=f"{_WORK}:Decoding",
     checks=(
         *CLAIMS,
-        *_of(
+        *proved_by(
             "decoders",
             "flat_files_by_hand",
             "agrees_with_float64",
@@ -47,7 +39,7 @@ DECODE = StageSpec(
             "bad_files_are_refused",
             "a_bad_file_leaves_no_trace",
         ),
-        *_of("manners", "outputs_are_kept", "instances_do_not_mix"),
+        *KEPT,
         *REPEATS,
     ),
 )
@@ -64,7 +56,7 @@ ENCODE = StageSpec(
     shared=(_FORMAT,),
     work=f"{_WORK}:Encoding",
     checks=checks(
-        *_of(
+        *proved_by(
             "colors",
             "gray_has_neutral_chroma",
             "encodes_like_float64",
@@ -86,7 +78,7 @@ CONVERT = StageSpec(
     shared=(_FORMAT,),
     work=f"{_WORK}:Converting",
     checks=checks(
-        *_of(
+        *proved_by(
             "colors",
             "neutral_chroma_is_gray",
             "converts_like_float64",
@@ -96,20 +88,17 @@ CONVERT = StageSpec(
         )
     ),
 )
-RESIZE = StageSpec(
+RESIZE = one_word(
     Stage.RESIZE,
     "pixels are resampled",
     300,
-    modality="image",
-    section=("resize",),
-    axis="resize",
-    step="resize",
+    "image",
     base=Resizer,
     calls=("resize", "frame"),
     own=("domain",),
     work=f"{_WORK}:Resizing",
     checks=checks(
-        *_of(
+        *proved_by(
             "resizers",
             "a_flat_plane_stays_flat",
             "agrees_with_float64",
@@ -119,31 +108,13 @@ RESIZE = StageSpec(
         )
     ),
 )
-GEOMETRY = StageSpec(
-    "geometry",
-    "pixels take the network's size",
-    400,
-    modality="image",
-    section=("geometry",),
-    axis="geometry",
-    step="geometry",
-)
-NORMALIZE = StageSpec(
-    "normalize",
-    "pixels become the network's numbers",
-    500,
-    modality="image",
-    section=("normalize",),
-    axis="normalize",
-    step="normalize",
-)
-FRONT_END = StageSpec(
+GEOMETRY = one_word("geometry", "pixels take the network's size", 400, "image")
+NORMALIZE = one_word("normalize", "pixels become the network's numbers", 500, "image")
+FRONT_END = one_word(
     Stage.FRONT_END,
     "what is not ours makes the network's input",
     590,
-    section=("front_end",),
-    axis="front_end",
-    step="front_end",
+    None,
     base=FrontEnd,
     calls=("tensors", "several"),
     checks=(),
@@ -194,7 +165,7 @@ ADAPT = StageSpec(
     work="simulator.testing.adapters:Adapting",
     checks=(
         *CLAIMS,
-        *_of(
+        *proved_by(
             "adapters",
             "the_batch_gives_the_statistics",
             "it_learns_as_its_method_says",
@@ -222,7 +193,7 @@ RUNTIME = StageSpec(
     own=("exporter", "adaptation", "batch", "resources"),
     work=f"{_WORK}:Running",
     checks=checks(
-        *_of(
+        *proved_by(
             "runtimes",
             "answers_by_hand",
             "agrees_with_onnx_reference",
@@ -233,7 +204,7 @@ RUNTIME = StageSpec(
             "closes_twice_and_then_refuses",
             "bad_models_are_refused",
         ),
-        *_of("honesty", "options_are_in_force", "precision_is_in_force"),
+        *proved_by("honesty", "options_are_in_force", "precision_is_in_force"),
     ),
 )
 BETWEEN = StageSpec(
@@ -255,7 +226,7 @@ LOAD = StageSpec(
     work=f"{_WORK}:Loading",
     checks=(
         *CLAIMS,
-        *_of(
+        *proved_by(
             "loads",
             "asks_for_what_there_is",
             "single_stream_asks_one_at_a_time",
@@ -285,7 +256,7 @@ GRADIENT = StageSpec(
     work="simulator.testing.gradients:Following",
     checks=(
         *CLAIMS,
-        *_of(
+        *proved_by(
             "gradients",
             "scores_agree_with_onnx_reference",
             "agrees_with_differences",
@@ -301,7 +272,7 @@ TUNE = StageSpec(
     work="simulator.testing.tuners:Tuning",
     checks=(
         *CLAIMS,
-        *_of(
+        *proved_by(
             "tuners",
             "the_loss_falls",
             "it_goes_on_where_it_stopped",

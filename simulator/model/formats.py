@@ -18,6 +18,7 @@ class Onnx(ModelFormat):
     name = "onnx"
     about = "an ONNX file"
     suffix = ".onnx"
+    described_by = "simulator.model.onnx_description"
     key = "model"
     suffices = True
     runtime: ClassVar[Mapping[str, object]] = {
@@ -36,12 +37,6 @@ class Onnx(ModelFormat):
 
         return contents(path)
 
-    def _describe(self, path: Path) -> Description:
-        """Read types, quantization, the first steps of the graph, and metadata."""
-        from simulator.model.onnx_description import describe
-
-        return describe(path)
-
 
 class TorchExport(ModelFormat):
     """A program of ``torch.export.save``; :mod:`simulator.contract.program` looks it through."""
@@ -49,16 +44,11 @@ class TorchExport(ModelFormat):
     name = key = "torch_export"
     about = "a torch.export program"
     suffix = ".pt2"
+    described_by = "simulator.model.program_description"
     runs_code = True
     runtime: ClassVar[Mapping[str, object]] = {
         "backend": "pytorch", "device": "cpu", "mode": "eager", "memory_format": "contiguous"
     }  # fmt: skip
-
-    def _describe(self, path: Path) -> Description:
-        """Read inputs, outputs, operators and their types."""
-        from simulator.model.program_description import describe
-
-        return describe(path)
 
 
 class Tflite(ModelFormat):
@@ -67,18 +57,13 @@ class Tflite(ModelFormat):
     name = key = "tflite"
     about = "a .tflite file"
     suffix = ".tflite"
+    described_by = "simulator.model.tflite_description"
     by_weights = True
     suffices = True
     typed = True
     runtime: ClassVar[Mapping[str, object]] = {
         "backend": "litert", "device": "cpu", "kernels": "xnnpack"
     }  # fmt: skip
-
-    def _describe(self, path: Path) -> Description:
-        """Read operators, types and quantization, and TFLite Metadata."""
-        from simulator.model.tflite_description import describe
-
-        return describe(path)
 
 
 class Gguf(ModelFormat):
@@ -136,10 +121,6 @@ class SavedModel(ModelFormat):
         """Whether it is a folder with a graph in it."""
         return os.path.isfile(path / "saved_model.pb")
 
-    def files(self, path: Path) -> list[Path]:
-        """Return all files below the folder."""
-        return sorted(file for file in path.rglob("*") if file.is_file())
-
 
 class OpenVinoIr(ModelFormat):
     """OpenVINO's IR, which is made of an ONNX file: a graph, and its weights beside it."""
@@ -147,14 +128,9 @@ class OpenVinoIr(ModelFormat):
     name = "openvino_ir"
     about = "an OpenVINO IR"
     suffix = ".xml"
+    described_by = "simulator.model.openvino_description"
     weights = ".bin"
     runtime: ClassVar[Mapping[str, object]] = {"backend": "openvino", "device": "cpu"}
-
-    def _describe(self, path: Path) -> Description:
-        """Read layers, types, quantization, the steps of PrePostProcessor, and ``rt_info``."""
-        from simulator.model.openvino_description import describe
-
-        return describe(path)
 
 
 class Rknn(ModelFormat):

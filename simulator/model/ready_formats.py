@@ -81,11 +81,7 @@ class CoreMl(ModelFormat):
     name = "coreml"
     about = "a Core ML model"
     suffix = ".mlmodel"
-
-    def _describe(self, path: Path) -> Description:
-        from simulator.model.coreml_description import describe
-
-        return describe(path)
+    described_by = "simulator.model.coreml_description"
 
 
 class CoreMlPackage(CoreMl):
@@ -95,10 +91,6 @@ class CoreMlPackage(CoreMl):
     about = "a Core ML package"
     suffix = ".mlpackage"
     is_folder = True
-
-    def files(self, path: Path) -> list[Path]:
-        """Return all files below the folder."""
-        return sorted(file for file in path.rglob("*") if file.is_file())
 
     def _describe(self, path: Path) -> Description:
         models = [file for file in self.files(path) if file.name.endswith(".mlmodel")]

@@ -2,62 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from simulator.contract.audio import MelFilters, Resampler, SoundReader, Stft
 from simulator.contract.backend import Stage
-from simulator.contract.stage import CLAIMS, MANNERS, REPEATS, StageSpec, checks
+from simulator.contract.stage import CLAIMS, KEPT, REPEATS, checks, one_word, proved_by
 
 _SOUNDS = "simulator.testing.sounds"
 MODEL = "model"
 """The word of a profile for: as the model card says."""
 
 
-def _of(*functions: str) -> tuple[str, ...]:
-    return tuple(f"{_SOUNDS}:{function}" for function in functions)
-
-
-def _of_manners(*functions: str) -> tuple[str, ...]:
-    return tuple(check for check in MANNERS if check.endswith(functions))
-
-
-def _stage(name: str, about: str, order: int, word: str = "", **more: Any) -> StageSpec:
-    """A stage whose section, axis and step have one word: its name, unless another is given."""
-    word = word or name
-    return StageSpec(
-        name, about, order, modality="audio", section=(word,), axis=word, step=word, **more
-    )
-
-
-READ = _stage(
+READ = one_word(
     Stage.READ,
     "a file becomes a waveform",
     100,
+    "audio",
     base=SoundReader,
     calls=("read",),
     work=f"{_SOUNDS}:Reading",
     checks=(
         *CLAIMS,
-        *_of(
+        *proved_by(
+            "sounds",
             "pcm_keeps_its_samples",
             "channels_are_as_claimed",
             "any_length_is_read",
             "bad_sounds_are_refused",
             "what_is_not_finite_is_refused",
         ),
-        *_of_manners("outputs_are_kept", "instances_do_not_mix"),
+        *KEPT,
         *REPEATS,
     ),
 )
-RESAMPLE = _stage(
+RESAMPLE = one_word(
     Stage.RESAMPLE,
     "the sample rate is changed",
     150,
+    "audio",
     base=Resampler,
     calls=("resample",),
     work=f"{_SOUNDS}:Resampling",
     checks=checks(
-        *_of(
+        *proved_by(
+            "sounds",
             "equal_rates_change_nothing",
             "a_constant_stays_constant",
             "a_low_sine_stays_that_sine",
@@ -65,17 +51,19 @@ RESAMPLE = _stage(
         )
     ),
 )
-STFT = _stage(
+STFT = one_word(
     Stage.STFT,
     "a waveform becomes a spectrogram",
     200,
+    "audio",
     base=Stft,
     calls=("spectrum",),
     own=("pre_emphasis", "dither"),
     words=(MODEL,),
     work=f"{_SOUNDS}:Transforming",
     checks=checks(
-        *_of(
+        *proved_by(
+            "sounds",
             "spectra_agree_with_float64",
             "a_sine_has_its_bin",
             "any_length_is_transformed",
@@ -83,10 +71,11 @@ STFT = _stage(
         )
     ),
 )
-MEL = _stage(
+MEL = one_word(
     Stage.MEL,
     "frequencies become mel bands",
     300,
+    "audio",
     base=MelFilters,
     calls=("matrix",),
     own=("fmin", "fmax"),
@@ -94,12 +83,17 @@ MEL = _stage(
     work=f"{_SOUNDS}:Filtering",
     checks=(
         *CLAIMS,
-        *_of(
-            "filters_agree_with_float64", "filters_keep_to_their_band", "an_empty_band_is_refused"
+        *proved_by(
+            "sounds",
+            "filters_agree_with_float64",
+            "filters_keep_to_their_band",
+            "an_empty_band_is_refused",
         ),
-        *_of_manners("outputs_are_kept", "instances_do_not_mix"),
+        *KEPT,
         *REPEATS,
     ),
 )
-LOG = _stage("log", "power becomes a logarithm", 400)
-NORMALIZE = _stage("normalize_sound", "values become the network's numbers", 500, "normalize")
+LOG = one_word("log", "power becomes a logarithm", 400, "audio")
+NORMALIZE = one_word(
+    "normalize_sound", "values become the network's numbers", 500, "audio", "normalize"
+)

@@ -4,49 +4,36 @@ from __future__ import annotations
 
 from simulator.contract.audio import Vocoder
 from simulator.contract.backend import Stage
-from simulator.contract.stage import CLAIMS, REPEATS, StageSpec, checks
+from simulator.contract.stage import CLAIMS, KEPT, REPEATS, StageSpec, checks, one_word, proved_by
 from simulator.contract.text import Tokenizer
 from simulator.modalities.audio.stages import MODEL
 
-TOKENIZE = StageSpec(
+TOKENIZE = one_word(
     "tokenize",
     "a text becomes token ids",
     100,
-    modality="text",
-    section=("tokenize",),
-    axis="tokenize",
-    step="tokenize",
+    "text",
     base=Tokenizer,
     calls=("encode",),
     own=("truncation_side",),
     work="simulator.testing.tokenizers:Tokenizing",
     checks=(
         *CLAIMS,
-        *(
-            f"simulator.testing.tokenizers:{check}"
-            for check in (
-                "texts_come_back",
-                "ids_are_within_the_vocabulary",
-                "each_id_has_its_piece",
-                "an_empty_text_is_nothing",
-                "any_text_will_do",
-                "values_do_something",
-                "bad_vocabularies_are_refused",
-            )
+        *proved_by(
+            "tokenizers",
+            "texts_come_back",
+            "ids_are_within_the_vocabulary",
+            "each_id_has_its_piece",
+            "an_empty_text_is_nothing",
+            "any_text_will_do",
+            "values_do_something",
+            "bad_vocabularies_are_refused",
         ),
-        "simulator.testing.manners:instances_do_not_mix",
+        KEPT[-1],
         *REPEATS,
     ),
 )
-FEEDS = StageSpec(
-    "feeds",
-    "token ids become the network's inputs",
-    500,
-    modality="text",
-    section=("feeds",),
-    axis="feeds",
-    step="feeds",
-)
+FEEDS = one_word("feeds", "token ids become the network's inputs", 500, "text")
 FOLLOW = StageSpec(
     "follow", "inferences follow from the first one", 850, modality="text", step="follow"
 )
@@ -64,14 +51,12 @@ VOCODE = StageSpec(
     words=(MODEL,),
     work="simulator.testing.vocoders:Vocoding",
     checks=checks(
-        *(
-            f"simulator.testing.vocoders:{check}"
-            for check in (
-                "waves_agree_with_float64",
-                "a_tone_keeps_its_magnitudes",
-                "any_number_of_frames",
-                "what_is_no_spectrum_is_refused",
-            )
+        *proved_by(
+            "vocoders",
+            "waves_agree_with_float64",
+            "a_tone_keeps_its_magnitudes",
+            "any_number_of_frames",
+            "what_is_no_spectrum_is_refused",
         )
     ),
 )

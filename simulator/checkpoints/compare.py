@@ -78,11 +78,13 @@ def checkpoints(
 
 
 def _patterns(groups: Sequence[str]) -> dict[str, list[str]]:
-    found = {}
+    found: dict[str, list[str]] = {}
     for text in groups:
         name, _, patterns = text.partition("=")
         if not name or not patterns:
             raise UserError(f"--group {text}: write NAME=PATTERN, such as large='*-large'")
+        if name in found:
+            raise UserError(f"--group {name} is given twice; write {name}=PATTERN,PATTERN once")
         found[name] = patterns.split(",")
     return found
 

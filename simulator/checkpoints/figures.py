@@ -60,6 +60,7 @@ def compared(
         rule: how many samples a model may fail on.
     """
     named = {id(model): name for name, group in groups.items() for model in group}
+    ungrouped = [model.sweep.summary.model for model in models if id(model) not in named]
     models = [model for model in models if id(model) in named]
     options: dict[str, list[str]] = {}
     for column, option in keys:
@@ -79,6 +80,7 @@ def compared(
         sample_unit=summary.sample_unit,
         options=options,
         left_out=["/".join(key) for key in every if key not in keys],
+        ungrouped=ungrouped,
         first=next(iter(groups)),
         checkpoints=[_checkpoint(named[id(model)], model, options, number) for model in models],
         recipes={name: _recipe(group, options, number) for name, group in groups.items()},

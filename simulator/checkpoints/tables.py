@@ -21,6 +21,24 @@ def recipes(found: Checkpoints, title: str = "") -> Table:
     return Table([Column("recipe"), Column("checkpoints", Unit.COUNT), *_head(found)], rows, title)
 
 
+def recipe_figures(found: Checkpoints) -> Table:
+    """Return what :func:`recipes` has, a figure a cell, for other programs."""
+    share, points = Unit.SHARE, Unit.POINTS
+    columns = [Column("recipe"), Column("checkpoints", Unit.COUNT),
+               Column(title(found.task, found.metric), share), Column("95 %", share)]  # fmt: skip
+    for name in found.options:
+        columns += [Column(f"{name} mean", points), Column(f"{name} 95 %", points),
+                    Column(f"{name} sd", points), Column(f"{name} worst", points),
+                    Column(f"{name} flipped", share)]  # fmt: skip
+    rows: list[Sequence[Cell]] = []
+    for name, recipe in found.recipes.items():
+        rows.append([name, recipe.checkpoints, recipe.trained.value, recipe.trained.ci95])
+        for one in map(recipe.columns.__getitem__, found.options):
+            change = 0 - one.drop.value, turned(one.drop.ci95)
+            rows[-1] = [*rows[-1], *change, one.std, 0 - one.max_drop, one.flip_rate.value]
+    return Table(columns, rows)
+
+
 def checkpoints(found: Checkpoints, title: str) -> Table:
     """Return the same of each model."""
     rows = [
@@ -81,10 +99,10 @@ def tested(found: Checkpoints) -> list[Table]:
     return made
 
 
-def every(found: Checkpoints) -> list[Table]:
-    """Return all tables, as the screen has them."""
+def every(found: Checkpoints, plain: bool = False) -> list[Table]:
+    """Return all tables, as the screen has them, or plain: with a figure a cell."""
     compared = [comparisons(found, of) for of in FIGURES] if found.comparisons else []
-    return [recipes(found), *compared, *tested(found)]
+    return [recipe_figures(found) if plain else recipes(found), *compared, *tested(found)]
 
 
 def _head(found: Checkpoints) -> list[Column]:

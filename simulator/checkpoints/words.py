@@ -84,6 +84,8 @@ def limits(found: Checkpoints) -> list[str]:
     if found.left_out:
         some = f"{', '.join(found.left_out[:3])}{', …' if len(found.left_out) > 3 else ''}"
         lines.append(f"Left out, as some model did not run it: {some}.")
+    if found.ungrouped:
+        lines.append(f"Left out, as they fit no group: {', '.join(found.ungrouped)}.")
     return lines
 
 

@@ -110,7 +110,7 @@ def _compare(
     folders = [result.folder for result in results]
     try:
         code: int = place(experiment.compared)(
-            folders, Path(asked.out), form, allow_failed=asked.allow_failed
+            folders, Path(asked.out), common.console(), form, asked.allow_failed
         )
     except UserError as error:
         print(f"note: the models are not compared: {error}", file=sys.stderr)

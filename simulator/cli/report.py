@@ -72,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
     if len(runs) == 1 and not printed:
         _refuse(options, "group", "allow_failed", "json")
         return _written(runs[0], options.out, options.charts)
+    from simulator.checkpoints.screen import compare
+
     experiment, summaries = _opened(runs)
     own = _compared(experiment) if len(runs) > 1 else None
     if printed and (own is not compare or options.table is not None):
@@ -88,9 +90,9 @@ def run(options: argparse.Namespace) -> int:
     place.mkdir(parents=True, exist_ok=True)
     if own is not compare:
         _refuse(options, "group", "allow_failed", "json")
-        return own(runs, place)
+        return own(runs, place, common.console())
     form = "json" if options.json else options.format
-    return compare(runs, place, form, options.allow_failed, options.group)
+    return compare(runs, place, common.console(), form, options.allow_failed, options.group)
 
 
 _FOR = {
@@ -164,39 +166,3 @@ def _printed(
     if table is not None and table not in experiment.tables:
         raise UserError(unknown("table", table, experiment.tables))
     return experiment.printed(summaries, form, table)
-
-
-def compare(
-    runs: Sequence[Path],
-    place: Path,
-    form: str = "text",
-    allow_failed: str | None = None,
-    groups: Sequence[str] = (),
-) -> int:
-    """Compare the models of finished sweeps; write the page and print the tables.
-
-    The exit code is that of the gate: whether a model fails on samples that another one answers.
-
-    Args:
-        runs: their folders.
-        place: a folder for the page.
-        form: what is printed: ``text``, ``json``, a form of tables, or ``quiet``: nothing.
-        allow_failed: the share of samples that a model may fail on.
-        groups: of recipes.
-    """
-    from simulator.checkpoints.compare import PAGE, checkpoints
-    from simulator.checkpoints.screen import show
-    from simulator.checkpoints.tables import every
-    from simulator.report.table import FORMS
-
-    found = checkpoints(runs, out=place, allow_failed=allow_failed, groups=groups)
-    if form == "json":
-        common.print_json(found)
-    elif form == "text":
-        show(found, common.console())
-        print(f"report: {place / PAGE}")
-    elif form != "quiet":
-        comment = {"latex": "% ", "csv": "# "}.get(form, "")
-        titled = ((f"{comment}{one.title}\n\n" * bool(one.title), one) for one in every(found))
-        print("\n".join(title + FORMS[form](table) for title, table in titled))
-    return cli.PASS if found.gate.passed else cli.GATE_FAILED

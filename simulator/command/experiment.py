@@ -136,8 +136,8 @@ class Experiment(Command[O]):
         tables: which it has to choose from; the first is the usual one.
         together: whether the runs of several models are shown on one screen.
         compared: ``module:function`` that compares the runs of several models, given their folders,
-            a folder for the page, what is printed (``text``, ``json``, a form of tables or
-            ``quiet``) and ``allow_failed``; it gives an exit code.
+            a folder for the page, the terminal, what is printed (``text``, ``json``, a form of
+            tables or ``quiet``) and ``allow_failed``; it gives an exit code.
         reported: whether its runs have a page.
         signed: whether its runs can be signed.
         in_process: why its samples run in this process only; empty: any executor may run them.

@@ -206,13 +206,38 @@ def latex(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """Return the figures as they are in the summary; an empty cell is one that is not defined."""
+    """Return the figures as they are in the summary; an empty cell is one that is not defined.
+
+    An interval is two columns.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.titles)
+    two = [any(_is_interval(row[at]) for row in table.rows) for at in range(len(table.columns))]
+    parts = zip(table.titles, two, strict=True)
+    writer.writerow(
+        one
+        for name, both in parts
+        for one in ([f"{name}, from", f"{name}, to"] if both else [name])
+    )
     for row in table.rows:
-        writer.writerow(cells.spreadsheet(one) if isinstance(one, str) else one for one in row)
+        pairs = zip(row, two, strict=True)
+        writer.writerow(one for cell, both in pairs for one in _plain(cell)[: 1 + both])
     return out.getvalue()
+
+
+def _is_interval(cell: Cell) -> bool:
+    pair = isinstance(cell, list | tuple) and len(cell) == 2
+    return pair and not any(isinstance(part, Word) for part in cell)
+
+
+def _plain(cell: Cell) -> Sequence[str | float | None]:
+    """The two figures of an interval; else a figure or words, and nothing."""
+    if isinstance(cell, Bar):
+        cell = cell.value
+    if _is_interval(cell):
+        return cell
+    is_figure = cell is None or isinstance(cell, int | float)
+    return [cell if is_figure else cells.spreadsheet(written(cell, Column(""))), None]
 
 
 def screen(table: Table, split: str = "") -> Fitted:

@@ -106,6 +106,9 @@ class Checkpoints(ResultModel):
         description="of each column, in the suite's order: those that every model ran"
     )
     left_out: list[str] = Field(description="options that some model did not run, COLUMN/OPTION")
+    ungrouped: list[str] = Field(
+        default_factory=list, description="models that are in no figure: their recipe fits no group"
+    )
     first: str = Field(description="the recipe that the others are compared with")
     checkpoints: list[Checkpoint]
     recipes: dict[str, Recipe]

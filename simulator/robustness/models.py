@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rich.console import Console
+
 from simulator.errors import UserError
 from simulator.report import charts, page
 from simulator.report.sections.head import Head
@@ -23,13 +25,18 @@ Arm = tuple[RobustnessSummary, str]
 
 
 def compare(
-    runs: Sequence[Path], place: Path, form: str = "text", allow_failed: str | None = None
+    runs: Sequence[Path],
+    place: Path,
+    console: Console,
+    form: str = "text",
+    allow_failed: str | None = None,
 ) -> int:
     """Write the page of several models' runs, and its charts as SVG files; return 0.
 
     Args:
         runs: their folders.
         place: a folder for the page.
+        console: where that is printed.
         form: ``text`` prints where it is.
         allow_failed: not used: each run has judged what failed.
 
@@ -49,7 +56,8 @@ def compare(
     page.put(made.html(), place / PAGE)
     charts_of = page.drawn(made.sections, place / CHARTS)
     if form == "text":
-        print(f"report: {place / PAGE}", *(f"chart: {chart}" for chart in charts_of), sep="\n")
+        for line in (f"report: {place / PAGE}", *(f"chart: {chart}" for chart in charts_of)):
+            console.print(line, soft_wrap=True, markup=False)
     return 0
 
 

@@ -1,5 +1,6 @@
 """Several models in one suite, by the recipe of their training; figures worked out on paper."""
 
+import csv
 import json
 import shutil
 import sys
@@ -133,6 +134,21 @@ def test_recipes_are_compared_in_groups(home, tmp_path, capsys):
         simulator.checkpoints(runs(home, "a", "b"), groups=["dull=dall*"])
     with pytest.raises(UserError, match="write NAME=PATTERN"):
         simulator.checkpoints(runs(home, "a", "b"), groups=["dull"])
+    with pytest.raises(UserError, match="--group dull is given twice"):
+        simulator.checkpoints(runs(home, "a", "b"), groups=["dull=bl*", "dull=plain"])
+
+
+def test_what_fits_no_group_is_said_and_csv_has_a_figure_a_cell(home, tmp_path, capsys):
+    places = [str(home / name) for name in ("b", "a", "pooled")]
+    asked = ["--out", str(tmp_path), "--group", "dull=bl*", "--group", "sharp=plain"]
+    cli.main(["report", *places, *asked])
+    assert "Left out, as they fit no group: pooled." in " ".join(capsys.readouterr().out.split())
+
+    cli.main(["report", *places, *asked, "--format", "csv"])
+    table = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    _, sharp = csv.DictReader(table)
+    figures = {name: float(value or 0) for name, value in sharp.items() if name != "recipe"}
+    assert figures["order mean"] == pytest.approx(-4 / 6)
 
 
 @pytest.mark.parametrize(

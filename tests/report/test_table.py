@@ -43,9 +43,10 @@ def test_latex_puts_figures_to_the_right():
 
 
 def test_csv_has_figures_as_they_are_and_no_formula():
-    table = Table([Column("name"), Column("share", Unit.SHARE)], [["=1+1", 0.12345], ["b", None]])
+    columns = [Column("name"), Column("share", Unit.SHARE), Column("95 %", Unit.POINTS)]
+    table = Table(columns, [["=1+1", 0.12345, [-0.5, 0.25]], ["b", None, None]])
 
-    assert as_csv(table) == "name,share\n'=1+1,0.12345\nb,\n"
+    assert as_csv(table) == ('name,share,"95 %, from","95 %, to"\n\'=1+1,0.12345,-0.5,0.25\nb,,,\n')
 
 
 def test_the_screen_and_the_page_have_the_same_cells():

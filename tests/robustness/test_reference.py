@@ -10,6 +10,7 @@ import pytest
 import tiny
 import yaml
 from onnx import numpy_helper
+from rich.console import Console
 from stopping import StopsAt
 
 from simulator import cli, robustness, sweep
@@ -233,7 +234,7 @@ def test_models_stand_on_one_page(both, home, capsys):
     drawn = {path.name for path in (home / "page" / "charts").iterdir()}
     assert drawn == {"models-1.svg", "categories-1.svg"}
     with pytest.raises(UserError, match=r"two runs are of float, .*; give each"):
-        compare([both[0].folder] * 2, home / "twice")
+        compare([both[0].folder] * 2, home / "twice", Console())
     text = (home / "page" / "charts" / "models-1.svg").read_text()
     assert "float, pillow_fp32" in text and "other, bgr" in text
     capsys.readouterr()

@@ -57,7 +57,7 @@ class Sweep(Experiment[SweepOptions]):
     formats = ("markdown", "latex", "csv", "options")
     together = True
     printer = "simulator.experiments.sweep.report:printed"
-    compared = "simulator.cli.report:compare"
+    compared = "simulator.checkpoints.screen:compare"
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return a suite of two options, on four built-in images."""

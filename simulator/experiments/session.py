@@ -32,7 +32,7 @@ from simulator.pipeline.executor import DEFAULT_MEMORY, Executor, SampleResult
 from simulator.pipeline.executor import executor as executor_of
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.recorded import refuse_recorded
+from simulator.pipeline.recorded import refuse_unreached
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.pipeline.walk import Watch
 from simulator.places import CHANGED
@@ -231,7 +231,7 @@ class Session(Closing):
         for choice in one[1].values():
             registry.require(choice.backend)
         self.card.refuse_second(f"{under.condition.name} asks")
-        refuse_recorded(profile, one, under)
+        refuse_unreached(profile, one, under)
         refuse_together(profile, *one, f"{under.condition.name} asks")
         stack = self.builder.stack(profile, one, {"train": one, "deploy": one})
         (infer,) = (step for step in stack.chain.recipes if step.gives is Boundary.OUTPUTS)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from simulator.latency.single_stream import Round
+from simulator.latency.stream import Round
 from simulator.latency.times import NEVER, TOTAL, Times
 from simulator.results.shared import Latency
 from simulator.results.timed import Collections, Conditions, Percentile, Ratio, Spread

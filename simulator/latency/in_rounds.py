@@ -24,15 +24,15 @@ from simulator.latency.inputs import Inputs
 from simulator.latency.job import Measurement, is_recorded
 from simulator.latency.recorded import load_times
 from simulator.latency.servers import APART, Servers, base, joint
-from simulator.latency.single_stream import (
+from simulator.latency.stopping import Pace
+from simulator.latency.stream import (
     OFFLINE,
     SINGLE_STREAM,
     STREAM,
     Round,
     Sending,
-    SingleStream,
+    Stream,
 )
-from simulator.latency.stopping import Pace
 from simulator.latency.summary import Timed
 from simulator.latency.times import Times, of_rounds, of_stages
 from simulator.pipeline import recorded
@@ -114,11 +114,8 @@ class InRounds(Measurement[R]):
         measured = self._measure(session, live, found.items, run) if live else []
         rows = _rows(session, live)
         of_live = dict(zip(rows, of_rounds(measured, self._together(session, live)), strict=True))
-        if rows != names and session.executor.servers and live:
-            times |= {
-                one.side: joint([own for row, own in of_live.items() if base(row) == one.side])
-                for one in live
-            }
+        if session.executor.servers:
+            times |= _joint(of_live)
         rounds.merge(run, times, inputs.names)
         times |= of_live
         names += [row for row in rows if row not in names]
@@ -156,7 +153,7 @@ class InRounds(Measurement[R]):
 
     def _stream(
         self, session: Session, live: Sequence[Stack], items: Sequence[Item]
-    ) -> SingleStream | Servers:
+    ) -> Stream | Servers:
         """Return what measures a round: this process, or every server of the cluster."""
         chains = [session.disturbed(stack.chain) for stack in live]
         together = self._together(session, live)[: len(live)]
@@ -165,7 +162,7 @@ class InRounds(Measurement[R]):
             return Servers(
                 session.executor, " and ".join(stack.side for stack in live), chains, *how
             )
-        return SingleStream(session.executor, chains, *how)
+        return Stream(session.executor, chains, *how)
 
     def _measure(
         self, session: Session, live: Sequence[Stack], items: Sequence[Item], run: RunWriter
@@ -201,6 +198,14 @@ def _rows(session: Session, live: Sequence[Stack]) -> list[str]:
     servers = session.executor.servers
     ends = [f"{APART}{server}" for server in range(1, servers + 1)] or [""]
     return [f"{stack.side}{end}" for end in ends for stack in live]
+
+
+def _joint(of_live: Mapping[str, Times]) -> dict[str, Times]:
+    """The times of each stack on all servers, from those of each server."""
+    found: dict[str, list[Times]] = {}
+    for row, own in of_live.items():
+        found.setdefault(base(row), []).append(own)
+    return {side: joint(each) for side, each in found.items()}
 
 
 def _inputs(session: Session, stacks: Sequence[Stack], items: Sequence[Item]) -> Inputs:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from simulator.contract.stage import timed_steps
 from simulator.errors import RunError
-from simulator.latency.single_stream import Round, RoundConditions
+from simulator.latency.stream import Round, RoundConditions
 from simulator.latency.times import NEVER, TOTAL, Times, of_stages
 from simulator.results.layout import ROUNDS
 from simulator.results.parts import read_part

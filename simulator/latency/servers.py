@@ -11,12 +11,12 @@ import numpy as np
 
 from simulator.contract.recipe import Chain, Context, Recipe
 from simulator.data.folder import Item
-from simulator.latency.single_stream import (
+from simulator.latency.stream import (
     Advance,
     PausesOfRound,
     Round,
     RoundConditions,
-    SingleStream,
+    Stream,
 )
 from simulator.latency.times import Times
 from simulator.pipeline.executor import Executor
@@ -42,7 +42,7 @@ class ServerRounds(JobStep[int, Round]):
         who: the stacks, for messages.
         chains: of the stacks.
         items: the samples.
-        seed: see :class:`simulator.latency.single_stream.SingleStream`, as for the others.
+        seed: see :class:`simulator.latency.stream.Stream`, as for the others.
         together: likewise.
         offline: likewise.
     """
@@ -61,13 +61,13 @@ class ServerRounds(JobStep[int, Round]):
 
     def open(self, runtimes: RuntimePool) -> Do[int, Round]:
         """Open the stacks, which are warmed up before the first round."""
-        reader, streams = _Reader(runtimes), list[SingleStream]()
+        reader, streams = _Reader(runtimes), list[Stream]()
 
         def do(number: int, read: Read) -> Round:
             reader.read = read
             if not streams:
                 how = self.chains, self.items, self.seed, self.together, self.offline
-                streams.append(SingleStream(reader, *how))
+                streams.append(Stream(reader, *how))
                 streams[0].warm_up()
                 gc.freeze()
             return streams[0].round(number)
@@ -102,7 +102,7 @@ class Servers:
         """Do nothing: each server warms up before its first round."""
 
     def round(self, number: int, advance: Advance = lambda _: None) -> Round:
-        """Measure a round; see :meth:`SingleStream.round`."""
+        """Measure a round; see :meth:`Stream.round`."""
         found = self._executor.everywhere(self._step, Job(self._items, number))
         advance(len(found) * len(self._items) * len(self._step.chains))
         return side_by_side(found)

@@ -18,7 +18,7 @@ from simulator.experiments.summary import SKIPPED_LISTED, head, reference_of, ru
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
 from simulator.latency.servers import base
-from simulator.latency.single_stream import OFFLINE, TURN, WARM_UP, Round, Sending
+from simulator.latency.stream import OFFLINE, TURN, WARM_UP, Round, Sending
 from simulator.latency.times import Times
 from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Stack

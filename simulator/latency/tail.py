@@ -19,8 +19,8 @@ from simulator.latency.job import in_batches, positive, timed_job
 from simulator.latency.quality import Quality
 from simulator.latency.recorded import check_table
 from simulator.latency.servers import base
-from simulator.latency.single_stream import MULTI_STREAM, SCENARIOS, SINGLE_STREAM, Sending
 from simulator.latency.stopping import Pace, Rule
+from simulator.latency.stream import MULTI_STREAM, SCENARIOS, SINGLE_STREAM, Sending
 from simulator.latency.summary import Timed, latencies
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import ResolvedProfile, Stack

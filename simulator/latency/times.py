@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.contract.stage import timed_steps
-from simulator.latency.single_stream import Round
+from simulator.latency.stream import Round
 from simulator.results.times import ABSENT, Ints
 
 NEVER = int(np.iinfo(np.int64).max)

@@ -19,7 +19,7 @@ from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
 from simulator.experiments.summary import running
 from simulator.latency.job import Measurement, is_recorded
-from simulator.latency.single_stream import SingleStream
+from simulator.latency.stream import Stream
 from simulator.latency.summary import first_fields, notices
 from simulator.latency.times import TOTAL
 from simulator.notices import Kind, Notice, merged
@@ -113,7 +113,7 @@ class UnderLoad(Measurement[LoadSummary]):
         if (logs / SERVED).is_file():
             return Served.model_validate_json((logs / SERVED).read_bytes())
         chain = session.disturbed(stack.chain)
-        SingleStream(session.executor, [chain], items, session.seed).warm_up()
+        Stream(session.executor, [chain], items, session.seed).warm_up()
         session.show.say(f"{stack.side}: {self._load.scenario}")
         load = replace(self._load, samples=len(items), seed=session.seed)
         batcher, asked = Batcher(session.executor, chain, items), 0

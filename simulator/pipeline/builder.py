@@ -120,7 +120,7 @@ class StackBuilder:
         profile, choices = chosen
         self.refuse_other_samples(profile)
         if under:
-            recorded.refuse_recorded(side, chosen, under)
+            recorded.refuse_unreached(side, chosen, under)
         given = side, chosen, self.card, self.source, self.dataset.items
         if found := recorded.recording(profile, choices, Stage.RUNTIME):
             return recorded.recorded_stack(found, *given)

@@ -227,7 +227,10 @@ class Finish(Recipe):
     def words(self) -> str:
         """Return the implementation and its options."""
         choice = self.step.choice
-        values = [value for value in choice.options.values() if isinstance(value, str)]
+        given = {name: value for name, value in choice.options.items() if value is not None}
+        values = [
+            value if isinstance(value, str) else f"{name} {value}" for name, value in given.items()
+        ]
         return " ".join([choice.backend.name, *values])
 
     def open(self, runtimes: Runtimes) -> Apply:

@@ -215,7 +215,7 @@ def _steps(found: Recording, stage: str, what: str, outputs: tuple[str, ...] = (
     ]
 
 
-def refuse_recorded(side: str, chosen: tuple[Profile, Choices], under: AppliedCondition) -> None:
+def refuse_unreached(side: str, chosen: tuple[Profile, Choices], under: AppliedCondition) -> None:
     """Refuse a condition where it cannot act: a stack was recorded, or is code.
 
     Raises:

@@ -212,32 +212,29 @@ def as_csv(table: Table) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    two = [any(_is_interval(row[at]) for row in table.rows) for at in range(len(table.columns))]
-    parts = zip(table.titles, two, strict=True)
+    rows = [[_parts(cell) for cell in row] for row in table.rows]
+    wide = [any(len(row[at]) == 2 for row in rows) for at in range(len(table.columns))]
+    heads = zip(table.titles, wide, strict=True)
     writer.writerow(
-        one
-        for name, both in parts
-        for one in ([f"{name}, from", f"{name}, to"] if both else [name])
+        one for name, two in heads for one in ([f"{name}, from", f"{name}, to"] if two else [name])
     )
-    for row in table.rows:
-        pairs = zip(row, two, strict=True)
-        writer.writerow(one for cell, both in pairs for one in _plain(cell)[: 1 + both])
+    for row in rows:
+        pairs = zip(row, wide, strict=True)
+        writer.writerow(one for parts, two in pairs for one in [*parts, None][: 1 + two])
     return out.getvalue()
 
 
-def _is_interval(cell: Cell) -> bool:
-    pair = isinstance(cell, list | tuple) and len(cell) == 2
-    return pair and not any(isinstance(part, Word) for part in cell)
-
-
-def _plain(cell: Cell) -> Sequence[str | float | None]:
-    """The two figures of an interval; else a figure or words, and nothing."""
+def _parts(cell: Cell) -> list[str | float | None]:
+    """A figure or words; of an interval both ends."""
     if isinstance(cell, Bar):
         cell = cell.value
-    if _is_interval(cell):
-        return cell
-    is_figure = cell is None or isinstance(cell, int | float)
-    return [cell if is_figure else cells.spreadsheet(written(cell, Column(""))), None]
+    if cell is None or isinstance(cell, int | float):
+        return [cell]
+    if isinstance(cell, list | tuple) and len(cell) == 2:
+        figures = [one for one in cell if not isinstance(one, Word)]
+        if len(figures) == 2:
+            return [*figures]
+    return [cells.spreadsheet(written(cell, Column("")))]
 
 
 def screen(table: Table, split: str = "") -> Fitted:

@@ -19,6 +19,8 @@ from simulator.profile.suite import Suite, read_suite
 from simulator.profile.suite import load_suite as load_options
 from simulator.statistics.bootstrap import Floats
 
+CORRUPTIONS, NOISE, SEQUENCES = KINDS = "corruptions", "system_noise", "sequences"
+"""The kinds of noise of a suite besides its categories of attacks."""
 FOLDER = "conditions"
 """Below the folder of the built-in suites."""
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -311,10 +313,7 @@ def _misfits(
         yield f"{where}: conditions: at least one is needed"
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         yield f"{where}: conditions: {name!r} is there twice; give one of them another name"
-    for category, group in attacks(series).items():
-        if len({len(one.levels) for one in group}) > 1:
-            place = document.where(("conditions", category))
-            yield f"{place}: {category}: each attack needs as many budgets as the others, for WCAR"
+    yield from _misnamed(series, document)
     for category, rows in spec.conditions.items():
         for name, texts in rows.items():
             if not texts:
@@ -336,3 +335,13 @@ def _misfits(
         if missing := [name for name in wanted if name not in given]:
             place = document.where(("reference", key))
             yield f"{place}: reference: no {word} of {', '.join(missing)}"
+
+
+def _misnamed(series: Sequence[Series], document: Document) -> Iterator[str]:
+    """Say which categories of attacks are none that tables can have."""
+    for category, group in attacks(series).items():
+        where = f"{document.where(('conditions', category))}: {category}"
+        if category in KINDS:
+            yield f"{where}: another kind of noise has this name; rename these attacks"
+        if len({len(one.levels) for one in group}) > 1:
+            yield f"{where}: each attack needs as many budgets as the others, for WCAR"

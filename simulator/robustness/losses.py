@@ -16,14 +16,19 @@ from simulator.analysis.attribute import holm
 from simulator.results.robustness import NoiseLoss
 from simulator.robustness.attacked import baseline
 from simulator.robustness.comparisons import adjusted, converged, figured
-from simulator.robustness.document import ConditionSuite, Series, attacks
+from simulator.robustness.document import (
+    CORRUPTIONS,
+    NOISE,
+    SEQUENCES,
+    ConditionSuite,
+    Series,
+    attacks,
+)
 from simulator.robustness.figures import Measured
 from simulator.robustness.noise import Options, arm
 from simulator.robustness.records import CLEAN
 from simulator.robustness.sequences import Moved
 from simulator.statistics.bootstrap import DIFFERENCE, RATE, Floats, effect
-
-CORRUPTIONS, NOISE, SEQUENCES = "corruptions", "system_noise", "sequences"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def compare(
 def sections(summaries: Sequence[RobustnessSummary]) -> list[Section]:
     """Return what the page shows."""
     found, arms = [], named(summaries)
-    if all(stack.mce for summary, side in arms.values() for stack in [summary.stacks[side]]):
+    if arms and all(summary.stacks[side].mce for summary, side in arms.values()):
         found += [_points(summaries, arms), _bars(summaries, arms)]
     if any(len(one.losses) > 1 for one in summaries):
         found.append(Section(

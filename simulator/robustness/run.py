@@ -35,7 +35,7 @@ from simulator.model.card import Card
 from simulator.notices import Notice, merged
 from simulator.pipeline.judge import TaskJudge
 from simulator.pipeline.plan import Arm, Plan, plan
-from simulator.pipeline.recorded import refuse_recorded
+from simulator.pipeline.recorded import refuse_unreached
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.report.command import Asked
 from simulator.report.verdict import concluded
@@ -252,7 +252,7 @@ class _Robustness:
         if under.requests():
             stack = self.session.stack(variants(self.sides)[stack.side], under)
         else:
-            refuse_recorded(stack.side, self.sides[stack.side], under)
+            refuse_unreached(stack.side, self.sides[stack.side], under)
         return under.disturbed(stack.chain)
 
     def _figures(

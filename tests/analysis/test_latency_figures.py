@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from simulator.latency import figures
-from simulator.latency.single_stream import ABSENT, Round
+from simulator.latency.stream import ABSENT, Round
 from simulator.latency.times import NEVER, Times
 
 MS = 1_000_000

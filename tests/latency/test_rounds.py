@@ -13,7 +13,7 @@ from made_results import start
 from simulator.contract.stage import timed_steps
 from simulator.errors import RunError
 from simulator.latency import rounds
-from simulator.latency.single_stream import Round
+from simulator.latency.stream import Round
 from simulator.latency.times import NEVER, Times
 from simulator.results.parts import write_part
 from simulator.results.store import RunWriter

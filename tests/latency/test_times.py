@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from simulator.contract.stage import timed_steps
-from simulator.latency.single_stream import Round
+from simulator.latency.stream import Round
 from simulator.latency.times import NEVER, Times, of_rounds, of_stages
 from simulator.results.times import ABSENT
 

@@ -395,6 +395,7 @@ def published(**figures):
         ({"conditions": {"a": {"x": ["jpeg:1"]}, "b": {"x": ["jpeg:2"]}}}, "is there twice"),
         ({"conditions": {"a": {"pan": ["jpeg:5"]}}}, "'pan' is there twice"),
         ({"left_out_of_means": ["expnent"]}, "did you mean 'exponent'"),
+        ({"conditions": {"corruptions": {"x": ["fgsm:4/255"]}}}, "corruptions: another kind of"),
         ({"where": "nowhere"}, "where"),
         (published(errors={"jpeg": 0.5}), "no error of exponent"),
         (published(clean=40.0), "clean"),

@@ -113,7 +113,7 @@ class Pair:
             yield label, one, other
 
 
-def axes(pair: ShownPair) -> Iterator[list[str]]:
+def axis_groups(pair: ShownPair) -> Iterator[list[str]]:
     """Yield the differing axes of the network; none where a stack has none that runs here.
 
     Precision and runtime are one where they cannot be swapped alone, or nothing is made for it.

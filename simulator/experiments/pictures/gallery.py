@@ -146,7 +146,7 @@ def gallery(pair: ShownPair) -> Gallery:
     missing: list[str] = []
     chains = _chains(session, stacks, differing, missing)
     maps = []
-    for axes in feature_maps.axes(pair):
+    for axes in feature_maps.axis_groups(pair):
         try:
             graphs = pair.opened.enter_context(feature_maps.opened(pair, axes))
         except Exception as error:  # a runtime may raise anything

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -97,6 +97,22 @@ class Spectrogram(Section):
         return tuple(found)
 
 
+class Bands(NamedTuple):
+    """The mel bands that a stack assumes, and how it leaves them.
+
+    Attributes:
+        scale: of the frequencies.
+        norm: of the triangles.
+        triangles: what they are straight in: hertz or mel.
+        inverse: how magnitudes of frequencies are found.
+    """
+
+    scale: str
+    norm: str
+    triangles: str
+    inverse: str
+
+
 @dataclass(frozen=True)
 class Vocoding:
     """The step from a network's spectrogram to a waveform; plain data.
@@ -105,15 +121,14 @@ class Vocoding:
         choice: the vocoder, its options without the word ``model``.
         spectrogram: of the card.
         trained: its conventions in training.
-        mel: scale, norm and triangles of the bands that the stack assumes, and how it leaves them;
-            None where the network gives frequencies.
+        mel: its bands; None where the network gives frequencies.
         rate: samples a second.
     """
 
     choice: Choice
     spectrogram: Spectrogram
     trained: Trained
-    mel: tuple[str, str, str, str] | None
+    mel: Bands | None
     rate: int
     stage = "vocode"
 
@@ -144,16 +159,16 @@ class Vocoding:
     def _frequencies(self) -> Callable[[Array], Array]:
         """Return what makes (bins, frames) magnitudes of (bands, frames) logarithms."""
         assert self.mel and self.trained.log and self.trained.stft
-        asked, (*conventions, inverse) = self.spectrogram, self.mel
+        asked, mel = self.spectrogram, self.mel
         assert asked.n_mels and asked.fmin is not None and asked.fmax is not None
         band = asked.fmin, asked.fmax
-        bank = mel_filters(self.rate, asked.n_fft, asked.n_mels, band, *conventions)
+        bank = mel_filters(self.rate, asked.n_fft, asked.n_mels, band, *mel[:3])
         base, root = _BASES[self.trained.log.kind], self.trained.stft.power
         back = np.linalg.pinv(bank)
 
         def apply(mels: Array) -> Array:
             bands = np.power(base, mels.astype(np.float64))
-            if inverse == "pinv":
+            if mel.inverse == "pinv":
                 found: Array = np.maximum(back @ bands, 0)
             else:
                 found = np.stack([nnls(bank, frame)[0] for frame in bands.T], axis=1)
@@ -210,12 +225,12 @@ def _settled(choice: Choice, trained: Trained, where: str) -> Choice:
         raise ModelError(f"{where}: vocoder: as the network was trained: {error}") from error
 
 
-def _mel(asked: Vocoder, trained: Trained, where: str) -> tuple[str, str, str, str]:
-    """The stack's scale and norm of mel bands, and how it leaves them."""
+def _mel(asked: Vocoder, trained: Trained, where: str) -> Bands:
+    """The bands of a stack."""
     assert trained.mel is not None
     own = {"mel_scale": trained.mel.scale, "mel_norm": trained.mel.norm}
     found = {name: getattr(asked, name) for name in (*own, "mel_inverse")}
     if missing := [name for name, value in found.items() if value is None]:
         raise ModelError(f"{where}: vocoder: the network gives mel bands; write {missing[0]}")
     scale, norm = (own[name] if found[name] == MODEL else found[name] for name in own)
-    return scale, norm, trained.mel.triangles, found["mel_inverse"]
+    return Bands(scale, norm, trained.mel.triangles, found["mel_inverse"])

@@ -96,7 +96,7 @@ class PausesOfRound(TypedDict):
 
 
 class RoundConditions(TypedDict):
-    """What may have disturbed a round; see :meth:`SingleStream.round`."""
+    """What may have disturbed a round; see :meth:`Stream.round`."""
 
     load: float
     mhz: list[float]
@@ -150,7 +150,7 @@ class Reads(Protocol):
         """Read a sample."""
 
 
-class SingleStream:
+class Stream:
     """Sends the next query when the previous one has been answered, as MLPerf's scenarios do.
 
     A query is one sample, or several that are sent together: then the latency of each is that of

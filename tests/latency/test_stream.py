@@ -20,7 +20,7 @@ from simulator.errors import ModelError, SampleError
 from simulator.experiments.common import stacks_of
 from simulator.experiments.session import Session, Variant
 from simulator.latency import single_stream
-from simulator.latency.single_stream import TURN, WARM_UP, SingleStream, pauses
+from simulator.latency.stream import TURN, WARM_UP, Stream, pauses
 from simulator.latency.times import NEVER, of_rounds
 from simulator.results.times import ABSENT
 
@@ -38,7 +38,7 @@ def items(tmp_path):
 
 
 def measuring(stacks, items, seed=0):
-    return SingleStream(steps.executor(), stacks, items, seed)
+    return Stream(steps.executor(), stacks, items, seed)
 
 
 def log(name, seen):
@@ -328,7 +328,7 @@ def real(card, data, cache):
 def test_real_stacks_answer_as_they_do_untimed(real):
     """Times of every stage that is there, no longer than the clock on the wall, and digests."""
     stacks, items, executor = real
-    stream = SingleStream(executor, [one.chain for one in stacks], items, 0)
+    stream = Stream(executor, [one.chain for one in stacks], items, 0)
     stream.warm_up()
     start = time.perf_counter_ns()
     one = stream.round(0)
@@ -353,17 +353,15 @@ def test_real_stacks_answer_as_they_do_untimed(real):
 def test_samples_of_a_query_have_its_latency(items, monkeypatch, offline, expected):
     """Samples take 1 to 7 ns and go in threes; in Offline, who is behind waits too."""
     took = {f"{at:03}.jpg": at + 1 for at in range(7)}
-    stream = SingleStream(
-        steps.executor(), [answering(("infer", nothing))], items(7), 0, [3], offline
-    )
-    one_by_one = SingleStream._answer
+    stream = Stream(steps.executor(), [answering(("infer", nothing))], items(7), 0, [3], offline)
+    one_by_one = Stream._answer
 
     def answer(self, which, index):
         ns, digest = one_by_one(self, which, index)
         ns[INFER] = took[self._items[index].name]
         return ns, digest
 
-    monkeypatch.setattr(SingleStream, "_answer", answer)
+    monkeypatch.setattr(Stream, "_answer", answer)
     (times,) = of_rounds([stream.round(number) for number in range(3)], [3])
 
     assert times.total.tolist() == [expected] * 3
@@ -372,9 +370,7 @@ def test_samples_of_a_query_have_its_latency(items, monkeypatch, offline, expect
 
 def test_queries_of_several_stacks_are_sent_whole():
     """Of 2 and of 3 samples; each round has its order of blocks of 6, and a last one of 1."""
-    stream = SingleStream(
-        steps.executor(), [answering(("infer", nothing))] * 2, range(13), 0, [2, 3]
-    )
+    stream = Stream(steps.executor(), [answering(("infer", nothing))] * 2, range(13), 0, [2, 3])
 
     for number in range(5):
         turns = stream._turns(number)

@@ -19,7 +19,7 @@ from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError
 from simulator.experiments.common import stacks_of
 from simulator.experiments.session import Session, Variant
-from simulator.latency import single_stream
+from simulator.latency import stream as module
 from simulator.latency.stream import TURN, WARM_UP, Stream, pauses
 from simulator.latency.times import NEVER, of_rounds
 from simulator.results.times import ABSENT
@@ -299,7 +299,7 @@ def test_pauses_add_up_and_leave_nothing_behind(monkeypatch):
     """Of 5, 2 and 1 ns by a clock of our own."""
     clock_says = iter([100, 105, 110, 112, 120, 121])
     told = SimpleNamespace(perf_counter_ns=lambda: next(clock_says))
-    monkeypatch.setattr(single_stream, "time", told)
+    monkeypatch.setattr(module, "time", told)
     gc.disable()
     try:
         before = list(gc.callbacks)

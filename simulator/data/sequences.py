@@ -227,17 +227,21 @@ class CocoVid(FrameLabels):
         """Return the images of the video that are there."""
         path, spec = card.file("annotations"), card.spec
         root = read_document(path)
-        names = {_key(one.get("name")): one.get("id") for one in entries_of(path, root, "videos")}
+        videos = entries_of(path, root, "videos")
+        names = [_key(one.get("name")) for one in videos]
         if not names:
             raise DataError(f"{path}: videos: at least one expected")
         assert isinstance(spec, VidSpec)
-        asked = next(iter(names)) if len(names) == 1 and not spec.video else spec.video
+        asked = names[0] if len(names) == 1 and not spec.video else spec.video
         if asked not in names:
             raise DataError(
                 f"{card.path}: video: one of {some(map(str, names))} expected, got {asked}"
             )
+        if names.count(asked) > 1:
+            raise DataError(f"{path}: videos: {names.count(asked)} are called {asked}; rename one")
+        video = videos[names.index(asked)].get("id")
         every = entries_of(path, root, "images")
-        pictures = [one for one in every if one.get("video_id") == names[asked]]
+        pictures = [one for one in every if one.get("video_id") == video]
         numbers = {_key(one.get("file_name")): one.get("frame_id") for one in pictures}
         own = {_key(one.get("id")) for one in pictures}
         every = entries_of(path, root, "annotations")

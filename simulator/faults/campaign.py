@@ -38,7 +38,7 @@ class PersistenceSpec(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     window: (
-        Annotated[int, Field(ge=1, le=1000)]
+        Annotated[int, Field(ge=SHORT, le=1000)]
         | Annotated[str, Field(pattern=r"^\d+(\.\d+)? s$", max_length=12)]
     ) = 15
     of: Annotated[int, Field(ge=1)] | None = None

@@ -76,6 +76,7 @@ def test_mot15_has_positions_in_place_of_classes(tmp_path):
         (mot, {"text": "1,1,10,6,10,20,1,14,1\n"}, r"gt.txt:1: .*1 to 13 expected, got 14"),
         (vid, {"names": [["one"], "two"]}, "one of None, two expected, got one"),
         (vid, {"names": []}, "vid.json: videos: at least one expected"),
+        (vid, {"names": ["one", "one"]}, "vid.json: videos: 2 are called one; rename one"),
         (vid, {"video": "three"}, "one of one, two expected, got three"),
         (vid, {"first": 9}, "a/9.jpg is shown before a/2.jpg; names must sort"),
         (vid, {"video": None}, "one of one, two expected, got None"),

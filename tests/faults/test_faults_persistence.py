@@ -207,6 +207,7 @@ def test_annotated_frames_say_what_is_wrong_without_a_fault(
         ({"window": "0.5 s"}, 2, "window: 0.5 s is 1 of the data's frames, 2 a second; 3 are"),
         ({"window": 8, "of": 9}, None, "of: 9 of 8 frames"),
         ({"window": "fast"}, None, "persistence.window: "),
+        ({"window": 2}, None, "persistence.window: .*3"),
     ],
 )
 def test_a_window_that_cannot_be_is_refused(tmp_path, persistence_, rate, message):

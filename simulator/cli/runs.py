@@ -33,13 +33,7 @@ def run(options: argparse.Namespace) -> int:
     table = common.table("run", "question", "gate", "commit", "begun")
     for one in found:
         name = str(one.folder.relative_to(folder))
-        table.add_row(
-            *map(escape, (name, one.question, one.verdict, one.commit, _minute(one.created)))
-        )
+        begun = one.created[:16].replace("T", " ")  # without seconds and time zone
+        table.add_row(*map(escape, (name, one.question, one.verdict, one.commit, begun)))
     common.console().print(table, highlight=False)
     return cli.PASS
-
-
-def _minute(created: str) -> str:
-    """When a run began, without seconds and time zone."""
-    return created[:16].replace("T", " ")

@@ -152,10 +152,6 @@ class Chain:
         ends = [at for at, recipe in enumerate(self.recipes) if recipe.gives is boundary]
         return Chain(self.recipes[: ends[-1] + 1], self.network) if ends else self
 
-    def with_last(self, recipe: Recipe) -> Chain:
-        """Return the chain with *recipe* as its last step."""
-        return replace(self, recipes=(*self.recipes[:-1], recipe))
-
     def inserted(self, recipe: Recipe, boundary: Boundary) -> Chain:
         """Return the chain with *recipe* inserted right after *boundary*."""
         if boundary is Boundary.SOURCE:

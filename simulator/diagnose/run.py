@@ -9,7 +9,6 @@ from typing import Any
 from simulator.command.experiment import Experiment
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item, subset
-from simulator.data.recording import Recording
 from simulator.diagnose.blame import Blame, Values
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.experiment import DiagnoseOptions
@@ -128,7 +127,7 @@ def _recorded_only(session: Session, pair: Pair, limit: int | None) -> tuple[Ses
         DataError: a recording has none of the samples, or is of another model.
     """
     items, wanted = session.dataset.items, tuple(session.source.wanted(session.card))
-    for one in _recordings(pair):
+    for one in (found for side in pair.values() for found in recorded.recordings(*side).values()):
         there = tuple(item for item in items if one.holds(item, wanted))
         one.check(session.source.digest, there or items, wanted)
         items = there
@@ -138,10 +137,6 @@ def _recorded_only(session: Session, pair: Pair, limit: int | None) -> tuple[Ses
     kept = subset(session.subset(items).dataset, limit, session.seed).items
     taken = replace(session.subset(kept).calibrating_on(kept, None), limit=limit)
     return taken, absent
-
-
-def _recordings(pair: Pair) -> list[Recording]:
-    return [one for stack in pair.values() for one in recorded.recordings(*stack).values()]
 
 
 def _values(

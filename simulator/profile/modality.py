@@ -74,8 +74,7 @@ def graph_schema() -> type[Graph]:
     if not found:
         return Graph
     fields = {
-        graph_pass.name: (graph_pass.schema, graph_pass.keep)
-        for graph_pass in sorted(found, key=_order)
+        one.name: (one.schema, one.keep) for one in sorted(found, key=lambda one: int(one.order))
     }
     made: type[Graph] = create_model(
         Graph.__name__,
@@ -89,10 +88,6 @@ def graph_schema() -> type[Graph]:
 def graph_axes() -> tuple[str, ...]:
     """Return the axes of the section ``graph``."""
     return tuple(graph_schema().model_fields)
-
-
-def _order(graph_pass: GraphPass) -> int:
-    return graph_pass.order
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulator.contract import Array, ImageWriter, array_words
+from simulator.contract import ImageWriter, array_words
 from simulator.contract.recipe import Context
 from simulator.data.folder import Item
 from simulator.data.masks import MaskTruth
@@ -179,8 +179,4 @@ def _write(place: Path, content: bytes) -> None:
 def _objects(truth: Boxes) -> dict[str, Any]:
     assert truth.size is not None
     arrays = {key: getattr(truth, key) for key in ("xywh", "classes", "crowd", "area", "difficult")}
-    return {"size": [*truth.size], **{key: _listed(array) for key, array in arrays.items()}}
-
-
-def _listed(array: Array) -> Any:
-    return array.tolist()
+    return {"size": [*truth.size], **{key: array.tolist() for key, array in arrays.items()}}

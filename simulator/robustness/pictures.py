@@ -121,7 +121,9 @@ def grid(
         None where the modality shows no inputs, or no stack has one that could be shown.
     """
     card = session.card
-    shown = [one for one in stacks if not recorded.recording(*_chosen(one), Stage.RUNTIME)]
+    shown = [
+        one for one in stacks if not recorded.recording(one.profile, one.choices, Stage.RUNTIME)
+    ]
     made = card.modality.shown_input(shown[0].profile, card.spec) if shown else None
     if made is None:
         return None
@@ -134,10 +136,6 @@ def grid(
             if disturbed != chains[CLEAN, stack.side]:
                 chains[name, stack.side] = disturbed
     return Grid(session.dataset.items[0].name, chains, made)
-
-
-def _chosen(stack: Stack) -> tuple[Any, Any]:
-    return stack.profile, stack.choices
 
 
 def _name(row: str, side: str) -> str:

@@ -228,7 +228,8 @@ def it_travels(subject: Subject) -> None:
 
 def equal_draws_are_equal(subject: Subject) -> None:
     """The same sample, condition and trial give the same bytes, in any order, in any thread."""
-    cells = [(*one, trial) for one in subject.each() for trial in _trials(subject)]
+    trials = range(2 if subject.kind.has_chance else 1)
+    cells = [(*one, trial) for one in subject.each() for trial in trials]
 
     def run(cell: tuple[Condition, Place, int, int]) -> Any:
         condition, place, sample, trial = cell
@@ -292,10 +293,6 @@ def something_happens(subject: Subject) -> None:
                 for trial in range(TRIALS)
             )
             expect(changed, f"{condition.text}: a change expected, got every sample as it was")
-
-
-def _trials(subject: Subject) -> range:
-    return range(2 if subject.kind.has_chance else 1)
 
 
 SUITE: Suite[Subject] = Suite.of(__name__)

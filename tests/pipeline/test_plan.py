@@ -152,7 +152,6 @@ def test_a_step_is_put_right_behind_its_boundary():
     assert chain.inserted(new, Boundary.SOURCE).recipes == (new, d, n)
     assert chain.inserted(new, Boundary.FRAME).recipes == (d, new, n)
     assert chain.inserted(new, Boundary.INPUT).recipes == (d, n, new)
-    assert chain.with_last(new).recipes == (d, new)
     assert chain.last == n
 
 

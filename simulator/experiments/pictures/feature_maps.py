@@ -168,7 +168,7 @@ def opened(pair: ShownPair, axes: Sequence[str]) -> Iterator[Pair | None]:
             kind = str(side.graph.kinds.get(name, np.dtype(np.float32)))
             made.append(Maps(side.choice, artifact, name, kind, names))
         by = " and ".join(dict.fromkeys(side.name for side in sides))
-        labels = tuple(_label(sides[0].graph, point) for point, _ in shown)
+        labels = tuple(edit.label(sides[0].graph.makers[point.tensor]) for point, _ in shown)
         yield Pair("+".join(axes), by, labels, (made[0], made[1]))
 
 
@@ -224,10 +224,6 @@ def _is_map(point: Point) -> bool:
     shape = point.shape
     whole = len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1
     return whole and point.operator not in _NO_LAYERS
-
-
-def _label(graph: Graph, point: Point) -> str:
-    return edit.label(graph.makers[point.tensor])
 
 
 def compared(before: Array, after: Array) -> tuple[dict[str, Any], dict[str, U8]]:

@@ -129,7 +129,7 @@ def heard(pair: ShownPair, played: str = "resample") -> Sounds:
     """
     chains: dict[str, Chain] = {}
     for side, stack in zip(SIDES, pair.stacks, strict=True):
-        if _hears(stack.chain):
+        if stack.chain.has(Boundary.FRAME) and stack.chain.has(Boundary.INPUT):  # else recorded
             chains[f"played {side}"] = _until(stack.chain, played)
             chains[f"input {side}"] = stack.chain.until(Boundary.INPUT)
     return Sounds(pair.session.card, chains, pair.arms, f"{pair.prefix}sound ")
@@ -182,11 +182,6 @@ def _drawn_for(sound: Sound) -> Heard:
     hertz = mel_corners(0, sound.rate / 2, N_MELS)[1:-1]
     axes = Axes(tuple(hertz.tolist()), HOP / sound.rate)
     return Heard(sound, log_mel(sound.samples, sound.rate), False, axes)
-
-
-def _hears(chain: Chain) -> bool:
-    """Whether a stack makes the network's input itself; one that was recorded does not."""
-    return chain.has(Boundary.FRAME) and chain.has(Boundary.INPUT)
 
 
 def _until(chain: Chain, stage: str) -> Chain:

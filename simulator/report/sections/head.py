@@ -63,7 +63,8 @@ def head(run: Run) -> Head:
     name, question = experiment.question(run.summary)
     request = run.manifest.request
     told = verdict(run.summary, Asked(request.arguments, run.folder) if request else None)
-    answers = [*told.lost, *filter(None, [told.cause]), *_next(told.next)]
+    next_step = [f"Next: {told.next}"] if told.next else []
+    answers = [*told.lost, *filter(None, [told.cause]), *next_step]
     rules = _gate(experiment, run.summary)
     badge = Badge(WORDS[told.decision], _KINDS[told.decision]) if told.decision else None
     figures = _figures(run.summary) if isinstance(run.summary, PairSummary) else []
@@ -101,10 +102,6 @@ def _kind(value: float | None, ci95: Sequence[float | None] | None) -> str:
     if value is None or len(known) < 2 or known[0] <= 0 <= known[1]:
         return ""
     return "good" if value > 0 else "bad"
-
-
-def _next(words: str | None) -> list[str]:
-    return [f"Next: {words}"] if words else []
 
 
 def _condition(summary: Summary) -> str:

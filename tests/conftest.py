@@ -42,9 +42,10 @@ def pytest_report_header():
 
 LONGEST = {
     "test_readme.py", "test_fuzz_corpus.py", "test_ray_workers.py", "test_backends.py",
-    "test_golden_tasks.py", "test_ray_boxes.py",
+    "test_golden_tasks.py", "test_ray_boxes.py", "test_papers.py", "test_cases.py",
+    "test_readme_commands.py", "test_layers_runtimes.py",
 }  # fmt: skip
-"""What has tests of half a minute and more."""
+"""What has tests of a quarter of a minute and more."""
 
 
 def pytest_collection():

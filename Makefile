@@ -32,9 +32,9 @@ demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/deepstream_nv12_fp32
 
 # Tests read their files as UTF-8, whatever the locale. They often wait for a process that they have
-# started, so there are three processes for two cores; the first to end takes half of what another
-# has left.
-PYTEST := PYTHONUTF8=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+# started, so there are four processes for two cores, of 3 GB each; the first to end takes half of
+# what another has left.
+PYTEST := PYTHONUTF8=1 $(BIN)/python -m pytest -n 4 --dist worksteal
 
 test: install
 	$(PYTEST)

@@ -91,6 +91,7 @@ def places(tmp_path_factory):
     voice = made / "voice"
     voice.mkdir()
     tiny_voice.voice(voice)
+    tiny_voice.speaking(voice, waveform="waveform")
     return {
         "DATA": data, "CARDS": ROOT / "tests" / "cards", "CIFAR": made, "NETS": made / "nets",
         "VOICE": voice,

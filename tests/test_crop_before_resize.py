@@ -8,8 +8,9 @@ import tiny
 from backends.tensorflow_library import tf_of_one_thread
 from simulator.contract.encoded import inspect
 from simulator.errors import ModelError, ProfileError, SampleError
+from simulator.modalities.image.cropping import CentralCrop, Cut
 from simulator.modalities.image.front_end import front_end
-from simulator.modalities.image.geometry import CentralCrop, Cut, Geometry
+from simulator.modalities.image.geometry import Geometry
 from simulator.modalities.image.modality import ImagePlacing
 from simulator.model.card import Card
 from simulator.pipeline.runtimes import RuntimePool

@@ -49,8 +49,11 @@ def _excess(scale):
     ], {"w": weights, "b": np.full(3, -2.0, np.float32)}
 
 
-def detector():
-    """A 64x64 image in 4x4 cells: the logit of a color is how much of it there is in a cell."""
+def detector(free=False):
+    """A 64x64 image in 4x4 cells: the logit of a color is how much of it there is in a cell.
+
+    *free*: of any size.
+    """
     nodes, constants = _excess(4)
     nodes += [
         helper.make_node("Reshape", ["excess", "flat"], ["columns"]),
@@ -64,7 +67,10 @@ def detector():
         "to": np.array([1]), "axis": np.array([2]),
     }  # fmt: skip
     shapes = {"scores": [1, 16, 3], "deltas": [1, 16, 4]}
-    return tiny.model(nodes, {"x": [1, 3, 64, 64]}, shapes, constants)
+    if free:
+        constants["flat"] = np.array([1, 3, -1])
+        shapes = {name: [1, "cells", width] for name, (_, _, width) in shapes.items()}
+    return tiny.model(nodes, {"x": [1, 3, "h", "w"] if free else [1, 3, 64, 64]}, shapes, constants)
 
 
 def segmenter():
@@ -81,6 +87,17 @@ def card(folder: Path, task: str = "detection", model=None, **fields: Any) -> Pa
     return tiny.card(
         folder, model or proto(), name=f"squares-{task}", task=task, input=size,
         output=output | fields,
+    )  # fmt: skip
+
+
+def free_card(folder: Path, geometry=None, **size: Any) -> Path:
+    """Write the detector of any size and its card."""
+    network = {**tiny.SPEC["input"], "height": "free", "width": "free", "multiple_of": 16, **size}
+    rect = {"kind": "rect_letterbox", "long_side": 64, "multiple_of": 16, "value": 110}
+    return tiny.card(
+        folder, detector(free=True), name="free", task="detection", input=network,
+        geometry=geometry or {**rect, "rounding": "albumentations"},
+        output=DETECTOR | {"unletterbox": {"scale": "ratio", "offset": "integer"}},
     )  # fmt: skip
 
 

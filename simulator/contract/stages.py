@@ -109,6 +109,14 @@ RESIZE = one_word(
     ),
 )
 GEOMETRY = one_word("geometry", "pixels take the network's size", 400, "image")
+INPUT_SIZE = StageSpec(
+    "input_size",
+    "in which sizes the network is deployed",
+    401,
+    modality="image",
+    section=("geometry", "input_size"),
+    axis="input_size",
+)
 NORMALIZE = one_word("normalize", "pixels become the network's numbers", 500, "image")
 FRONT_END = one_word(
     Stage.FRONT_END,

@@ -120,7 +120,7 @@ def _geometries(card: ImageCard) -> Iterator[Fields]:
         yield _cropped({"fraction": fraction, "rounding": rounding})
     for rounding in ("floor", "torchvision"):
         yield _cropped({"aspect": "network", "rounding": rounding})
-    short, long = sorted((card.input.height, card.input.width))
+    short, long = sorted(card.input.one_size("identify"))
     sizes = [card.geometry.short_side or 0, *(round(short / part) for part in _CROPS)]
     for kind, side, rounding in product(
         ("short_side_crop", "squash_crop"), dict.fromkeys(sizes), _ROUNDINGS

@@ -58,8 +58,9 @@ def probes(card: ImageCard, geometries: Mapping[str, Geometry]) -> Iterator[Prob
         name = f"zone_{width}x{height}.jpg"
         yield _jpeg(name, "geometry, kernel, antialiasing", zone(height, width), (2, 2))
     yield from _subsampled()
-    exact = zone(card.input.height, card.input.width)
-    exact[..., 1:] = ramps(card.input.height, card.input.width)[..., 1:]
+    network = card.input.one_size("identify")
+    exact = zone(*network)
+    exact[..., 1:] = ramps(*network)[..., 1:]
     yield _jpeg("network_size.jpg", "colors and normalization without a resize", exact, (1, 1))
     yield _jpeg("ramps.jpg", "matrix, range and clipping", ramps(240, 320), (1, 1))
     yield _jpeg("ramps_420.jpg", "range where chroma is subsampled", ramps(240, 320), (2, 2))
@@ -141,7 +142,7 @@ def small(card: ImageCard, geometries: Mapping[str, Geometry]) -> Iterator[Probe
 
     For a search that is repeated many times; arguments as for :func:`probes`.
     """
-    side = min(card.input.height, card.input.width)
+    side = min(card.input.one_size("identify"))
     step = max(1, side // 12)
     short, long = range(2 * side, 3 * side, step), range(2 * side + 1, 5 * side, step)
     for height, width in sizes(list(geometries.values()), SIZES, short, long):

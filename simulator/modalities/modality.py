@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -35,6 +35,8 @@ class Feed:
             between samples.
         axes: the order of the axes, for messages; for example ``NCHW``.
         fill: what a runtime is tried with before the first sample; it is broadcast to the shape.
+        tried: then the size of a dimension that differs between samples.
+        remedy: what a profile may write so that none differs, for messages.
     """
 
     name: str | None
@@ -42,6 +44,12 @@ class Feed:
     shape: tuple[int | None, ...]
     axes: str = ""
     fill: float | tuple[float, ...] = 0
+    tried: int = 1
+    remedy: str = ""
+
+    def of_one_size(self) -> Feed:
+        """Return the feed with the size to try where samples differ."""
+        return replace(self, shape=tuple(self.tried if n is None else n for n in self.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,19 @@ class Modality(ABC):
         Args:
             card: the checked content of the model card.
         """
+
+    def sized(self, profile: Profile, card: Any, one_size: bool) -> tuple[Any, ...]:
+        """Return the card as a stack runs its network: once, or once for each size of the input.
+
+        Args:
+            profile: the stack.
+            card: the checked content of the model card.
+            one_size: whether its runtime opens models of fixed sizes only.
+
+        Raises:
+            ModelError: the profile does not fit the card.
+        """
+        return (card,)
 
     def problem(self, card: Any, graph: Any) -> str | None:
         """Return what in a network does not fit its card, besides inputs and outputs; else None.

@@ -94,9 +94,12 @@ def prepare(
     made = before_export(card, source, profile, choices, fittings)
     if profile.spec.precision.artifact:
         return made
-    if made.format == "onnx" and choices[Stage.RUNTIME].offer.make.fixed_shapes:
-        made = _fixed(card, made, choices[Stage.RUNTIME])
-    exporter = choices.get(Stage.EXPORT)
+    exporter, quantizer = choices.get(Stage.EXPORT), choices.get(Stage.QUANTIZE)
+    strict = of_one_size(choices) if made.format == ONNX else None
+    differs = strict is not None and _differs(card, made)
+    late = differs and quantizer and not exporter  # so that it sees images of every size
+    if strict and not late and (strict is not exporter or differs):
+        made = _fixed(card, made, strict)
     runtime = profile.spec.runtime
     if exporter and not choices[Stage.RUNTIME].offer.make.resizes:
         made = _batched(card, made, runtime)
@@ -108,7 +111,6 @@ def prepare(
     if cast:
         given = cast.offer.make.gives or made.format
         made = _step(card, made, cast, given, lambda c, s, t: c.cast(s, t))
-    quantizer = choices.get(Stage.QUANTIZE)
     if quantizer:
         if feeds is None and quantizer.offer.make.calibrates:
             raise ModelError("INT8 needs calibration inputs")
@@ -119,9 +121,22 @@ def prepare(
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity if feeds else None,
             feeds.remarks if feeds else {},
         )  # fmt: skip
+        made = _fixed(card, made, strict) if strict and late else made
     if exporter or choices[Stage.RUNTIME].offer.make.resizes:
         return made
     return _batched(card, made, runtime)
+
+
+def of_one_size(choices: Choices) -> Choice | None:
+    """Return the runtime that opens models of fixed sizes only, or what exports at one size."""
+    runtime = choices[Stage.RUNTIME]
+    return runtime if runtime.offer.make.fixed_shapes else choices.get(Stage.EXPORT)
+
+
+def _differs(card: Card, made: Artifact) -> bool:
+    """Whether images of any size fit into a file, where one size can be had."""
+    shapes = [dims(value) for value in inputs_of(load(made.path))]
+    return bool(card.feeds[0].remedy) and any(None in shape[1:] for shape in shapes)
 
 
 def _none() -> Iterator[Mapping[str, Array]]:
@@ -233,7 +248,7 @@ def _batched(card: Card, given: Artifact, runtime: Runtime) -> Artifact:
 
     def batched() -> onnx.ModelProto:
         try:
-            return with_batch(pinned(card, given.path), size)
+            return with_batch(pinned(card, given.path), size, card.feeds)
         except ModelError as error:
             raise ModelError(f"{what}: {error}") from error
 
@@ -254,6 +269,7 @@ def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
             raise ModelError(
                 f"{runtime.backend.name} takes only models of fixed sizes; input {value.name!r} "
                 f"of {card.model} is {shape_words(shape)} and varies by sample"
+                f"{card.feeds[0].remedy}"
             )
     if not fixed:
         return given

@@ -90,6 +90,14 @@ class Card:
         """Return the outputs that are read, by name; none where the first one is meant."""
         return self.task.handed() if self.second else self.task.outputs()
 
+    def sized(self, spec: CardSpec) -> Card:
+        """Return the card with another content: of a network whose input has another size."""
+        if spec is self.spec:
+            return self
+        other = copy(self)
+        other.spec = spec
+        return other
+
     @property
     def is_first(self) -> bool:
         """Whether its network takes what the front end makes of a sample."""

@@ -38,7 +38,8 @@ class Batched(Recipe):
     A sample that a step before cannot process is in no batch; where the network fails on a sample,
     all of its batch fail. A batch with fewer samples than its
     size runs as it is if it is dynamic; else its last sample is repeated up to the size, as an
-    engine of fixed shapes needs it. The time of a sample is that of its batch, divided by the
+    engine of fixed shapes needs it. Where its samples differ in size, each size is a batch of its
+    own. The time of a sample is that of its batch, divided by the
     samples of the batch.
 
     Attributes:
@@ -104,16 +105,23 @@ class Batched(Recipe):
 
     def runner(self, runtimes: Runtimes) -> Callable[[list[Given]], list[Kept]]:
         """Return a function that answers the samples of one batch."""
-        lease = runtimes.of(self.infer.choice, self.infer.artifact)
-        with lease():
-            pass
+        borrow = self.infer.leasing(runtimes)
 
         def run(batch: list[Given]) -> list[Kept]:
+            shapes = [given.value.shape for given in batch]
+            found: dict[int, Kept] = {}
+            for shape in dict.fromkeys(shapes):  # a batch joins inputs of one size
+                places = [at for at, own in enumerate(shapes) if own == shape]
+                answered = together([batch[at] for at in places])
+                found |= dict(zip(places, answered, strict=True))
+            return [found[at] for at in range(len(batch))]
+
+        def together(batch: list[Given]) -> list[Kept]:
             values = joined(batch)
             if not self.dynamic and len(batch) < self.size:
                 filling = np.repeat(values[-1:], self.size - len(batch), axis=0)
                 values = np.concatenate([values, filling])
-            with lease() as runtime:
+            with borrow(values) as runtime:
                 begun = time.perf_counter_ns()
                 outputs = self.infer.once(runtime, values)
                 ns = (time.perf_counter_ns() - begun) // len(batch)

@@ -22,7 +22,7 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline import adapted, in_force, recorded
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.calibration import Asked, Calibrator
-from simulator.pipeline.feeding import feeding, sized
+from simulator.pipeline.feeding import feeding, in_sizes, sized
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.front_end import front_end
 from simulator.pipeline.inference import Follow, Infer, answering, finishing
@@ -127,20 +127,27 @@ class StackBuilder:
         if choices[Stage.RUNTIME].offer.make.takes == "sample":
             return own_stack(*given)
         fed, spec, told = feeding(profile, choices, self.card)
-        taken = sized(self.card, spec, profile.spec.runtime.samples)
+        sizes = in_sizes(self.card, self.source, fed, choices, spec)
         if found := recorded.recording(fed, choices, Stage.FRONT_END):
             recorded.check_tensors(found, self.card, self.source, self.dataset.items, spec)
         before = front_end(self.card, fed, choices, self.dataset.items, spec).recipes
         remarks = self._tried.remarks(profile, choices, self.dataset.items)
         notices = [Notice(Kind.MODEL, line) for line in remarks]
         after = under.requests() if under else ()
-        fittings, artifact, lines = self._artifact(side, chosen, pair, after)
+        fittings, artifacts, lines = self._artifacts(side, chosen, pair, after)
         answer = answering(profile, self.card)
         sequel = answer.task.sequel(answer.settings)
         self.report(f"{side}: opening {choices[Stage.RUNTIME].backend.name}")
-        infer, effective, more = self.opened(
-            chosen, artifact, taken, [*profile.notes, *told], goes_on=sequel is not None
-        )
+        told, samples = [*profile.notes, *told], profile.spec.runtime.samples
+        (infer, effective, more), *_ = [
+            self.opened(
+                chosen, one, sized(self.card, content, samples), told, goes_on=sequel is not None
+            )
+            for content, one in zip(sizes, artifacts, strict=True)
+        ]
+        if len(sizes) > 1:
+            shapes = [self.card.modality.feeds(content)[0].shape[1:] for content in sizes]
+            infer = replace(infer, sized=tuple(zip(shapes, artifacts, strict=True)))
         notices += [*lines, *more]
         files = [item.path for item in self.dataset.items]
         remarks = self.card.modality.remarks(answer.placing, files)
@@ -157,7 +164,7 @@ class StackBuilder:
         notices += lines
         chain = Chain((*before, *network, *finishing(profile, choices, self.card), answer))
         return Stack(
-            side, profile, choices, chain, artifact, effective, tuple(notices),
+            side, profile, choices, chain, infer.artifact, effective, tuple(notices),
             None if spec is self.card.spec else spec,
         )  # fmt: skip
 
@@ -229,18 +236,28 @@ class StackBuilder:
     ) -> Looked:
         return look(self.runtimes, choice, artifact, feeds, size)
 
-    def _artifact(
+    def _artifacts(
         self, side: str, chosen: ResolvedProfile, pair: Pair, after: Sequence[Request]
-    ) -> tuple[dict[str, Fitting], Artifact, list[Notice]]:
-        """Make the model file; return what its graph is fitted to, and what users should know."""
+    ) -> tuple[dict[str, Fitting], list[Artifact], list[Notice]]:
+        """Make the model file, or one for each size of the input.
+
+        Returns:
+            What its graph is fitted to, the files, and what users should know.
+        """
         profile, choices = chosen
         if quantizer := profile.spec.precision.quantizer:
             self.report(f"{side}: {quantizer.gives} artifact (quantized once, then cached)")
         feeds, notices = self.feeds(profile, pair)
         fittings, lines = self._fittings(profile, choices, pair)
         refuse_second(self.card, profile, choices, after)
-        artifact = build(self.card, self.source, profile, choices, feeds, after, fittings=fittings)
-        return fittings, artifact, notices + lines
+        made = [
+            build(card, self.source, profile, choices, feeds, after, fittings=fittings)
+            for card in map(
+                self.card.sized,
+                in_sizes(self.card, self.source, profile, choices, self.card.spec),
+            )
+        ]
+        return fittings, made, notices + lines
 
     def _several(
         self, side: str, chosen: ResolvedProfile, network: tuple[Recipe, ...],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from simulator.contract import Stage
@@ -10,7 +11,10 @@ from simulator.contract.model_format import ONNX
 from simulator.errors import ModelError
 from simulator.modalities.card import CardSpec
 from simulator.modalities.modality import Feed
+from simulator.model.artifact import of_one_size
 from simulator.model.card import Card
+from simulator.model.onnxfile import ModelFile
+from simulator.pipeline.fitted import fits
 from simulator.profile import artifact
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
@@ -43,6 +47,29 @@ def feeding(profile: Profile, choices: Choices, card: Card) -> tuple[Profile, Ca
     return (profile, taken[1], []) if Stage.FRONT_END in choices else taken
 
 
+def in_sizes(
+    card: Card, source: ModelFile, profile: Profile, choices: Choices, spec: CardSpec
+) -> Sequence[CardSpec]:
+    """Return a card's content for each network of one size that a stack has, or its only one.
+
+    Raises:
+        ModelError: the profile does not fit the card, or its sizes the network.
+    """
+    found: Sequence[CardSpec] = card.modality.sized(profile, spec, of_one_size(choices) is not None)
+    if source.outputs and spec is card.spec and found[0] is not spec:
+        port, feed = (
+            next(iter(source.inputs.values())).shape,
+            card.modality.feeds(found[0])[0].shape,
+        )
+        if not fits([side or 0 for side in feed], port):
+            raise ModelError(
+                f"{profile.where(('geometry', 'input_size'))}: geometry.input_size: {card.model} "
+                f"takes {shape_words(port)} only, and the stack gives {shape_words(feed)}; export "
+                "it with a free height and width"
+            )
+    return found
+
+
 def sized(card: Card, spec: CardSpec, size: int) -> list[Feed]:
     """Return the inputs of an inference of several samples.
 
@@ -57,7 +84,7 @@ def sized(card: Card, spec: CardSpec, size: int) -> list[Feed]:
     feeds = card.modality.feeds(spec)
     if size == 1:
         return list(feeds)
-    if len(feeds) > 1 or any(feed.shape[0] != 1 or None in feed.shape for feed in feeds):
+    if len(feeds) > 1 or feeds[0].shape[0] != 1 or (None in feeds[0].shape and not feeds[0].remedy):
         made = " and ".join(shape_words(feed.shape) for feed in feeds)
         raise ModelError(
             f"runtime.batch: {card.path} takes {made}; a batch needs one input, with one "

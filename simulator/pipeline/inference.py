@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -85,6 +86,8 @@ class Infer(Recipe):
             only the first is run here.
         needs: the resources of the machine that it runs on.
         kept: the inputs that go on beside its outputs, of a card's second network.
+        sized: the file for each shape of a sample's input, without the batch, where there are
+            several; ``artifact`` is the first.
     """
 
     choice: Choice
@@ -94,13 +97,15 @@ class Infer(Recipe):
     goes_on: bool = False
     needs: tuple[tuple[str, float], ...] = ()
     kept: tuple[str, ...] = ()
+    sized: tuple[tuple[tuple[int | None, ...], Artifact], ...] = ()
     stage = "infer"
     gives: ClassVar[Boundary] = Boundary.OUTPUTS
     shares_equal_inputs: ClassVar[bool] = True
 
     def identity(self) -> Any:
         """Return the artifact, the runtime's options, the outputs, and on what it runs."""
-        made = ["infer", self.artifact.key, self.choice.identity(), dict(self.outputs)]
+        keys = [one.key for _, one in self.sized] or self.artifact.key
+        made = ["infer", keys, self.choice.identity(), dict(self.outputs)]
         return [*made, dict(self.needs)] if self.needs else made
 
     def feeds(self, value: Array | Mapping[str, Array]) -> dict[str, Array]:
@@ -113,14 +118,27 @@ class Infer(Recipe):
             return {next(iter(self.inputs.values())): value}
         return {own: value[name] for name, own in self.inputs.items()}
 
+    def leasing(self, runtimes: Runtimes) -> Callable[[Any], AbstractContextManager[Runtime]]:
+        """Open the runtime, and return what borrows it from the pool for an input."""
+        runtimes.make_room(len(self.sized))
+        leases = [runtimes.of(self.choice, one) for _, one in self.sized]
+        leases = leases or [runtimes.of(self.choice, self.artifact)]
+        for lease in leases:
+            with lease():
+                pass
+        places = {shape: at for at, (shape, _) in enumerate(self.sized)}
+
+        def borrow(value: Any) -> AbstractContextManager[Runtime]:
+            return leases[places[value.shape[1:]] if places else 0]()
+
+        return borrow
+
     def open(self, runtimes: Runtimes) -> Apply:
         """Open the runtime; every sample borrows it from the pool."""
-        lease = runtimes.of(self.choice, self.artifact)
-        with lease():
-            pass
+        borrow = self.leasing(runtimes)
 
         def apply(value: Any, _: Any) -> Inferred:
-            with lease() as runtime:
+            with borrow(value) as runtime:
                 if isinstance(value, tuple) and not self.goes_on:
                     return inferred(tuple(self.once(runtime, one) for one in value))
                 start = time.perf_counter_ns()

@@ -80,9 +80,9 @@ def look(
 
 
 def probe(feed: Feed) -> Array:
-    """Return an input of the right shape; a dimension that differs between samples is 1."""
-    shape = [1 if side is None else side for side in feed.shape]
-    return np.broadcast_to(np.array(feed.fill, feed.dtype), shape).copy()
+    """Return an input of the right shape, with the size to try where samples differ."""
+    shape = feed.of_one_size().shape
+    return np.broadcast_to(np.array(feed.fill, feed.dtype), [side or 0 for side in shape]).copy()
 
 
 def _inputs(artifact: Artifact, taken: Sequence[Port], feeds: Sequence[Feed]) -> dict[str, str]:

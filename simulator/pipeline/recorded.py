@@ -23,6 +23,7 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_together
+from simulator.pipeline.fitted import fits
 from simulator.pipeline.inference import Answered, answering, finishing, inferred
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile.implementations import Choices
@@ -152,7 +153,7 @@ def check_tensors(
     found.check(source.digest, items)
     (feed,) = card.modality.feeds(spec)
     shape = found.array(items[0]).shape
-    if shape != feed.shape:
+    if not fits(shape, feed.shape):
         raise DataError(
             f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
             f"that of {items[0].name} is {shape}"

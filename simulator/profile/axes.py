@@ -55,8 +55,9 @@ def value(profile: Profile, choices: Choices, axis: str) -> Any:
         return {step: value(profile, choices, step) for step in steps if _has(profile, step)}
     place = _place(profile, axis)
     found: Any = profile.spec.model_dump(by_alias=True, exclude_none=True)
+    has_stage = any(spec.axis == axis for spec in filled(profile.spec.modality))
     for part in place:
-        found = found.get(part, ABSENT)
+        found = found.get(part, ABSENT if has_stage else "model")
     if fields := apart(profile.spec.modality).get(axis):
         found = {name: one for name, one in found.items() if name not in fields}
     facts: Values = {}

@@ -72,7 +72,9 @@ def _option(name: str, value: Any) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
+        if value and isinstance(value[0], list | tuple):
+            return " / ".join("x".join(map(str, one)) for one in value)
         words = all(isinstance(one, str) for one in value)
         return (" + " if words else " / ").join(map(str, value))
     return "the model's" if value in LEFT else str(value)

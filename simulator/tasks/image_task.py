@@ -16,14 +16,15 @@ class ImageTask(Task):
     """A task for images only: boxes, masks."""
 
     @property
-    def size(self) -> tuple[int, int]:
-        """Rows and columns of the network's input.
+    def size(self) -> tuple[int, int] | None:
+        """Rows and columns of the network's input; None where it takes any.
 
         Raises:
             ModelError: the card's input is not an image.
         """
         try:
-            return self.network.input.height, self.network.input.width
+            height, width = self.network.input.height, self.network.input.width
+            return None if height == "free" else (height, width)
         except AttributeError:
             raise ModelError(
                 f"{self.name} needs a model of images: an input of a height and a width"

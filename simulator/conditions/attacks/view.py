@@ -8,7 +8,7 @@ factor of 1 and crops exactly the attacked part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simulator.conditions.attacks.steps import within
 from simulator.conditions.image_files import decoding, resizing
 from simulator.contract import U8, Decoder, Encoded, Resizer
+from simulator.modalities.image.card import resolve
 from simulator.modalities.image.geometry import Geometry
 
 F32 = NDArray[np.float32]
@@ -72,11 +73,8 @@ class View:
 
 def geometry_of(card: Any) -> Geometry:
     """Return the geometry that a model card has."""
-    own, size = card.geometry, card.input
-    return Geometry(
-        own.kind, size.height, size.width, own.rounding, own.short_side or 0, own.position,
-        own.value,
-    )  # fmt: skip
+    own = resolve(card.geometry, card.input, card.geometry.rounding)
+    return replace(own, crop_before_resize=None)
 
 
 def viewer(geometry: Geometry, filter: str) -> Callable[[Encoded], View]:
@@ -94,10 +92,11 @@ def viewer(geometry: Geometry, filter: str) -> Callable[[Encoded], View]:
         geometry.fit(small)
         at = geometry.placement(whole.shape[:2], (rows, columns))
         part, place = zip(
-            _overlap(at.top, rows, geometry.height), _overlap(at.left, columns, geometry.width),
+            _overlap(at.top, rows, at.network_height), _overlap(at.left, columns, at.network_width),
             strict=True,
         )  # fmt: skip
-        return View(small, part, geometry.height, geometry.width, place, geometry.value / 255)
+        gray = geometry.value / 255
+        return View(small, part, at.network_height, at.network_width, place, gray)
 
     return view
 

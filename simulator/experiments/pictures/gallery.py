@@ -215,9 +215,10 @@ class _Entry:
 def _drawn(
     plan: Gallery, number: int, name: str, why: str, seen: ImageSeen, writer: ImageWriter
 ) -> _Entry:
+    shape = next((one.shape[1:] for one in seen.tensors.values()), (0, 0, 0))
+    size = [side for side, axis in zip(shape, plan.input.layout[1:], strict=True) if axis != "C"]
     entry: dict[str, Any] = {
-        "sample": name, "why": why, "picture": None, "scale": None,
-        "size": [plan.input.height, plan.input.width], "window": None,
+        "sample": name, "why": why, "picture": None, "scale": None, "size": size, "window": None,
         "train": None, "deploy": None, "difference": None, "axes": {}, "maps": [],
         "notes": list(seen.notes), "missing": list(plan.missing),
     }  # fmt: skip

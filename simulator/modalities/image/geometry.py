@@ -6,83 +6,26 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
 from simulator.contract import Array, Asked
 from simulator.contract.encoded import MAX_PIXELS
 from simulator.errors import SampleError
+from simulator.modalities.image.cropping import (
+    NOTHING,
+    OFFSET_ROUNDING,
+    CentralCrop,
+    Cut,
+    half_up,
+)
 from simulator.modalities.image.orientation import UPRIGHT
 
-
-class Cut(NamedTuple):
-    """Rows and columns that are cut off the sides of an image."""
-
-    top: int = 0
-    left: int = 0
-    bottom: int = 0
-    right: int = 0
-
-    @property
-    def rows(self) -> int:
-        """Return how many rows are cut off."""
-        return self.top + self.bottom
-
-    @property
-    def columns(self) -> int:
-        """Return how many columns are cut off."""
-        return self.left + self.right
-
-
-NOTHING = Cut()
-
-
-@dataclass(frozen=True, slots=True)
-class CentralCrop:
-    """A crop of the image's center before the resize.
-
-    Attributes:
-        fraction: of both sides, above 0 and below 1; None: the largest part that has the
-            network's ratio of sides, rounded down (Keras' ``crop_to_aspect_ratio``).
-        rounding: ``tensorflow``: both ends lose int((side - side * fraction) / 2)
-            (``tf.image.central_crop``); otherwise int(side * fraction) stays, and it starts at the
-            half of the rest, which ``floor`` rounds down and ``torchvision`` to even (Accuracy
-            Checker's ``crop``, with OpenCV and with Pillow).
-    """
-
-    fraction: float | None
-    rounding: str
-
-    def cut(self, height: int, width: int, network: tuple[int, int]) -> Cut:
-        """Return what is cut off an image of this size.
-
-        Args:
-            height: rows of the image.
-            width: columns of the image.
-            network: (rows, columns) that the network takes.
-
-        Raises:
-            SampleError: nothing would be left.
-        """
-        if self.rounding == "tensorflow" and self.fraction is not None:
-            top, left = (int((side - side * self.fraction) / 2) for side in (height, width))
-            return Cut(top, left, top, left)
-        rows, columns = self._kept(height, width, network)
-        if not rows or not columns:
-            raise SampleError(f"{height}x{width} pixels: the crop before the resize leaves none")
-        start = _OFFSET_ROUNDING[self.rounding]
-        top, left = start((height - rows) / 2), start((width - columns) / 2)
-        return Cut(top, left, height - rows - top, width - columns - left)
-
-    def _kept(self, height: int, width: int, network: tuple[int, int]) -> tuple[int, int]:
-        if self.fraction is not None:
-            return int(height * self.fraction), int(width * self.fraction)
-        rows, columns = network
-        return (
-            max(1, min(height, width * rows // columns)),
-            max(1, min(width, height * columns // rows)),
-        )
+Size = tuple[int, int]
+"""Rows and columns."""
+PADDED = ("letterbox", "keep_ratio", "native")
+"""The kinds that crop nothing."""
+_NOT_FIXED = ("sizes", "multiple_of", "least", "most", "shortest", "longest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +93,29 @@ class Geometry:
         kind: ``short_side_crop``: scale the short side to ``short_side``, crop the center;
             ``squash_crop``: scale both sides to ``short_side``, crop the center;
             ``squash``: scale both sides to the network's size;
-            ``letterbox``: scale the long side to fit, pad the rest with ``value``.
-        height: rows that the network takes.
-        width: columns that the network takes.
+            ``letterbox``: scale the image into ``height`` x ``width``, pad the rest with ``value``;
+            ``keep_ratio``: scale the short side to ``shortest``, or the long side to ``longest``
+            where it would be longer, and pad right and below; ``native``: pad only.
+        height: rows that the network takes; of a letterbox in several sizes, of its box.
+        width: columns, likewise; 0 where neither is known before the image is.
         rounding: ``torchvision``: the long side is int(short · long / short side) and the crop
             starts at int(round((size - crop) / 2)), ties to even (torchvision
             ``transforms.functional.center_crop``); ``dali``: both round half up; ``floor``:
             both round down; ``albumentations``: the side to the nearest, ties to even, and the
-            start down (its ``SmallestMaxSize`` and ``CenterCrop``, PaddleClas' ``ResizeImage``).
+            start down (its ``SmallestMaxSize`` and ``CenterCrop``, PaddleClas' ``ResizeImage``);
+            ``transformers``: its ``get_size_with_aspect_ratio``.
         short_side: pixels, for ``short_side_crop`` and ``squash_crop``.
         position: ``center`` or ``top_left``, for ``letterbox``.
-        value: gray level of the padding, for ``letterbox``.
+        value: gray level of the padding.
         crop_before_resize: a crop of the image itself; the rest then applies to what it leaves.
+        sizes: that the network takes; the smallest that holds the resized image is used, and an
+            image that none holds is scaled down. Empty: ``height`` x ``width``, or any.
+        multiple_of: of which both sides of the network's input are multiples, where it takes any
+            size; 0 where it takes ``sizes``.
+        least: pixels that a side of the network's input has at least, where it takes any size.
+        most: that it has at most; 0 for no limit.
+        shortest: pixels, for ``keep_ratio``.
+        longest: pixels, for ``keep_ratio``.
     """
 
     kind: str
@@ -172,10 +126,24 @@ class Geometry:
     position: str = "center"
     value: int = 0
     crop_before_resize: CentralCrop | None = None
+    sizes: tuple[Size, ...] = ()
+    multiple_of: int = 0
+    least: int = 0
+    most: int = 0
+    shortest: int = 0
+    longest: int = 0
 
     def identity(self) -> dict[str, object]:
-        """Return all attributes; equal geometries have equal identities."""
-        return asdict(self)
+        """Return all attributes that say something; equal geometries have equal identities."""
+        found = asdict(self)
+        return {name: one for name, one in found.items() if name not in _NOT_FIXED or one}
+
+    @property
+    def network(self) -> Size | None:
+        """The one size that the network takes; None where images differ."""
+        if self.multiple_of or len(self.sizes) > 1:
+            return None
+        return self.sizes[0] if self.sizes else (self.height, self.width)
 
     def cut(self, height: int, width: int) -> Cut:
         """Return what is cut off an image of this size before it is resized.
@@ -186,7 +154,7 @@ class Geometry:
         crop = self.crop_before_resize
         return crop.cut(height, width, (self.height, self.width)) if crop else NOTHING
 
-    def resized(self, height: int, width: int) -> tuple[int, int]:
+    def resized(self, height: int, width: int) -> Size:
         """Return (rows, columns) to which an image of this size, once cut, is resized.
 
         Raises:
@@ -200,29 +168,93 @@ class Geometry:
             )
         return rows, columns
 
+    def taken(self, rows: int, columns: int) -> Size:
+        """Return the size of the network's input for a resized image.
+
+        Raises:
+            SampleError: the network takes no input as large as that.
+        """
+        if not self.multiple_of:
+            sizes = self.sizes or ((self.height, self.width),)
+            if len(sizes) == 1:
+                return sizes[0]
+            fitting = [one for one in sizes if _holds(one, (rows, columns))]
+            return min(fitting or sizes, key=lambda one: (one[0] * one[1], one))
+        step = self.multiple_of
+        height, width = (-(-max(side, self.least) // step) * step for side in (rows, columns))
+        if self.most and max(height, width) > self.most:
+            raise SampleError(
+                f"{rows}x{columns} pixels after resize make an input of {height}x{width}, and the "
+                f"network takes {self.most} a side at most; resize to less, or write "
+                "geometry.input_size"
+            )
+        return height, width
+
     def asked(self) -> Asked | None:
         """Return what both sides are scaled alike to; None where each has its own scale."""
         if self.kind == "short_side_crop":
             return Asked(self.short_side, self.short_side, cover=True)
-        if self.kind == "letterbox":
+        if self.kind == "letterbox" and len(self.sizes) < 2:
             return Asked(self.height, self.width, cover=False)
         return None
 
-    def _resized(self, height: int, width: int) -> tuple[int, int]:
+    def _resized(self, height: int, width: int) -> Size:
         if self.kind == "squash":
             return self.height, self.width
         if self.kind == "squash_crop":
             return self.short_side, self.short_side
-        fraction = _SIZE_ROUNDING[self.rounding]
         if self.kind == "short_side_crop":
             short, long = sorted((height, width))
-            other = fraction(self.short_side * long / short)
+            other = _SIZE_ROUNDING[self.rounding](self.short_side * long / short)
             return (self.short_side, other) if height <= width else (other, self.short_side)
-        scale = min(self.height / height, self.width / width)
+        wanted = self._wanted(height, width)
+        if not self.sizes or any(_holds(size, wanted) for size in self.sizes):
+            return wanted
+        best = max(self.sizes, key=lambda one: min(one[0] / height, one[1] / width))
+        return self._into(best, height, width)
+
+    def _wanted(self, height: int, width: int) -> Size:
+        """The size of an image that is not cropped, whatever the network takes."""
+        if self.kind == "native":
+            return height, width
+        if self.kind == "keep_ratio":
+            return self._keeping(height, width)
+        return self._into((self.height, self.width), height, width)
+
+    def _into(self, box: Size, height: int, width: int) -> Size:
+        """The largest size in a box."""
+        fraction = _SIZE_ROUNDING[self.rounding]
+        scale = min(box[0] / height, box[1] / width)
         return (
-            min(self.height, max(1, fraction(height * scale))),
-            min(self.width, max(1, fraction(width * scale))),
+            min(box[0], max(1, fraction(height * scale))),
+            min(box[1], max(1, fraction(width * scale))),
         )
+
+    def _keeping(self, height: int, width: int) -> Size:
+        """The size of ``keep_ratio``.
+
+        Source:
+            mmcv ``rescale_size``, torchvision ``GeneralizedRCNNTransform``; for ``torchvision``
+            its ``Resize`` with ``max_size``, for ``transformers`` ``get_size_with_aspect_ratio``.
+        """
+        short, long = sorted((height, width))
+        if self.rounding == "torchvision":
+            sides = self.shortest, int(self.shortest * long / short)
+            if sides[1] > self.longest:
+                sides = int(self.longest * sides[0] / sides[1]), self.longest
+        elif self.rounding == "transformers":
+            raw: float = self.shortest
+            if long / short * self.shortest > self.longest:
+                raw = self.longest * short / long
+            sides = round(raw), int(raw * long / short)
+            if short == round(raw):
+                sides = short, long
+        else:
+            fraction = _SIZE_ROUNDING[self.rounding]
+            scale = min(self.longest / long, self.shortest / short)
+            sides = fraction(short * scale), fraction(long * scale)
+        found = max(1, sides[0]), max(1, sides[1])
+        return found if height <= width else (found[1], found[0])
 
     def fit(self, rgb: Array) -> Array:
         """Crop or pad a resized image to the network's size.
@@ -237,61 +269,62 @@ class Geometry:
             SampleError: the image is smaller than the crop.
         """
         rows, columns = rgb.shape[:2]
-        if (rows, columns) == (self.height, self.width):
+        height, width = network = self.taken(rows, columns)
+        if (rows, columns) == network:
             return rgb
-        top, left = self._start(rows, columns)
-        if self.kind == "letterbox":
-            out = np.full((self.height, self.width, 3), self.value, rgb.dtype)
+        top, left = self._start((rows, columns), network)
+        if self.kind in PADDED:
+            out = np.full((height, width, 3), self.value, rgb.dtype)
             out[top : top + rows, left : left + columns] = rgb
             return out
-        if rows < self.height or columns < self.width:
+        if rows < height or columns < width:
             raise SampleError(
-                f"{rows}x{columns} pixels after resize are too few for {self.height}x{self.width}"
+                f"{rows}x{columns} pixels after resize are too few for {height}x{width}"
             )
-        return rgb[-top : -top + self.height, -left : -left + self.width]
+        return rgb[-top : -top + height, -left : -left + width]
 
-    def placement(self, image: tuple[int, int], resampled: tuple[int, int]) -> Placement:
+    def placement(self, image: Size, resampled: Size) -> Placement:
         """Return the position of an image in the network's input.
 
         Args:
             image: (rows, columns) of the decoded image, once cut.
             resampled: (rows, columns) after the resize.
+
+        Raises:
+            SampleError: the network takes no input as large as that.
         """
-        top, left = self._start(*resampled)
+        network = self.taken(*resampled)
+        top, left = self._start(resampled, network)
         centered = self.kind == "letterbox" and self.position == "center"
-        network = self.height, self.width
-        return Placement(*image, *resampled, top, left, *network, centered, self._factor(*image))
+        factor = self._factor(image, network)
+        return Placement(*image, *resampled, top, left, *network, centered, factor)
 
-    def _factor(self, height: int, width: int) -> Fraction | None:
-        if self.kind in ("squash", "squash_crop"):
-            return None
+    def _factor(self, image: Size, network: Size) -> Fraction | None:
         if self.kind == "short_side_crop":
-            return Fraction(self.short_side, min(height, width))
-        return min(Fraction(self.height, height), Fraction(self.width, width))
+            return Fraction(self.short_side, min(image))
+        if self.kind == "letterbox":  # of a rectangle too, as YOLOv5's scale_boxes does
+            return min(Fraction(network[0], image[0]), Fraction(network[1], image[1]))
+        return None
 
-    def _start(self, rows: int, columns: int) -> tuple[int, int]:
+    def _start(self, resampled: Size, network: Size) -> Size:
         """The first row and column of a resampled image in the network's input."""
+        over = network[0] - resampled[0], network[1] - resampled[1]
         if self.kind in ("short_side_crop", "squash_crop"):
-            offset = _OFFSET_ROUNDING[self.rounding]
-            return -offset((rows - self.height) / 2), -offset((columns - self.width) / 2)
+            offset = OFFSET_ROUNDING[self.rounding]
+            return -offset(-over[0] / 2), -offset(-over[1] / 2)
         if self.kind == "letterbox" and self.position == "center":
-            return (self.height - rows) // 2, (self.width - columns) // 2
+            return over[0] // 2, over[1] // 2
         return 0, 0
 
 
-def _half_up(value: float) -> int:
-    return math.floor(value + 0.5)
+def _holds(size: Size, image: Size) -> bool:
+    return size[0] >= image[0] and size[1] >= image[1]
 
 
 _SIZE_ROUNDING: dict[str, Callable[[float], int]] = {
     "torchvision": int,
-    "dali": _half_up,
+    "dali": half_up,
     "floor": math.floor,
     "albumentations": round,
-}
-_OFFSET_ROUNDING: dict[str, Callable[[float], int]] = {
-    "torchvision": round,
-    "dali": _half_up,
-    "floor": math.floor,
-    "albumentations": math.floor,
+    "transformers": round,
 }

@@ -14,8 +14,9 @@ from simulator.contract.description import Description, Preprocessing
 from simulator.contract.encoded import SUFFIXES, read_image
 from simulator.contract.recipe import Recipe
 from simulator.modalities.image import front_end
-from simulator.modalities.image.card import ImageCard, geometry_of, tensor_shape
-from simulator.modalities.image.geometry import Cut, Geometry, Placement
+from simulator.modalities.image.card import ImageCard, geometry_of, sized, tensor_shape, tried_side
+from simulator.modalities.image.cropping import Cut
+from simulator.modalities.image.geometry import Geometry, Placement
 from simulator.modalities.image.orientation import UPRIGHT
 from simulator.modalities.image.sections import ImageSpec, image_spec
 from simulator.modalities.image.shown import of_input
@@ -54,7 +55,8 @@ class ImagePlacing:
         """Return the position of an image.
 
         Raises:
-            SampleError: the resized image would be too large, or nothing is left to resize.
+            SampleError: the resized image would be too large, for the network too, or nothing is
+                left to resize.
         """
         orientation = source.orientation if self.exif == "apply" else UPRIGHT
         return _placement(self, *source.size(self.exif), orientation)
@@ -94,7 +96,13 @@ class ImageModality(Modality):
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the one tensor of (1, 3, H, W) or (1, H, W, 3), float32 or uint8."""
         spec = card.input
-        return (Feed(None, np.dtype(spec.dtype), tensor_shape(spec), spec.layout),)
+        shape, remedy = tensor_shape(spec), "; write geometry.input_size: {kind: fixed, sizes: …}"
+        tried = tried_side(spec)
+        return (Feed(None, np.dtype(spec.dtype), shape, spec.layout, 0, tried, remedy),)
+
+    def sized(self, profile: Profile, card: Any, one_size: bool) -> tuple[Any, ...]:
+        """Return the card with the sizes of a profile; see :func:`sized`."""
+        return sized(profile, card, one_size)
 
     def taken(
         self, profile: Profile, card: Any, name: str, said: Description, own: Preprocessing | None
@@ -137,7 +145,7 @@ class ImageModality(Modality):
         """Return the profile's postprocessing; fields that its geometry ignores are neutral."""
         asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
         neutral = {}
-        if geometry.kind in ("squash", "squash_crop"):
+        if geometry.kind not in ("letterbox", "short_side_crop"):
             neutral["scale"] = "resized"
         if geometry.kind != "letterbox" or geometry.position != "center":
             neutral["offset"] = "integer"

@@ -21,6 +21,13 @@ from simulator.profile.section import (
     refuse_misplaced,
 )
 
+ANY_SIZE = {
+    "rect_letterbox": ("long_side", "multiple_of"),
+    "keep_ratio": ("shortest", "longest", "multiple_of"),
+    "native": ("multiple_of",),
+}
+"""The kinds of geometry after which images differ in size, with the fields that they need."""
+Sides = Annotated[tuple[Positive, Positive], Field(strict=False)]
 Arithmetic = Literal["unit_divide", "divide", "multiply", "multiply_add", "fused_multiply_add"]
 
 
@@ -112,23 +119,56 @@ class CropBeforeResize(Section):
         return self
 
 
+class InputSize(Section):
+    """In which sizes the network is deployed."""
+
+    kind: Literal["fixed", "rect"] = Field(
+        description="fixed: one of sizes; rect: what an image needs, and no more"
+    )
+    sizes: Annotated[tuple[Sides, ...], Field(strict=False, min_length=1)] | None = Field(
+        None,
+        description="rows and columns; the smallest that holds the resized image, and where none "
+        "does, the image is scaled into the one that leaves it largest",
+    )
+    multiple_of: Positive | None = Field(None, description="of which both sides are multiples")
+
+    @model_validator(mode="after")
+    def _fields_of_kind(self) -> InputSize:
+        refuse_misplaced(self, self.kind, ("sizes" if self.kind == "fixed" else "multiple_of",))
+        return self
+
+
 class Geometry(Section):
     """How an image of any size becomes the network's size."""
 
-    kind: Literal["model", "short_side_crop", "squash_crop", "squash", "letterbox"]
-    rounding: Literal["model", "torchvision", "dali", "floor", "albumentations"] | None = Field(
-        None, description="how fractions of a pixel are rounded"
-    )
+    kind: Literal[
+        "model", "short_side_crop", "squash_crop", "squash", "letterbox",
+        "rect_letterbox", "keep_ratio", "native",
+    ]  # fmt: skip
+    rounding: (
+        Literal["model", "torchvision", "dali", "floor", "albumentations", "transformers"] | None
+    ) = Field(None, description="how fractions of a pixel are rounded")
     short_side: Positive | None = Field(
         None, description="pixels; kinds short_side_crop and squash_crop only"
     )
-    position: Literal["center", "top_left"] | None = Field(None, description="kind letterbox only")
+    long_side: Positive | None = Field(None, description="pixels; kind rect_letterbox only")
+    shortest: Positive | None = Field(None, description="pixels; kind keep_ratio only")
+    longest: Positive | None = Field(None, description="pixels; kind keep_ratio only")
+    multiple_of: Positive | None = Field(
+        None,
+        description="of which both sides of the network's input are multiples; kinds "
+        "rect_letterbox, keep_ratio and native only",
+    )
+    position: Literal["center", "top_left"] | None = Field(
+        None, description="kinds letterbox and rect_letterbox only"
+    )
     value: Annotated[int, Field(ge=0, le=255)] | None = Field(
-        None, description="the padding's gray level; kind letterbox only"
+        None, description="the padding's gray level; kinds that crop nothing only"
     )
     crop_before_resize: CropBeforeResize | None = Field(
         None, description="a crop of the image itself; not for kind model, where the card says"
     )
+    input_size: InputSize | None = Field(None, description="null: as the card or the kind says")
 
     @model_validator(mode="after")
     def _fields_of_kind(self) -> Geometry:
@@ -138,8 +178,12 @@ class Geometry(Section):
             "squash_crop": ("rounding", "short_side"),
             "squash": (),
             "letterbox": ("rounding", "position", "value"),
+            "rect_letterbox": ("rounding", "position", "value", *ANY_SIZE["rect_letterbox"]),
+            "keep_ratio": ("rounding", "value", *ANY_SIZE["keep_ratio"]),
+            "native": ("value", *ANY_SIZE["native"]),
         }[self.kind]
-        optional = () if self.kind == "model" else ("crop_before_resize",)
+        crops = self.kind != "model" and self.kind not in ANY_SIZE
+        optional = ("input_size", *(["crop_before_resize"] if crops else []))
         refuse_misplaced(self, self.kind, wanted, optional)
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -200,6 +201,14 @@ class Fit(Recipe):
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the geometry's method."""
         return lambda frame, _: self.geometry.fit(frame.rgb)
+
+    def memory(self, source: Encoded) -> int:
+        """Return what the network's input has in bytes and in float32, where images differ."""
+        if self.geometry.network is None:
+            with suppress(SampleError):  # too large; the step itself raises the error
+                sides = self.geometry.resized(source.height, source.width)
+                return 15 * math.prod(self.geometry.taken(*sides))
+        return 0
 
     def words(self) -> str:
         """Return the geometry's kind and rounding."""

@@ -54,6 +54,7 @@ def decode(
         NotFinite: the model gave NaN or an infinity, or a box whose score is above the threshold
             overflows in the settings' precision.
     """
+    settings = settings.at(placement)
     with np.errstate(all="ignore"):  # what overflows is infinite, and refused
         boxes, labels, scores = in_network(outputs, settings, classes, proposals)
         boxes = to_image(boxes, placement, settings)
@@ -80,7 +81,7 @@ def in_network(
     order = np.argsort(-scores, kind="stable")
     boxes, labels, scores = boxes[order], labels[order], scores[order]
     if settings.clip == "network":
-        boxes = _clip(boxes, settings.network, settings.corner_offset)
+        boxes = _clip(boxes, settings.size, settings.corner_offset)
     if settings.rounding_at == "network":
         boxes = _rounded(boxes, settings)
     index, scores = suppress(boxes, scores, labels, settings.nms)
@@ -105,7 +106,7 @@ def _detected(
 ) -> tuple[Floats, NDArray[np.int64], Floats]:
     """Boxes in network pixels, classes and scores, of scores above the threshold."""
     head, least = settings.head, settings.nms.lowest
-    columns = gather(outputs, head, settings.network, classes)
+    columns = gather(outputs, head, settings.size, classes)
     if isinstance(head, FinalHead):
         scores = columns["score"][:, 0].astype(np.float64)
         labels = columns["class"][:, 0].astype(np.int64) - head.first_class

@@ -56,7 +56,7 @@ def counts(head: Dense) -> list[int]:
     return [len(around) for around in _anchors(head)]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def lattice(head: Dense, network: Size) -> Lattice:
     """Return where the cells of all levels lie."""
     parts = []

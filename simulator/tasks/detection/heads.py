@@ -45,14 +45,14 @@ def boxes(
     head = settings.head
     numbers = numbers.astype(TYPES[settings.precision])
     if isinstance(head, AnchorHead):
-        return from_deltas(numbers, anchors(head, settings.network, settings.precision)[rows],
-                           settings)  # fmt: skip
+        around = anchors(head, settings.size, settings.precision)[rows]
+        return from_deltas(numbers, around, settings)
     if isinstance(head, RegionHead):
         assert proposals is not None
         around = proposals.astype(numbers.dtype)[rows]
         return from_deltas(numbers, around, settings)
     if isinstance(head, GridHead):
-        cell, stride, anchor = _places(head, settings.network, settings.precision)
+        cell, stride, anchor = _places(head, settings.size, settings.precision)
         place = cell[rows], stride[rows], anchor[rows]
         if isinstance(head.encoding, Distances):
             return _from_distances(numbers, head.encoding, *place[:2], settings)
@@ -111,7 +111,7 @@ def _from_cells(
         "pixel": np.ones(2, t.dtype),
         "stride": stride,
         "anchor": anchor,
-        "image": np.array(s.network[::-1], t.dtype),
+        "image": np.array(s.size[::-1], t.dtype),
     }
     raw = _activate(t[:, 2:], size.activation, s) * size.gain
     return _corners(center, raw**size.power * units[size.unit], s.corner_offset)
@@ -139,7 +139,7 @@ def _from_format(numbers: Numbers, head: BoxHead | FinalHead, s: Settings) -> Nu
     if head.format == "yxyx":
         numbers = numbers[:, [1, 0, 3, 2]]
     if head.unit == "image":
-        numbers = numbers * np.array(s.network[::-1] * 2, numbers.dtype)
+        numbers = numbers * np.array(s.size[::-1] * 2, numbers.dtype)
     first, second = numbers[:, :2], numbers[:, 2:]
     if head.format == "cxcywh":
         return _corners(first, second, s.corner_offset)
@@ -174,7 +174,7 @@ def _in_order(values: Any, order: str, kind: np.dtype[Any]) -> Numbers:
     return own if order == "xywh" else own[[1, 0, 3, 2]]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def anchors(head: AnchorHead, network: Size, precision: str) -> Numbers:
     """(N, 4) x1, y1, x2, y2 of all anchors."""
     where = lattice(head, network)
@@ -183,7 +183,7 @@ def anchors(head: AnchorHead, network: Size, precision: str) -> Numbers:
     return around.astype(TYPES[precision])
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _places(head: GridHead, network: Size, precision: str) -> tuple[Numbers, Numbers, Numbers]:
     """(N, 2) each: cell, stride and anchor size, as x and y."""
     where = lattice(head, network)

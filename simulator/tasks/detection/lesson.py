@@ -88,7 +88,9 @@ class RetinaLesson(TrainingObjective):
                 "no softmax, background or objectness"
             )
         self._settings, self._head, self._classes = settings, head, classes
-        self._anchors = heads.anchors(head, settings.network, "fp32").astype(np.float64)
+        if settings.network is None:
+            raise ModelError("only detectors of one input size are fine-tuned")
+        self._anchors = heads.anchors(head, settings.size, "fp32").astype(np.float64)
 
     def target(self, truth: Boxes, placement: Placement) -> Target:
         """Return the objects of an image where they are in the network's input."""
@@ -105,7 +107,7 @@ class RetinaLesson(TrainingObjective):
         """Return the mean loss of a batch, and its derivative by each output that is read."""
         read = {name: outputs[name] for name in self._names(outputs)}
         shapes = tuple((name, array.shape[1:]) for name, array in read.items())
-        scores, boxes = _where(self._head, self._settings.network, self._classes, shapes)
+        scores, boxes = _where(self._head, self._settings.size, self._classes, shapes)
         flat = np.concatenate([a.reshape(len(a), -1) for a in read.values()], axis=1)
         slope = np.zeros(flat.shape, np.float64)
         total = 0.0

@@ -40,7 +40,7 @@ class Port:
         layout: ``rows``, ``columns``, ``maps`` or ``maps_last``.
         rows: how many boxes it has; None where only the model knows.
         width: how many numbers it has for each box.
-        grid: (rows, columns, anchors of a cell) where it has one grid.
+        grid: (rows, columns, anchors of a cell) where it has one grid; of any size, zeros.
         why: how these numbers follow from the card, for messages.
         blocks: where a cell's numbers are column by column: for each column how many there are,
             and whether the cell's anchors share them.
@@ -61,7 +61,8 @@ class Port:
             depth = each * self.width
             if self.blocks:
                 depth = sum(width if shared else each * width for width, shared in self.blocks)
-            return (1, depth, high, wide) if self.layout == "maps" else (1, high, wide, depth)
+            sides = (high or None, wide or None)
+            return (1, depth, *sides) if self.layout == "maps" else (1, *sides, depth)
         rows = "N" if self.rows is None else self.rows
         return (1, rows, self.width) if self.layout == "rows" else (1, self.width, rows)
 
@@ -128,7 +129,7 @@ class Port:
 def check(
     output: HeadOutput,
     ports: Mapping[str, Sequence[int | str | None]],
-    network: Size,
+    network: Size | None,
     classes: int,
 ) -> None:
     """Refuse a model whose outputs are not those of its card.
@@ -137,7 +138,7 @@ def check(
         output: the card.
         ports: the shape of each of the model's outputs; None, 0, a name or a negative number
             for a dimension that is known only when the model runs.
-        network: rows and columns of the network's input.
+        network: rows and columns of the network's input; None where images differ.
         classes: how many labels there are.
 
     Raises:
@@ -178,13 +179,15 @@ def gather(
 
 
 @lru_cache(maxsize=32)
-def promised(head: Head, network: Size, classes: int) -> tuple[tuple[Port, ...], ...]:
+def promised(head: Head, network: Size | None, classes: int) -> tuple[tuple[Port, ...], ...]:
     """Return the outputs of each entry of the card's ``outputs``."""
     tensors: tuple[Tensor | AnswerTensor, ...] = head.outputs
     return tuple(tuple(_ports(head, tensor, network, classes)) for tensor in tensors)
 
 
-def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: int) -> list[Port]:
+def _ports(
+    head: Head, tensor: Tensor | AnswerTensor, network: Size | None, classes: int
+) -> list[Port]:
     widths = [_width(head, column, classes) for column in tensor.columns]
     width = sum(widths)
     told = zip(widths, (_WORDS.get(c, c) for c in tensor.columns), strict=True)
@@ -200,7 +203,16 @@ def _ports(head: Head, tensor: Tensor | AnswerTensor, network: Size, classes: in
         layout = head.layout if isinstance(head, BoxHead) else "rows"
         rows = 1 if tensor.columns == ("count",) else None
         return [Port(name, layout, rows, width, None, why) for name in tensor.names]
-    grids = [(*size, each) for size, each in zip(cells(head, network), counts(head), strict=True)]
+    if network is None and isinstance(head.cells, str):
+        grids_of = counts(head) if len(tensor.names) == len(counts(head)) else [0]
+        return [
+            Port(name, head.layout, None, width, (0, 0, each) if each else None, why, blocks)
+            for name, each in zip(tensor.names, grids_of, strict=True)
+        ]
+    grids = [
+        (*size, each)
+        for size, each in zip(cells(head, network or (0, 0)), counts(head), strict=True)
+    ]
     if len(tensor.names) < len(grids):
         total = sum(map(math.prod, grids))
         levels = " + ".join("x".join(map(str, grid)) for grid in grids)

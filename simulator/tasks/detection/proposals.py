@@ -45,7 +45,7 @@ class Proposing:
             NotFinite: the network gave NaN or an infinity, or a box overflows.
         """
         with np.errstate(all="ignore"):  # what overflows is infinite, and refused
-            boxes, labels, _ = in_network(outputs, self.settings, 1, None)
+            boxes, labels, _ = in_network(outputs, self.settings.at(placement), 1, None)
         boxes = boxes[fitting(boxes, labels, self.settings.nms)]
         given = boxes if len(boxes) else np.zeros((1, 4))
         maps = {name: outputs[name] for name in self.card.features}

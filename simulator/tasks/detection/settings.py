@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import ModelError
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.detection.card import DetectionOutput, HeadOutput, Proposals, uses_exp
 from simulator.tasks.detection.declared import (
@@ -84,7 +85,7 @@ class Settings:
 
     Attributes:
         head: from the card.
-        network: rows and columns of the network's input.
+        network: rows and columns of the network's input; None where images differ.
         anchor_offset: an anchor's width is x2 - x1 + this.
         corner_offset: subtracted from x2 and y2 of a decoded box.
         extent_offset: added to x2 and y2 in the image.
@@ -101,7 +102,7 @@ class Settings:
     """
 
     head: Head
-    network: tuple[int, int]
+    network: tuple[int, int] | None
     anchor_offset: int
     corner_offset: int
     extent_offset: int
@@ -116,27 +117,41 @@ class Settings:
     operating_threshold: float
     proposals: Settings | None = None
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the network's input, once they are known."""
+        assert self.network is not None
+        return self.network
+
+    def at(self, placement: Placement) -> Settings:
+        """Return the settings for the size that the network's input has for an image."""
+        network = placement.network_height, placement.network_width
+        if network == self.network:
+            return self
+        first = self.proposals and self.proposals.at(placement)
+        return replace(self, network=network, proposals=first)
+
     def identity(self) -> dict[str, object]:
         """Return every choice; JSON."""
         values = {name: getattr(self, name) for name in self.__slots__ if name != "proposals"}
         own = {
             **values,
             "head": self.head.model_dump(mode="json"),
-            "network": list(self.network),
+            "network": list(self.network) if self.network else None,
             "nms": asdict(self.nms),
         }
         return own | ({"proposals": self.proposals.identity()} if self.proposals else {})
 
 
 def resolve(
-    output: DetectionOutput, asked: Postprocess, network: tuple[int, int], classes: int
+    output: DetectionOutput, asked: Postprocess, network: tuple[int, int] | None, classes: int
 ) -> Settings:
     """Return the card's choices with those of the profile in their place.
 
     Args:
         output: the card.
         asked: the profile; ``model`` leaves the card's value.
-        network: rows and columns of the network's input.
+        network: rows and columns of the network's input; None where images differ.
         classes: how many labels there are.
 
     Raises:
@@ -162,7 +177,7 @@ def _of_proposals(asked: Postprocess) -> Postprocess:
 
 
 def _of_head(
-    output: HeadOutput, asked: Postprocess, network: tuple[int, int], classes: int
+    output: HeadOutput, asked: Postprocess, network: tuple[int, int] | None, classes: int
 ) -> Settings:
     """The choices up to boxes of the network's pixels; the others are neutral."""
     head, is_first = output.head, isinstance(output, Proposals)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from pydantic import field_validator, model_validator
 
 from simulator.errors import ModelError, unknown
+from simulator.modalities.image.geometry import Placement
 from simulator.profile.postprocess import LogitsUpsample, MaskResize, Postprocess, Unletterbox
 from simulator.profile.section import Positive, Section
 from simulator.tasks.image_task import merged
@@ -90,8 +91,8 @@ class Settings:
         scores: name of the output.
         kind: ``logits``, ``probabilities`` or ``labels``.
         layout: ``NCHW`` or ``NHWC``; of labels always ``NCHW``, as it does not matter.
-        network: rows and columns of the network's input.
-        size: rows and columns at which classes are chosen.
+        network: rows and columns of the network's input; None where images differ.
+        stride: what they are divided by, rounded up, where classes are chosen.
         upsample: from the output to ``size``; None where the output must have it already. Of
             labels, and of scores that an argmax comes before, by nearest.
         resize: from ``size`` to the image.
@@ -103,20 +104,35 @@ class Settings:
     scores: str
     kind: str
     layout: str
-    network: Sides
-    size: Sides
+    network: Sides | None
+    stride: int
     upsample: Sampling | None
     resize: Sampling
     resized: str
     scale: str
     padding: str
 
+    @property
+    def size(self) -> Sides:
+        """Rows and columns at which classes are chosen, once those of the input are known."""
+        assert self.network is not None
+        return _size(self.network, self.stride)
+
+    def at(self, placement: Placement) -> Settings:
+        """Return the settings for the size that the network's input has for an image."""
+        network = placement.network_height, placement.network_width
+        return self if network == self.network else replace(self, network=network)
+
     def identity(self) -> dict[str, object]:
         """Return every choice; JSON."""
-        return {**asdict(self), "network": list(self.network), "size": list(self.size)}
+        if self.network is None:
+            return asdict(self)
+        found = {**asdict(self), "network": list(self.network), "size": list(self.size)}
+        del found["stride"]
+        return found
 
 
-def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> Settings:
+def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides | None) -> Settings:
     """Return the card's choices with those of the profile in their place.
 
     Where classes are chosen early, the later steps have labels and no logits: these are resized by
@@ -126,7 +142,7 @@ def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> S
     Args:
         output: the card.
         asked: the profile; ``model`` leaves the card's value.
-        network: rows and columns of the network's input.
+        network: rows and columns of the network's input; None where images differ.
 
     Raises:
         ModelError: the profile asks for what this model cannot do.
@@ -157,7 +173,7 @@ def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> S
         kind=output.kind,
         layout="NCHW" if inside else output.layout,
         network=network,
-        size=_size(network, stride),
+        stride=stride,
         upsample=_sampling(upsample, early) if "model" not in upsample.values() else None,
         resize=_sampling(resize, early),
         resized="labels" if early else resize["of"],
@@ -169,7 +185,7 @@ def resolve(output: SegmentationOutput, asked: Postprocess, network: Sides) -> S
 def check(
     output: SegmentationOutput,
     ports: Mapping[str, Sequence[int | None]],
-    network: Sides,
+    network: Sides | None,
     classes: int | None,
 ) -> None:
     """Compare a model's outputs with its card.
@@ -177,7 +193,7 @@ def check(
     Args:
         output: the card.
         ports: the shape of each output; None is a side of any length.
-        network: rows and columns of the network's input.
+        network: rows and columns of the network's input; None where images differ.
         classes: how many labels there are; None where there is no label file.
 
     Raises:
@@ -198,6 +214,8 @@ def check(
             )
         if got is not None:
             check_count(name, got)
+    if network is None:
+        return
     wanted = _size(network, output.output_stride)
     found = tuple(shape[side] for side in sides)
     fits = all(a in (b, None) for a, b in zip(found, wanted, strict=True))

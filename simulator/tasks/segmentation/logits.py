@@ -40,6 +40,7 @@ def decode(outputs: Mapping[str, Array], settings: Settings, placement: Placemen
         ModelError: the output is not what the card promises.
         NotFinite: the model gave NaN or an infinity.
     """
+    settings = settings.at(placement)
     if settings.scores not in outputs:
         raise ModelError(f"no output {settings.scores!r}; the model gave {', '.join(outputs)}")
     planes = _planes(outputs[settings.scores], settings)

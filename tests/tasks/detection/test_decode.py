@@ -22,7 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import ModelError, NotFinite, SampleError
-from simulator.modalities.image.geometry import Cut, Geometry, Placement
+from simulator.modalities.image.cropping import Cut
+from simulator.modalities.image.geometry import Geometry, Placement
 from simulator.tasks.detection.declared import Score
 from simulator.tasks.detection.decode import decode
 from simulator.tasks.detection.scores import candidates

@@ -8,7 +8,8 @@ import pytest
 
 from simulator.data.truth import Boxes
 from simulator.errors import ModelError
-from simulator.modalities.image.geometry import Cut, Placement
+from simulator.modalities.image.cropping import Cut
+from simulator.modalities.image.geometry import Placement
 from simulator.modalities.image.orientation import stored_boxes
 from simulator.tasks.detection import heads
 from simulator.tasks.detection.decode import to_image

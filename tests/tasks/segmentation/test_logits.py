@@ -17,7 +17,8 @@ from shared_data import shared
 from torch.nn import functional
 
 from simulator.errors import ModelError, SampleError
-from simulator.modalities.image.geometry import Cut, Geometry, Placement
+from simulator.modalities.image.cropping import Cut
+from simulator.modalities.image.geometry import Geometry, Placement
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.segmentation.card import Sampling, SegmentationOutput, resolve
 from simulator.tasks.segmentation.confusion import confusion, tally

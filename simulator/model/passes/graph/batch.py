@@ -7,13 +7,14 @@ that does not fit is refused by its name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from simulator.errors import ModelError
+from simulator.modalities.modality import Feed
 from simulator.model.passes.graph import edit
 
 _TRIED = 7
@@ -31,21 +32,27 @@ _ALONG = {"Softmax": -1, "LogSoftmax": -1, "Hardmax": -1, "LayerNormalization": 
 SYMBOL = "batch"
 
 
-def with_batch(model: onnx.ModelProto, size: int | None) -> onnx.ModelProto:
+def with_batch(
+    model: onnx.ModelProto, size: int | None, feeds: Sequence[Feed] = ()
+) -> onnx.ModelProto:
     """Return a copy of a model that takes *size* samples at once.
 
     Constants of Reshape that begin with 1 keep the batch instead, and those of Resize get its size.
 
     Args:
-        model: its inputs have a batch of 1, or a free one; every other dimension has a size.
+        model: its inputs have a batch of 1, or a free one.
         size: the samples of a batch; None for any number.
+        feeds: of its inputs; shapes are compared at the sizes that they are tried with.
 
     Raises:
         ModelError: samples do not stay in rows of their own, or that cannot be seen; the message
             names the node.
     """
     _refuse_together(model)
-    single, tried = _sized(model, 1), _sized(model, _TRIED)
+    example = onnx.ModelProto()
+    example.CopyFrom(model)
+    edit.pin(example, [feed.of_one_size() for feed in feeds])
+    single, tried = _sized(example, 1), _sized(example, _TRIED)
     before, after = _shapes(single), _shapes(tried)
     fed = {value.name for value in edit.inputs_of(model)}
     for node in tried.graph.node:
@@ -58,7 +65,7 @@ def with_batch(model: onnx.ModelProto, size: int | None) -> onnx.ModelProto:
     for output in model.graph.output:
         if output.name not in fed:
             raise ModelError(f"output {output.name!r} does not depend on the inputs")
-    return tried if size == _TRIED else _sized(model, size)
+    return _sized(model, size)
 
 
 def _refuse_together(model: onnx.ModelProto) -> None:

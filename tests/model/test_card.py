@@ -57,7 +57,7 @@ def test_a_class_without_a_label_file_is_its_number(tmp_path):
         (
             "height: 32",
             "height: '32'",
-            "input.height: a whole number expected, got the text '32'",
+            "input.height: a whole number or free expected, got the text '32'",
             0,
         ),
         ("height: 32", "height: 0", "input.height: input should be greater than or equal to 1", 0),

@@ -274,4 +274,15 @@ def _with_constant(begun: Beginning, graph: _Graph, node: onnx.NodeProto, at: st
     in_order = node.input[0] == at or kind in ("Add", "Mul")
     if kind not in ("Add", "Sub", "Mul", "Div") or not in_order or value.dtype.kind != "f":
         return False
+    if _rounded(graph, node.output[0]):
+        return False
     return begun.arithmetic(kind, [float(one) for one in value.ravel()])
+
+
+def _rounded(graph: _Graph, at: str) -> bool:
+    """Whether a value becomes a code: what scales it is a quantizer written as arithmetic."""
+    return any(
+        user.op_type == "Round" or (user.op_type == "Clip" and _rounded(graph, user.output[0]))
+        for user in graph.nodes
+        if at in user.input
+    )

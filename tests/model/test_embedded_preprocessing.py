@@ -229,6 +229,29 @@ def test_another_network_of_the_same_shapes_is_told(made, photos, cache):
     assert told.is_strict
 
 
+def test_a_quantizer_written_as_arithmetic_is_no_normalization(made, photos, cache):
+    """x / step, rounded, times step: as DoReFa's and PACT's files begin."""
+    model = onnx.load(made.parent / "model.onnx")
+    held = {"step": 0.02, "low": -127.0, "high": 127.0}
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.float32(value), name) for name, value in held.items()
+    )
+    model.graph.node[0].input[0] = "rounded"
+    for kind, given, made_of in (
+        ("Mul", ["codes", "step"], "rounded"), ("Round", ["held"], "codes"),
+        ("Clip", ["scaled", "low", "high"], "held"), ("Div", ["x", "step"], "scaled"),
+    ):  # fmt: skip
+        model.graph.node.insert(0, helper.make_node(kind, given, [made_of]))
+    path = made.parent / "codes.onnx"
+    onnx.save(model, path)
+
+    (right, *_), (found, stack, *_) = (
+        outputs(made, photos, "pillow_fp32", *more) for more in ([], [f"precision.artifact={path}"])
+    )
+    np.testing.assert_array_equal(found, right)
+    assert not [one for one in stack.notices if "normalizes" in one.text]
+
+
 def test_a_diagnosis_feeds_both_networks_alike(made, photos, cache, tmp_path):
     """One is fed numbers, the other pixels: what turns one into the other is between them."""
     result = simulator.diagnose(

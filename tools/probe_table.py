@@ -4,7 +4,7 @@
 
 Every option of an axis runs in the same surroundings; two options are told apart by an image whose
 input of the network differs in a bit. Photos are tried besides the probes, to find what a probe
-misses. The table of docs/identify.md is its output.
+misses. docs/identify.md shows a part of its output.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Simulate runs that drop options early: the tables of docs/statistics.md.
+"""Simulate runs that drop options early: docs/statistics.md shows some rows.
 
-    python tools/race_table.py [--runs 2000] [--most 5000] [--write]
+    python tools/race_table.py [--runs 2000] [--most 5000]
 
 Options change answers with true rates. Half of each option's changes are drawn with an image's own
 number, which all options share, since images near a decision flip under many. ``wrong``: the
@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import starmap
-from pathlib import Path
 
 import numpy as np
 from scipy import special, stats
@@ -29,7 +28,6 @@ from simulator.experiments.search.stopping import ALPHA, LEAST, rounds
 from simulator.experiments.worst.run import ways_to
 from simulator.statistics.anytime import Evidence, Range, _alternatives
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"
 CHUNK = 50
 """Runs that are simulated at once."""
 POWER = 0.8
@@ -397,40 +395,18 @@ def table(head: str, runs: int, most: int, seed: int) -> Iterator[str]:
         )
 
 
-def written(text: str, lines: Sequence[str]) -> str:
-    """Return a document with one table in place of the one with the same first cell.
-
-    Raises:
-        ValueError: there is no such table.
-    """
-    before = text.splitlines()
-    head = lines[0].split("|")[1]
-    start = next((at for at, line in enumerate(before) if line.startswith(f"|{head}|")), None)
-    if start is None:
-        raise ValueError(f"{DOCUMENT}: no table begins with{head}")
-    stop = start
-    while stop < len(before) and before[stop].startswith("|"):
-        stop += 1
-    return "\n".join([*before[:start], *lines, *before[stop:]]) + "\n"
-
-
 def main() -> None:
-    """Read the command line, and print the tables, or write them into the document."""
+    """Read the command line and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--most", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=TABLES, default=None, help="one table")
-    parser.add_argument("--write", action="store_true", help=f"into {DOCUMENT.name}")
     given = parser.parse_args()
     for head in [given.only] if given.only else TABLES:
-        lines = []
         for line in table(head, given.runs, given.most, given.seed):
             print(line, flush=True)
-            lines.append(line)
         print()
-        if given.write:
-            DOCUMENT.write_text(written(DOCUMENT.read_text(), lines))
 
 
 if __name__ == "__main__":

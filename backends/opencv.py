@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,9 +53,15 @@ def _cv2() -> Any:
 class OpenCVDecoder(Decoder):
     """Decodes with ``cv2.imdecode``; EXIF is obeyed unless ``IMREAD_IGNORE_ORIENTATION``.
 
+    AVIF is never turned, TIFF always is; alpha is multiplied into the colors of both (measured).
     CMYK becomes RGB by OpenCV's own formula. Corrupt pixel data is not refused: OpenCV fills
     missing pixels with gray, and libjpeg prints a warning on standard error.
     """
+
+    reads: ClassVar[tuple[str, ...]] = (
+        "jpeg", "png", "webp", "avif", "jpeg2000", "tiff", "bmp", "gif"
+    )  # fmt: skip
+    turns: ClassVar[Mapping[str, str]] = {"avif": "ignore", "tiff": "apply"}
 
     def _rgb(self, image: Encoded) -> U8:
         cv2 = _cv2()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.contract import U8, Backend, Decoder, Encoded, Library, Offer, SampleError, Stage
+from typing import ClassVar
+
+from simulator.contract import U8, Backend, Decoder, Encoded, Library, Offer, Stage
 
 simplejpeg = Library("simplejpeg", distribution="simplejpeg", extra="turbojpeg")
 
@@ -13,9 +15,9 @@ class TurboJpegDecoder(Decoder):
     simplejpeg is strict: it refuses files with corrupt data for which libjpeg only warns.
     """
 
+    reads: ClassVar[tuple[str, ...]] = ("jpeg",)
+
     def _rgb(self, image: Encoded) -> U8:
-        if image.format != "jpeg":
-            raise SampleError(f"TurboJPEG decodes JPEG only, not {image.format}")
         rgb: U8 = simplejpeg.decode_jpeg(
             image.data,
             fastdct=self.options["idct"] == "ifast",

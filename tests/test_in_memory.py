@@ -176,7 +176,7 @@ REFUSED = [
     ([FLOATS.astype(np.uint8)], r"data\[0\]: uint8 \(3, 8, 8\): \(height, width, 3\)"),
     ([{"pixels": 3}], r"data\[0\]: dict is no image"),
     ([Image.new("RGBA", (2, 2))], r"mode RGBA; give image.convert\('RGB'\)"),
-    ([b"GIF89a"], r"data\[0\]: bytes that are no JPEG"),
+    ([b"GIF88a"], r"data\[0\]: bytes that are no image"),
     (["gone.jpg"], r"data\[0\]: there is no file gone.jpg"),
     ([(PICTURES[0], 1), PICTURES[1]], "1 of 2 images have a label; give all or none"),
     ([(PICTURES[0], 1.5)], r"data\[0\]: the label is float; a label is a class"),

@@ -67,6 +67,7 @@ class DvppDecoder(Decoder):
     The hardware obeys the EXIF orientation, and rounds an odd width or height down to even.
     """
 
+    reads: ClassVar[tuple[str, ...]] = ("jpeg",)
     gives_planes: ClassVar[bool] = True
     drops_odd: ClassVar[bool] = True
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import numpy as np
 
 from backends.ort.library import plainly
@@ -26,6 +29,9 @@ class LearnedDecoder(Decoder):
     Raises:
         ModelError: the file is no codec.
     """
+
+    reads: ClassVar[tuple[str, ...]] = PillowDecoder.reads
+    turns: ClassVar[Mapping[str, str]] = PillowDecoder.turns
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

@@ -7,18 +7,23 @@ from backends.pillow.masks import PillowMasks
 from backends.pillow.painter import PillowPainter
 from backends.pillow.pixels import PillowDecoder, PillowResizer
 from backends.pillow.writer import PillowWriter
-from simulator.contract import Backend, Offer, Stage
+from simulator.contract import Backend, Decoder, Offer, Stage
+
+
+def decodes(make: type[Decoder], source: str) -> tuple[Offer, ...]:
+    """Return what a decoder on Pillow offers: profiles ignored, or applied."""
+    fields = {"exif": ("apply", "ignore"), "idct": ("islow",), "chroma_upsampling": ("fancy",)}
+    both = (fields, {**fields, "profile": ("to_srgb",)})
+    return tuple(Offer(Stage.DECODE, options, make, source=source) for options in both)
+
 
 BACKEND = Backend(
     name="pillow",
-    summary="Pillow: JPEG and PNG, antialiased resizing, index masks, pictures",
+    summary="Pillow: image files, ICC profiles, antialiased resizing, index masks, pictures",
     library=PIL,
     offers=(
-        Offer(
-            Stage.DECODE,
-            {"exif": ("apply", "ignore"), "idct": ("islow",), "chroma_upsampling": ("fancy",)},
-            PillowDecoder,
-            source="Pillow handbook, 'Image file formats'; libjpeg-turbo defaults",
+        *decodes(
+            PillowDecoder, "Pillow handbook, 'Image file formats', ImageCms; libjpeg-turbo defaults"
         ),
         Offer(
             Stage.RESIZE,

@@ -10,7 +10,8 @@ import numpy as np
 
 from simulator.conditions.condition import Condition, Disturb, Parameters
 from simulator.contract import Encoded
-from simulator.contract.encoded import SUFFIXES, read_image
+from simulator.contract.encoded import read_image
+from simulator.contract.image_formats import suffixes
 from simulator.contract.recipe import Boundary
 from simulator.errors import SampleError, UserError
 
@@ -56,7 +57,7 @@ class Released(Condition):
 
         def disturb(image: Encoded, _: np.random.Generator) -> Encoded:
             own = PurePosixPath(image.name)
-            ends = dict.fromkeys((own.suffix, *SUFFIXES, *(end.upper() for end in SUFFIXES)))
+            ends = dict.fromkeys((own.suffix, *suffixes(), *(end.upper() for end in suffixes())))
             places = (folder / own.with_suffix(end) for end in ends)
             place = next((path for path in places if path.is_file()), None)
             if place is None:

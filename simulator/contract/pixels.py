@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar, final
 
@@ -30,18 +30,24 @@ T = TypeVar("T")
 class Decoder(Implementation):
     """Decodes a file to pixels.
 
-    All decoders follow the same rules: gray is repeated to three channels, alpha is dropped,
-    16-bit samples are cut or rounded to 8 bits, and a truncated file is refused before any
-    library sees it. A decoder refuses what its library cannot do (CMYK, the planes of a PNG).
+    All decoders of JPEG and PNG follow the same rules: gray is repeated to three channels, alpha is
+    dropped, 16-bit samples are cut or rounded to 8 bits, and a truncated file is refused before any
+    library sees it. In other formats alpha and floats are what the library makes of them. A decoder
+    refuses what its library cannot do (CMYK, the planes of a PNG).
 
     Args:
         options: the checked fields of the profile's ``decode`` section.
 
     Attributes:
+        reads: the formats that it reads, as :attr:`simulator.contract.Encoded.format` names them.
+        turns: the one value of ``exif`` that the library amounts to in a format, where it has no
+            other: it turns every such file upright (``apply``), or none (``ignore``).
         gives_planes: whether `planes` works: the library returns a JPEG's own YUV.
         drops_odd: whether the last row and column of an odd size are lost, as on Ascend DVPP.
     """
 
+    reads: ClassVar[tuple[str, ...]] = ("jpeg", "png")
+    turns: ClassVar[Mapping[str, str]] = {}
     gives_planes: ClassVar[bool] = False
     drops_odd: ClassVar[bool] = False
 
@@ -81,12 +87,23 @@ class Decoder(Implementation):
         raise Unsupported(f"{type(self).__name__} does not give YUV planes")
 
     def _guard(self, decode: Callable[[Encoded], T], image: Encoded) -> T:
+        self._refuse(image)
         try:
             return decode(image)
         except SimulatorError:
             raise
         except Exception as error:  # the library's own reason, whatever its type
             raise SampleError(f"{type(self).__name__}: {first_line(error)}") from error
+
+    def _refuse(self, image: Encoded) -> None:
+        who, format = type(self).__name__, image.format
+        if format not in self.reads:
+            raise SampleError(f"{who} reads {', '.join(self.reads)}, not {format}")
+        asked = self.options["exif"]
+        if image.orientation != 1 and self.turns.get(format, asked) != asked:
+            able = self.turns[format]
+            does = "turns every" if able == "apply" else "never turns a"
+            raise SampleError(f"{who} {does} {format} upright; write decode.exif: {able}")
 
     def _checked(self, image: Encoded, frame: Frame) -> Frame:
         problem = check_planes(frame)

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from simulator.contract.image_formats import Header, ImageFormat, exif_orientation
 from simulator.errors import SampleError
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -22,6 +23,7 @@ _LONGEST = 2**31 - 1
 _PALETTE = 768
 _FRAME = 26
 """Bytes of the head of a frame."""
+_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,14 @@ def chunks(data: bytes) -> Iterator[Chunk]:
             raise SampleError(f"corrupt PNG: wrong checksum in the chunk at byte {at}")
         yield Chunk(at, kind, whole[at + 8 : end])
         at = end + 4
+
+
+def _header(data: bytes) -> Header:
+    width, height, bits, color = struct.unpack_from(">IIBB", data, 16)
+    if data[12:16] != b"IHDR" or color not in _CHANNELS:
+        raise SampleError("corrupt PNG: no valid IHDR chunk")
+    orientation = exif_orientation(check(data, width, height))
+    return Header(width, height, _CHANNELS[color], bits, orientation)
 
 
 def check(data: bytes, width: int, height: int) -> bytes:
@@ -160,3 +170,6 @@ class _Animation:
     def _next(self, number: int) -> bool:
         self._number += 1
         return number == self._number - 1
+
+
+FORMAT = ImageFormat("png", (".png",), lambda data: data[:8] == SIGNATURE, _header)

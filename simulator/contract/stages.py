@@ -12,6 +12,7 @@ from simulator.contract.stage import CLAIMS, KEPT, REPEATS, StageSpec, checks, o
 _STORAGE = ("precision", "storage")
 _COMPUTE = ("precision", "compute")
 _FORMAT = ("color", "format")
+_PROFILE = ("color", "profile")
 _WORK = "simulator.testing.work"
 _MADE = (*CLAIMS, *proved_by("makers", "the_source_is_left_alone", "noise_is_refused"))
 _NEAR = (*_MADE, *proved_by("makers", "the_same_twice", "the_numbers_stay_near"))
@@ -24,6 +25,7 @@ DECODE = one_word(
     axis="decoder",
     base=Decoder,
     calls=("rgb", "planes"),
+    shared=(_PROFILE,),
     work=f"{_WORK}:Decoding",
     checks=(
         *CLAIMS,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulator.contract.encoded import SUFFIXES, Encoded, read_image
+from simulator.contract.encoded import Encoded, read_image
+from simulator.contract.image_formats import suffixes
 from simulator.data.address import Root
 from simulator.data.folder_labels import CAFFE, TABLES, from_folders, from_table, is_caffe, label_of
 from simulator.data.labels import Labels, Read, Written
@@ -55,7 +56,7 @@ class Files:
         return ", ".join(sorted(self.suffixes))
 
 
-IMAGES = Files(SUFFIXES, "image")
+IMAGES = Files(suffixes(), "image")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy as np
 
 from simulator import cache, registry
 from simulator.contract import ImageWriter, Stage
+from simulator.contract.image_formats import IMAGE_FORMATS
 from simulator.data.address import Root, safe
 from simulator.data.folder import Dataset, Files
 from simulator.data.labels import Labels
@@ -28,7 +29,6 @@ from simulator.profile.implementations import implementation
 
 MARK, TABLE = "in_memory.json", "labels.csv"
 """The files of such a folder that are no samples."""
-_SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8": ".jpg", b"RIFF": ".wav"}
 _CLASSES = (
     "a label is a class, by its index or its name; for boxes, masks and texts write a data card "
     "(docs/data.md)"
@@ -148,10 +148,10 @@ def _file(sample: _Sample) -> tuple[Any, str]:
     """What becomes a file, pixels, bytes or a path, and the end of the file's name."""
     content, where = sample.content, sample.where
     if isinstance(content, bytes):
-        for start, suffix in _SUFFIXES.items():
-            if content.startswith(start):
-                return content, suffix
-        raise DataError(f"{where}: bytes that are no JPEG, PNG or WAV file")
+        found = next((one for one in IMAGE_FORMATS if one.is_one(content)), None)
+        if found is None and content[:4] != b"RIFF":
+            raise DataError(f"{where}: bytes that are no image of a known format and no WAV file")
+        return content, found.suffixes[0] if found else ".wav"
     if isinstance(content, str | os.PathLike):
         path = Path(content)
         if not os.path.isfile(path):

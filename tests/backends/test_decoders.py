@@ -92,7 +92,7 @@ def test_png(name, kind):
 
 
 def test_turbojpeg_refuses_png_by_name():
-    with pytest.raises(SampleError, match="TurboJPEG decodes JPEG only"):
+    with pytest.raises(SampleError, match="reads jpeg, not png"):
         rgb("turbojpeg", PNGS["rgb"][0])
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from simulator.contract.image_formats import suffixes
 from simulator.data.folder import Dataset, Item, load_folder, read, subset
 from simulator.data.labels import Labels
 from simulator.errors import DataError, SampleError
@@ -191,12 +192,15 @@ def test_a_flat_folder_has_no_labels(tmp_path):
 
 
 def test_hidden_and_other_files_are_counted(tmp_path):
-    fill(tmp_path, "a.jpg", ".b.jpg", ".git/c.jpg", "notes.md", "d.bmp", "empty/readme.txt")
+    fill(tmp_path, "a.jpg", ".b.jpg", ".git/c.jpg", "notes.md", "d.psd", "empty/readme.txt")
 
     got = load_folder(tmp_path, None)
 
     assert seen(got) == [("a.jpg", None)]
-    assert got.notes == ("ignored 3 files other than .jpeg, .jpg, .png", "ignored 2 hidden files")
+    assert got.notes == (
+        f"ignored 3 files other than {', '.join(suffixes())}",
+        "ignored 2 hidden files",
+    )
 
 
 def test_links_are_followed_but_not_in_circles(tmp_path):
@@ -266,7 +270,7 @@ def test_read_gives_the_header_or_skips_the_sample(tmp_path):
     good, bad = load_folder(tmp_path, None).items
 
     assert (read(good).name, read(good).format, read(good).height) == ("a.jpg", "jpeg", 2)
-    with pytest.raises(SampleError, match="neither a JPEG nor a PNG"):
+    with pytest.raises(SampleError, match="no image of a known format"):
         read(bad)
 
 

@@ -10,6 +10,7 @@ import pytest
 from web_server import serving
 
 from simulator import places
+from simulator.contract.image_formats import suffixes
 from simulator.data import remote
 from simulator.data.folder import Item, load_folder, may_equal
 from simulator.data.labels import Labels
@@ -67,7 +68,7 @@ def test_a_folder_behind_a_url_has_labels(in_memory):
         ("red/1.jpg", 0),
     ]
     assert found.notes == (
-        "ignored 1 file other than .jpeg, .jpg, .png", "ignored 1 hidden file",
+        f"ignored 1 file other than {', '.join(suffixes())}", "ignored 1 hidden file",
     )  # fmt: skip
     sent = pickle.loads(pickle.dumps(found.items[1].path))
     assert (places.read(sent, 99), sent.suffix, places.size_of(sent)) == (b"red/1.jpg", ".jpg", 9)

@@ -1,4 +1,4 @@
-"""Images: JPEG and PNG files."""
+"""Images: files of every format of ``simulator.image_formats``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from simulator.contract import U8, Array, Encoded
 from simulator.contract.description import Description, Preprocessing
-from simulator.contract.encoded import SUFFIXES, read_image
+from simulator.contract.encoded import read_image
+from simulator.contract.image_formats import suffixes
 from simulator.contract.recipe import Recipe
 from simulator.modalities.image import front_end
 from simulator.modalities.image.card import ImageCard, geometry_of, sized, tensor_shape, tried_side
@@ -78,7 +79,6 @@ class ImageModality(Modality):
 
     name = "image"
     unit = "image"
-    suffixes = SUFFIXES
     pictures = (
         "simulator.experiments.pictures.flips:flips",
         "simulator.experiments.pictures.gallery:gallery",
@@ -88,6 +88,11 @@ class ImageModality(Modality):
     Spec = ImageSpec
     Card = ImageCard
     tried_with = "simulator.testing.image_specimen:write"
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Those of all image formats."""
+        return suffixes()
 
     def read(self, name: str, path: Where) -> Encoded:
         """Read one image file and check its header."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from simulator import registry
 from simulator.contract import Offer, Stage
@@ -58,6 +58,10 @@ class Convert(OpenSection):
     chroma_upsampling: str | None = Field(None, description="to one sample a pixel")
 
 
+def _unless_ignored(value: object) -> object:
+    return None if value == "ignore" else value
+
+
 class Color(Section):
     """What format the stack carries pixels in, and in which order the network gets them."""
 
@@ -70,6 +74,12 @@ class Color(Section):
     )
     odd_size: Literal["keep", "drop"] | None = Field(
         None, description="drop the last odd row and column, as Ascend DVPP does, or keep them"
+    )
+    profile: Annotated[Literal["ignore", "to_srgb"] | None, AfterValidator(_unless_ignored)] = (
+        Field(
+            None,
+            description="to_srgb: the decoder applies a file's ICC profile; ignored by default",
+        )
     )
     encode: Encode | None = None
     convert: Convert | None = None
@@ -239,12 +249,18 @@ class ImageSpec(ProfileSpec):
 
         Where the color section needs YUV planes and the decoder gives none, the decoder's RGB is
         encoded as the section's ``encode`` says. Where no YUV is left, or images are cropped before
-        the resize, a resize in the YUV domain becomes one in RGB.
+        the resize, a resize in the YUV domain becomes one in RGB. Color profiles are ignored where
+        the decoder applies none.
         """
         update: dict[str, Section] = {}
-        decoder = registry.backend(self.decode.backend).of(Stage.DECODE)[0]
-        if self.color.source == "planes" and not gives_planes(decoder):
-            update["color"] = self.color.model_copy(update={"source": "encode"})
+        backend = registry.backend(self.decode.backend)
+        changed: dict[str, str | None] = {}
+        if self.color.source == "planes" and not gives_planes(backend.of(Stage.DECODE)[0]):
+            changed["source"] = "encode"
+        if self.color.profile and "profile" not in backend.admitted(Stage.DECODE):
+            changed["profile"] = None
+        if changed:
+            update["color"] = self.color.model_copy(update=changed)
         in_rgb = self.color.format == "rgb" or self.geometry.crop_before_resize
         if in_rgb and self.resize.domain == "yuv":
             update["resize"] = self.resize.model_copy(update={"domain": "rgb"})

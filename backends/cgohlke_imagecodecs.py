@@ -1,0 +1,66 @@
+"""imagecodecs: libjpeg-turbo, libpng, libwebp, libavif, libjxl, OpenJPEG and giflib, as arrays."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from simulator.contract import (
+    U8,
+    Array,
+    Backend,
+    Decoder,
+    Encoded,
+    Library,
+    Offer,
+    SampleError,
+    Stage,
+)
+
+imagecodecs = Library("imagecodecs", distribution="imagecodecs", extra="formats")
+
+_CODECS = {
+    "jpeg": "jpeg8", "png": "png", "webp": "webp", "avif": "avif", "jxl": "jpegxl",
+    "jpeg2000": "jpeg2k", "gif": "gif",
+}  # fmt: skip
+
+
+class ImagecodecsDecoder(Decoder):
+    """Decodes with ``imagecodecs.*_decode``, one thread; nothing is ever turned.
+
+    CMYK is refused. Samples of more than 8 bits keep their high 8.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = tuple(_CODECS)
+
+    def _rgb(self, image: Encoded) -> U8:
+        decode = getattr(imagecodecs, f"{_CODECS[image.format]}_decode")
+        more = {"numthreads": 1} if image.format in ("avif", "jxl", "jpeg2000") else {}
+        samples: Array = decode(image.data, **more)
+        if image.format == "jpeg" and image.channels == 4:
+            raise SampleError("imagecodecs gives CMYK as it is; it has no RGB")
+        if image.format in ("gif", "webp") and samples.ndim == 4:
+            samples = samples[0]  # of an animation
+        if samples.dtype == np.uint16:
+            deep = image.bits if image.bits > 8 else 16
+            samples = (samples >> (deep - 8)).astype(np.uint8)
+        if samples.ndim == 2:
+            samples = samples[..., None]
+        color = samples.shape[2] >= 3
+        return samples[..., :3] if color else np.repeat(samples[..., :1], 3, axis=2)
+
+
+BACKEND = Backend(
+    name="imagecodecs",
+    summary="imagecodecs: JPEG, PNG, WebP, AVIF, JPEG XL, JPEG 2000 and GIF, as arrays",
+    library=imagecodecs,
+    offers=(
+        Offer(
+            Stage.DECODE,
+            {"exif": ("ignore",), "idct": ("islow",), "chroma_upsampling": ("fancy",)},
+            ImagecodecsDecoder,
+            source="https://github.com/cgohlke/imagecodecs; defaults of the libraries",
+        ),
+    ),
+)

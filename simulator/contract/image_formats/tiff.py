@@ -1,0 +1,52 @@
+"""TIFF; of several pages the first counts.
+
+Source:
+    TIFF 6.0, sections 2, 7 and 8.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from simulator.contract.image_formats import Header, ImageFormat
+from simulator.errors import SampleError
+
+_KINDS = {1: "B", 3: "H", 4: "I"}
+_WIDTH, _HEIGHT, _BITS, _ORIENTATION, _CHANNELS = 256, 257, 258, 274, 277
+_WHERE, _LENGTHS = (273, 324), (279, 325)
+"""Of strips, and of tiles."""
+
+
+def _header(data: bytes) -> Header:
+    order = "<" if data[:2] == b"II" else ">"
+    start = struct.unpack_from(order + "I", data, 4)[0]
+    count = struct.unpack_from(order + "H", data, start)[0]
+    tags: dict[int, tuple[int, ...]] = {}
+    for entry in range(start + 2, start + 2 + 12 * count, 12):
+        tag, kind, number = struct.unpack_from(order + "HHI", data, entry)
+        if kind not in _KINDS:
+            continue
+        code = f"{order}{number}{_KINDS[kind]}"
+        inside = struct.calcsize(code) <= 4
+        at = entry + 8 if inside else struct.unpack_from(order + "I", data, entry + 8)[0]
+        if at + struct.calcsize(code) > len(data):
+            raise SampleError("the TIFF is truncated")
+        tags[tag] = struct.unpack_from(code, data, at)
+    places = next((tags[tag] for tag in _WHERE if tag in tags), ())
+    lengths = next((tags[tag] for tag in _LENGTHS if tag in tags), ())
+    if not places or any(at + n > len(data) for at, n in zip(places, lengths, strict=False)):
+        raise SampleError("the TIFF is truncated: its pixels are missing")
+    first = {tag: values[0] for tag, values in tags.items() if values}
+    turn = first.get(_ORIENTATION, 1)
+    return Header(
+        first.get(_WIDTH, 0),
+        first.get(_HEIGHT, 0),
+        first.get(_CHANNELS, 1),
+        first.get(_BITS, 1),
+        turn if 1 <= turn <= 8 else 1,
+    )
+
+
+FORMAT = ImageFormat(
+    "tiff", (".tif", ".tiff"), lambda data: data[:4] in (b"II*\0", b"MM\0*"), _header
+)

@@ -238,9 +238,16 @@ class Session(Closing):
         return replace(under, condition=under.condition.asking(infer))
 
     def stacks(self, variants: Iterable[Variant]) -> list[Stack]:
-        """Build every stack; equal artifacts and runtimes are made once."""
+        """Build every stack; equal artifacts and runtimes are made once.
+
+        What the stacks say of the data is told at once, before anything runs.
+        """
         self.show.say("preparing the stacks")
-        return [self.stack(variant) for variant in variants]
+        found = [self.stack(variant) for variant in variants]
+        lines = (one.text for stack in found for one in stack.notices if one.kind is Kind.DATA)
+        for line in dict.fromkeys(lines):
+            self.show.note(line)
+        return found
 
     def stack(self, variant: Variant, under: AppliedCondition | None = None) -> Stack:
         """Build one stack.

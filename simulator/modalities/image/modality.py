@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from simulator.contract import U8, Array, Encoded
+from simulator import registry
+from simulator.contract import U8, Array, Encoded, Stage
 from simulator.contract.description import Description, Preprocessing
 from simulator.contract.encoded import read_image
-from simulator.contract.image_formats import suffixes
+from simulator.contract.image_formats import IMAGE_FORMATS, suffixes
 from simulator.contract.recipe import Recipe
+from simulator.errors import UserError
 from simulator.modalities.image import front_end
 from simulator.modalities.image.card import ImageCard, geometry_of, sized, tensor_shape, tried_side
 from simulator.modalities.image.cropping import Cut
@@ -146,6 +149,30 @@ class ImageModality(Modality):
             front_end.in_pairs(profile),
         )
 
+    def remarks(self, placing: Any, files: Sequence[Where], choices: Choices) -> list[str]:
+        """Say how many files the decoder does not read, by their names, and which decoders do.
+
+        Raises:
+            UserError: it reads none of them.
+        """
+        decoder = choices.get(Stage.DECODE)
+        if decoder is None or not files:
+            return []
+        names = {suffix: one.name for one in IMAGE_FORMATS for suffix in one.suffixes}
+        formats = Counter(names.get(file.suffix.lower()) for file in files)
+        lacks = {one for one in formats if one and one not in decoder.offer.make.reads}
+        if not lacks:
+            return []
+        count = sum(formats[one] for one in lacks)
+        readers = "; ".join(f"{one}: {' or '.join(_readers(one))}" for one in sorted(lacks))
+        told = (
+            f"{decoder.backend.name} cannot read {count:,} of {len(files):,} files, these backends "
+            f"can: {readers}"
+        )
+        if count == len(files):
+            raise UserError(told)
+        return [told]
+
     def postprocess(self, profile: Profile, card: Any) -> Postprocess:
         """Return the profile's postprocessing; fields that its geometry ignores are neutral."""
         asked, geometry = profile.spec.postprocess, geometry_of(profile, card)
@@ -173,6 +200,16 @@ class ImageModality(Modality):
     def sizes(self, source: Encoded) -> dict[str, int]:
         """Return columns, rows and bytes of the file."""
         return {"width": source.width, "height": source.height, "bytes": len(source.data)}
+
+
+def _readers(format: str) -> list[str]:
+    """The backends whose decoders read a format."""
+    able = (
+        backend.name
+        for backend in registry.backends()
+        if any(format in offer.make.reads for offer in backend.of(Stage.DECODE))
+    )
+    return list(able) or ["none"]
 
 
 IMAGE = ImageModality()

@@ -39,7 +39,7 @@ _SWITCHES = {
 }
 _CODECS = {"jpeg": "mjpeg", "png": "png"}
 _CONTAINERS = {
-    "webp": "webp_pipe", "avif": "mov", "heic": "mov", "jpeg2000": "j2k_pipe",
+    "webp": "webp_pipe", "avif": "mov", "jpeg2000": "j2k_pipe",
     "tiff": "tiff_pipe", "bmp": "bmp_pipe", "gif": "gif",
 }  # fmt: skip
 """FFmpeg's demuxers, by name: none is guessed."""
@@ -55,8 +55,8 @@ _PLANES = {
 class FFmpegDecoder(Decoder):
     """Decodes with FFmpeg's own codecs (AV1: dav1d), and converts to RGB with swscale.
 
-    Nothing is ever turned. The crop of a HEIC is not applied (measured: 376 columns of 375), so
-    most are refused for their size; an animated WebP is, too.
+    Nothing is ever turned. HEIC is not offered: its crop is not applied (measured: 376 columns of
+    375), and of a picture in tiles only the first is given. An animated WebP is refused.
 
     swscale has a shortcut (measured, x86-64): if the height is even, it repeats 4:2:0 and 4:2:2
     chroma, whatever the interpolation, unless ``accurate_rnd`` is given. Otherwise an odd width

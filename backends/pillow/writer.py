@@ -1,9 +1,10 @@
-"""Image files written by Pillow: zlib's PNG, libjpeg-turbo's JPEG."""
+"""Image files written by Pillow: PNG, and JPEG, WebP and AVIF of a quality."""
 
 from __future__ import annotations
 
 import io
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from backends.pillow.library import Image
 from simulator.contract import U8, ImageWriter
@@ -15,7 +16,17 @@ _COMPRESSION = {"compress_level": 1, "compress_type": 3}
 
 
 class PillowWriter(ImageWriter):
-    """Writes with ``PIL.Image.save``."""
+    """Writes with ``PIL.Image.save``.
+
+    Attributes:
+        encoders: Pillow's name of each lossy format but JPEG, and what its encoder is told.
+    """
+
+    encoders: ClassVar[Mapping[str, tuple[str, dict[str, Any]]]] = {
+        "webp": ("WEBP", {}),
+        "avif": ("AVIF", {"max_threads": 1}),
+    }
+    writes: ClassVar[tuple[str, ...]] = ("png", "jpeg", *encoders)
 
     def _png(self, pixels: U8) -> bytes:
         file = io.BytesIO()
@@ -33,10 +44,20 @@ class PillowWriter(ImageWriter):
     ) -> bytes:
         more: dict[str, Any] = {"quality": quality, "optimize": optimize, "subsampling": chroma}
         more["progressive"] = progressive
-        if orientation != 1:
-            exif = Image.Exif()
-            exif[ORIENTATION] = orientation
-            more["exif"] = exif
-        file = io.BytesIO()
-        Image.fromarray(rgb).save(file, "JPEG", **more)
-        return file.getvalue()
+        return saved(rgb, "JPEG", orientation, more)
+
+    def _lossy(self, rgb: U8, format: str, quality: int, orientation: int) -> bytes:
+        """By one thread, because encoders may split an image between several."""
+        name, more = self.encoders[format]
+        return saved(rgb, name, orientation, {**more, "quality": quality})
+
+
+def saved(rgb: U8, name: str, orientation: int, more: dict[str, Any]) -> bytes:
+    """Return a file as Pillow writes it; it carries an orientation other than 1."""
+    if orientation != 1:
+        exif = Image.Exif()
+        exif[ORIENTATION] = orientation
+        more["exif"] = exif.tobytes()
+    file = io.BytesIO()
+    Image.fromarray(rgb).save(file, name, **more)
+    return file.getvalue()

@@ -43,6 +43,7 @@ class Condition(ABC):
         moves: whether what a sample shows gets another place or size in it, so that truth in
             pixels has to follow.
         has_chance: whether it is random, so that trials differ.
+        gives_format: of the image files that it gives, whatever it got; None where it keeps theirs.
         examples: valid parameters, as written after the colon, for the conformance suite; at least
             two, where the condition has parameters.
     """
@@ -53,6 +54,7 @@ class Condition(ABC):
     modality: ClassVar[str | None] = None
     moves: ClassVar[bool] = False
     has_chance: ClassVar[bool] = False
+    gives_format: ClassVar[str | None] = None
     examples: ClassVar[tuple[str, ...]] = ()
 
     @classmethod

@@ -21,6 +21,13 @@ def resizing(interpolation: str, *, antialias: bool = True) -> Choice:
     return implementation(Stage.RESIZE, registry.reference(Stage.RESIZE), options)
 
 
-def writing() -> Choice:
-    """Return the writer of PNG and JPEG files."""
-    return implementation(Stage.WRITE, registry.reference(Stage.WRITE), {})
+def writing(format: str = "png") -> Choice:
+    """Return the writer of files of a format: the reference, or the first that writes them."""
+    found = registry.reference(Stage.WRITE)
+    if format not in found.of(Stage.WRITE)[0].make.writes:
+        found = next(
+            backend
+            for backend in registry.backends()
+            if any(format in offer.make.writes for offer in backend.of(Stage.WRITE))
+        )
+    return implementation(Stage.WRITE, found, {})

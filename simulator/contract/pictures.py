@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from simulator.contract.backend import Implementation
 from simulator.contract.encoded import Encoded, inspect
 from simulator.contract.frame import U8
-from simulator.errors import SampleError, SimulatorError, first_line
+from simulator.errors import SampleError, SimulatorError, Unsupported, first_line
 
 Mask = NDArray[np.uint8] | NDArray[np.uint16]
 """(H, W) class indices."""
@@ -198,7 +198,13 @@ class Painter(Implementation):
 
 
 class ImageWriter(Implementation):
-    """Writes image files; equal pixels give equal bytes on one machine."""
+    """Writes image files; equal pixels give equal bytes on one machine.
+
+    Attributes:
+        writes: the formats that it writes, as :attr:`simulator.contract.Encoded.format` names them.
+    """
+
+    writes: ClassVar[tuple[str, ...]] = ("png", "jpeg")
 
     @final
     def png(self, pixels: U8) -> bytes:
@@ -232,6 +238,23 @@ class ImageWriter(Implementation):
         """
         pixels = _checked_pixels(rgb)
         return self._jpeg(pixels, quality, orientation, optimize, chroma, progressive)
+
+    @final
+    def lossy(self, rgb: U8, format: str, quality: int, orientation: int = 1) -> bytes:
+        """Return the bytes of a file in a lossy format, with what its encoder does by default.
+
+        Args:
+            rgb: (H, W, 3) uint8.
+            format: one of :attr:`writes`, but not ``png``.
+            quality: the encoder's quality, 1 to 100.
+            orientation: as in EXIF, 1 to 8.
+        """
+        if format == "jpeg":
+            return self.jpeg(rgb, quality, orientation)
+        return self._lossy(_checked_pixels(rgb), format, quality, orientation)
+
+    def _lossy(self, rgb: U8, format: str, quality: int, orientation: int) -> bytes:
+        raise Unsupported(f"{type(self).__name__} does not write {format}")
 
     @abstractmethod
     def _png(self, pixels: U8) -> bytes:

@@ -252,13 +252,16 @@ class Modality(ABC):
         """
         return None
 
-    def remarks(self, placing: Any, files: Sequence[Where], choices: Choices) -> list[str]:
+    def remarks(
+        self, placing: Any, files: Sequence[Where], choices: Choices, format: str | None
+    ) -> list[str]:
         """Return what users should know of samples on their way into a network, a line each.
 
         Args:
             placing: what :meth:`placing` returned for a stack.
             files: where all samples are.
             choices: the implementation of each of its stages.
+            format: that all samples get from a condition; None: each keeps its own.
 
         Raises:
             UserError: the stack can take none of them.

@@ -150,7 +150,8 @@ class StackBuilder:
             infer = replace(infer, sized=tuple(zip(shapes, artifacts, strict=True)))
         notices += [*lines, *more]
         files = [item.path for item in self.dataset.items]
-        remarks = self.card.modality.remarks(answer.placing, files, choices)
+        format = under.condition.gives_format if under else None
+        remarks = self.card.modality.remarks(answer.placing, files, choices, format)
         notices += [Notice(Kind.DATA, line) for line in remarks]
         if own := own_file(profile):
             notices += self._compared(own.path.name, chosen, pair, infer, fed, spec)

@@ -89,9 +89,10 @@ class Between(Place):
 
     def misfit(self, condition: Condition) -> str | None:
         """Take the samples all the way to the network's input."""
-        chain = AppliedCondition(condition).disturbed(self.way.chain)
-        feeds = self.way.modality.feeds(self.way.card.spec)
-        found = (self.way.value(source, chain) for source in self.way.sources())
+        way = self.way.reading(condition.gives_format)
+        chain = AppliedCondition(condition).disturbed(way.chain)
+        feeds = way.modality.feeds(way.card.spec)
+        found = (way.value(source, chain) for source in way.sources())
         return next(filter(None, (fits(value, feeds) for value in found)), None)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from simulator import registry
+from simulator.contract import Stage
 from simulator.contract.recipe import Boundary, Chain, Context, Recipe
+from simulator.errors import UserError
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.specimen import Specimen
 from simulator.model.card import Card
@@ -62,6 +66,19 @@ class Way:
     def has(self, boundary: Boundary) -> bool:
         """Whether the samples pass a boundary."""
         return boundary is Boundary.SOURCE or self.chain.has(boundary)
+
+    def reading(self, format: str | None) -> Way:
+        """Return the stack with a decoder that reads files of a format; None: with its own."""
+        for backend in registry.backends() if format else ():
+            if not any(format in offer.make.reads for offer in backend.of(Stage.DECODE)):
+                continue
+            with suppress(UserError):
+                profile = load(self.profile.name, (f"decode.backend={backend.name}",))
+                chain = Chain(
+                    tuple(self.modality.front_end(profile, choose(profile), self.card.spec))
+                )
+                return replace(self, profile=profile, chain=chain)
+        return self
 
 
 def way(modality: Modality, folder: Path) -> Way:

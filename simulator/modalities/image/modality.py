@@ -149,7 +149,9 @@ class ImageModality(Modality):
             front_end.in_pairs(profile),
         )
 
-    def remarks(self, placing: Any, files: Sequence[Where], choices: Choices) -> list[str]:
+    def remarks(
+        self, placing: Any, files: Sequence[Where], choices: Choices, format: str | None
+    ) -> list[str]:
         """Say how many files the decoder does not read, by their names, and which decoders do.
 
         Raises:
@@ -159,7 +161,7 @@ class ImageModality(Modality):
         if decoder is None or not files:
             return []
         names = {suffix: one.name for one in IMAGE_FORMATS for suffix in one.suffixes}
-        formats = Counter(names.get(file.suffix.lower()) for file in files)
+        formats = Counter(format or names.get(file.suffix.lower()) for file in files)
         lacks = {one for one in formats if one and one not in decoder.offer.make.reads}
         if not lacks:
             return []

@@ -176,7 +176,9 @@ class TextModality(Modality):
             for one in source.requests[:CHOICES]
         ]  # fmt: skip
 
-    def remarks(self, placing: Any, files: Sequence[Where], choices: Choices) -> list[str]:
+    def remarks(
+        self, placing: Any, files: Sequence[Where], choices: Choices, format: str | None
+    ) -> list[str]:
         """Say how many texts are over-long, so that their contexts are cut."""
         longest, side = placing.feed.longest, placing.feed.truncation_side
         number = sum(_is_cut(placing, file) for file in files)

@@ -41,6 +41,12 @@ DECODE = one_word(
             "bad_files_are_refused",
             "a_bad_file_leaves_no_trace",
         ),
+        *_of(
+            "formats",
+            "formats_are_as_claimed",
+            "turns_in_every_format",
+            "color_profiles_are_obeyed",
+        ),
         *KEPT,
         *REPEATS,
     ),

@@ -53,8 +53,28 @@ class WantsTwoPixels(PillowDecoder):
 
 
 class AlwaysUpright(PillowDecoder):
+    def _rgb(self, image):
+        if image.format == "jpeg":
+            return PillowDecoder({**self.options, "exif": "apply"})._rgb(image)
+        return super()._rgb(image)
+
+
+class DarkensWebP(PillowDecoder):
+    def _rgb(self, image):
+        rgb = super()._rgb(image)
+        return rgb // 2 if image.format == "webp" and image.orientation == 1 else rgb
+
+
+class NeverTurnsAvif(PillowDecoder):
+    def _rgb(self, image):
+        if image.format == "avif":
+            return PillowDecoder({**self.options, "exif": "ignore"})._rgb(image)
+        return super()._rgb(image)
+
+
+class IgnoresProfiles(PillowDecoder):
     def __init__(self, options):
-        super().__init__({**options, "exif": "apply"})
+        super().__init__({**options, "profile": "ignore"})
 
 
 class ClaimsPlanes(PillowDecoder):
@@ -332,6 +352,8 @@ OWN = {
         "results_may_be_written": Freezes,
         "bad_files_are_refused": FillsWithBlack,
         "a_bad_file_leaves_no_trace": RemembersFailure,
+        "formats_are_as_claimed": DarkensWebP,
+        "turns_in_every_format": NeverTurnsAvif,
     },
     Stage.RESIZE: {
         "a_flat_plane_stays_flat": CannotReachWhite,

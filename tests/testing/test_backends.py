@@ -12,7 +12,8 @@ from simulator.testing import Mark, Workshop, prove, registered
 from simulator.testing.models import FAMILIES
 
 PROVED = {
-    "pillow", "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
+    "pillow", "pillow_heif", "pillow_jxl", "imagecodecs", "libvips",
+    "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
     "learned_codec",
     "itu", "aipp", "sysnoise",
     "numpy", "wave", "scipy", "soundfile", "soxr", "samplerate", "kaldi_native_fbank",

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from simulator.contract.frame import U8
 from simulator.entry_points import Table
 
 
@@ -42,12 +43,15 @@ class ImageFormat:
         is_one: whether a file is of this format, by its first bytes.
         header: reads the header of a whole file. A SampleError says what is wrong with it; an
             IndexError or struct.error, that it ends too early.
+        example: writes a picture, (H, W, 3) uint8, without loss, for the conformance suite; the
+            suite has files of our own formats.
     """
 
     name: str
     suffixes: tuple[str, ...]
     is_one: Callable[[bytes], bool]
     header: Callable[[bytes], Header]
+    example: Callable[[U8], bytes] | None = None
 
 
 IMAGE_FORMATS: Table[ImageFormat] = Table(

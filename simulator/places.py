@@ -6,10 +6,28 @@ import errno
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from simulator.errors import DataError, SampleError
 from simulator.files import read_file
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One frame of a video file.
+
+    Attributes:
+        clip: the path of the file.
+        time: when it is shown, in seconds from the start of the stream.
+        before: when the frames before it are shown, the nearest first; a few at most.
+    """
+
+    clip: str
+    time: float
+    before: tuple[float, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.time:.3f} s of {PurePath(self.clip).name}"
 
 
 class ByteSource(ABC):
@@ -37,6 +55,11 @@ class ByteSource(ABC):
             OSError: they cannot be read, are more than *most*, or are not what they were when the
                 place was found.
         """
+
+    @property
+    def moment(self) -> Moment | None:
+        """Which frame of a clip the bytes show; None where they are of no clip."""
+        return None
 
     def size(self) -> int | None:
         """Return how many bytes there are; None where only reading them tells."""
@@ -68,10 +91,12 @@ class InMemory(ByteSource):
     Attributes:
         name: for messages, with the ending of a file.
         data: the bytes.
+        moment: the frame of a clip that they show.
     """
 
     name: str
     data: bytes
+    moment: Moment | None = None
 
     @classmethod
     def of(cls, where: Where, most: int) -> InMemory:
@@ -80,7 +105,7 @@ class InMemory(ByteSource):
         Raises:
             OSError: it cannot be read.
         """
-        return cls(str(where), read(where, most))
+        return cls(str(where), read(where, most), moment_of(where))
 
     @property
     def suffix(self) -> str:
@@ -120,6 +145,11 @@ class Sealed(ByteSource):
     def suffix(self) -> str:
         """The ending of the place."""
         return self.there.suffix
+
+    @property
+    def moment(self) -> Moment | None:
+        """The frame of a clip that the place shows."""
+        return moment_of(self.there)
 
     def read(self, most: int) -> bytes:
         """Return the bytes; OSError where they are others."""
@@ -162,6 +192,11 @@ def read_sample(where: Where, most: int) -> bytes:
         raise error.stop() from error
     except OSError as error:
         raise SampleError(f"cannot be read: {error.strerror or error}") from error
+
+
+def moment_of(where: Where) -> Moment | None:
+    """Return which frame of a clip the bytes at a place show; None where they are of no clip."""
+    return where.moment if isinstance(where, ByteSource) else None
 
 
 def size_of(where: Where) -> int | None:

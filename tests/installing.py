@@ -9,6 +9,7 @@ from pathlib import Path
 from simulator import registry
 from simulator.command.experiment import EXPERIMENTS
 from simulator.conditions.condition import CONDITIONS
+from simulator.contract.image_formats import IMAGE_FORMATS
 from simulator.contract.model_format import MODEL_FORMATS
 from simulator.data.label_kind import LABELS
 from simulator.data.source import SOURCES
@@ -46,8 +47,8 @@ def forget():
     registry._worker.cache_clear()
     modality.forget()
     for table in (
-        registry.BACKENDS, CONDITIONS, EXECUTORS, EXPERIMENTS, IMPORTERS, LABELS, MODALITIES,
-        MODEL_FORMATS, PARTS, SOURCES, TASKS,
+        registry.BACKENDS, CONDITIONS, EXECUTORS, EXPERIMENTS, IMAGE_FORMATS, IMPORTERS, LABELS,
+        MODALITIES, MODEL_FORMATS, PARTS, SOURCES, TASKS,
     ):  # fmt: skip
         table.forget()
 

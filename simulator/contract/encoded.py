@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simulator.contract.image_formats import IMAGE_FORMATS
 from simulator.errors import SampleError
 from simulator.files import IMAGE
-from simulator.places import Where, read_sample
+from simulator.places import Moment, Where, moment_of, read_sample
 
 MAX_PIXELS = 178_956_970
 """Larger images are refused as decompression bombs (Pillow's limit: twice its warning)."""
@@ -28,6 +28,7 @@ class Encoded:
         bits: bits per component.
         orientation: how it is to be turned, 1-8 as in EXIF: by EXIF, a TIFF by its own tag, AVIF
             and HEIC by their container; 1 if the file does not say.
+        moment: the frame of a clip that it shows: a stack with a section ``video`` decodes that.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Encoded:
     channels: int
     bits: int
     orientation: int
+    moment: Moment | None = None
 
     def size(self, exif: str) -> tuple[int, int]:
         """(height, width) of the decoded image under ``exif: apply`` or ``exif: ignore``."""
@@ -56,7 +58,7 @@ def read_image(name: str, path: Where) -> Encoded:
     Raises:
         SampleError: it cannot be read, or :func:`inspect` refuses it.
     """
-    return inspect(name, read_sample(path, IMAGE))
+    return replace(inspect(name, read_sample(path, IMAGE)), moment=moment_of(path))
 
 
 def inspect(name: str, data: bytes) -> Encoded:

@@ -41,7 +41,7 @@ DECODE = one_word(
             "bad_files_are_refused",
             "a_bad_file_leaves_no_trace",
         ),
-        *_of(
+        *proved_by(
             "formats",
             "formats_are_as_claimed",
             "turns_in_every_format",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from itertools import product
 
 import numpy as np
@@ -25,6 +27,23 @@ fast IDCT keeps 8 bits of each factor (libjpeg-turbo, jidctfst.c)."""
 _LAYOUTS = {"4:4:4": (1, 1), "4:2:2": (1, 2), "4:2:0": (2, 2)}
 
 
+Check = Callable[[Subject], str | None]
+
+
+def on_jpeg(check: Callable[[Subject], None]) -> Check:
+    """Make a check of one whose files are JPEGs: a decoder that reads none has nothing to show."""
+
+    @wraps(check)
+    def checked(subject: Subject) -> str | None:
+        if "jpeg" not in subject.offer.make.reads:
+            return "reads no JPEG"
+        check(subject)
+        return None
+
+    return checked
+
+
+@on_jpeg
 def flat_files_by_hand(subject: Subject) -> None:
     """A gray JPEG of 77 is 77 everywhere; Y, Cb, Cr of 100, 90, 200 is R, G, B of 201, 62, 33.
 
@@ -39,6 +58,7 @@ def flat_files_by_hand(subject: Subject) -> None:
         _near(f"a flat {name} JPEG", got, (200.9, 61.7, 32.7), FLAT)
 
 
+@on_jpeg
 def agrees_with_float64(subject: Subject) -> None:
     """JPEG pixels match the inverse DCT and BT.601 in float64, within a few levels."""
     calm = files.picture(61, 45)
@@ -102,6 +122,7 @@ def png_keeps_its_samples(subject: Subject) -> str | None:
     return f"refuses PNG: {', '.join(lacks)}" if lacks else None
 
 
+@on_jpeg
 def any_size_will_do(subject: Subject) -> None:
     """One pixel, odd sizes, one row and one column come out in the size of the header."""
     decoder = subject.make()
@@ -110,6 +131,7 @@ def any_size_will_do(subject: Subject) -> None:
         expect(got.shape == (*size, 3), f"a JPEG of {size} became {got.shape}")
 
 
+@on_jpeg
 def exif_is_obeyed(subject: Subject) -> None:
     """``apply`` turns by EXIF's orientation (table 6 of EXIF 2.32), ``ignore`` does not."""
     for variant in working(subject):
@@ -127,6 +149,7 @@ def exif_is_obeyed(subject: Subject) -> None:
             )
 
 
+@on_jpeg
 def planes_are_as_claimed(subject: Subject) -> None:
     """With ``gives_planes`` planes are the JPEG's own, within a level; else they are refused."""
     decoder = subject.make()
@@ -149,6 +172,7 @@ def planes_are_as_claimed(subject: Subject) -> None:
         expect(worst <= 1.1, f"{name} is {worst:.1f} levels from the float64 inverse DCT")
 
 
+@on_jpeg
 def results_may_be_written(subject: Subject) -> None:
     """The next stage may work in place: the pixels are writable and C-contiguous."""
     image = inspect("suite", files.jpeg(files.picture(17, 11)).data)
@@ -164,6 +188,7 @@ def bad_files_are_refused(subject: Subject) -> None:
         refused(image.name, decoder.rgb, image)
 
 
+@on_jpeg
 def a_bad_file_leaves_no_trace(subject: Subject) -> None:
     """After noise or a truncated scan, whether refused or not, the next file decodes correctly."""
     decoder = subject.make()

@@ -10,6 +10,7 @@ import numpy as np
 from simulator.contract import U8, Array, Decoder, Encoded, inspect
 from simulator.contract.image_formats import IMAGE_FORMATS
 from simulator.testing import files
+from simulator.testing.decoders import on_jpeg
 from simulator.testing.subject import Subject, expect, refused, words
 from simulator.testing.work import working
 
@@ -69,6 +70,7 @@ def turns_in_every_format(subject: Subject) -> None:
             expect(right, f"{words(variant)}: a turned {name} is not as it should be")
 
 
+@on_jpeg
 def color_profiles_are_obeyed(subject: Subject) -> None:
     """A profile whose red is sRGB's blue: ``to_srgb`` exchanges the two, else nothing happens."""
     flat = np.full((17, 11, 3), (110, 160, 110), np.uint8)  # Y, Cb, Cr: R 85, G 112, B 167

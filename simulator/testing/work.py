@@ -26,6 +26,7 @@ from simulator.contract import (
     rgb_frame,
     yuv_frame,
 )
+from simulator.contract.image_formats import IMAGE_FORMATS
 from simulator.contract.model_format import suffix_of
 from simulator.contract.stage import STAGES, named
 from simulator.testing import files, loads, models
@@ -75,9 +76,14 @@ class Work(ABC):
 
 
 class Decoding(Work):
-    """A job is the bytes of a JPEG."""
+    """A job is the bytes of a JPEG, or of a decoder's own format that comes with a writer."""
 
     def _jobs(self) -> list[Job]:
+        format = self.subject.offer.make.reads[0]
+        own = IMAGE_FORMATS[format].example if format in IMAGE_FORMATS else None
+        if own is not None:
+            pictures = (files.picture(96, 112, seed=seed) for seed in range(4))
+            return [(np.frombuffer(own(picture), np.uint8),) for picture in pictures]
         return [(np.frombuffer(_file(seed), np.uint8),) for seed in range(4)]
 
     def _do(self, made: Any, job: Job) -> Job:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import images
 import numpy as np
 
-from backends import ffmpeg, opencv, pillow, tensorflow_image, turbojpeg
+from backends import (
+    cgohlke_imagecodecs,
+    ffmpeg,
+    libvips,
+    opencv,
+    pillow,
+    tensorflow_image,
+    turbojpeg,
+)
 from backends.nvidia import dali_operators as dali
 from backends.nvidia import imagecodec as nvidia_imagecodec
+from backends.pillow import plugins
 from simulator.contract import Decoder, inspect
 
 LIBJPEG = {"exif": "ignore", "idct": "islow", "chroma_upsampling": "fancy"}
@@ -16,6 +25,10 @@ SWSCALE = ["bilinear", "accurate_rnd", "full_chroma_int", "full_chroma_inp", "bi
 FFMPEG = {"exif": "ignore", "idct": "ffmpeg", "swscale_flags": SWSCALE}
 MAKE = {
     "pillow": (pillow.PillowDecoder, LIBJPEG),
+    "pillow_heif": (plugins.HeifDecoder, LIBJPEG),
+    "pillow_jxl": (plugins.JxlDecoder, LIBJPEG),
+    "imagecodecs": (cgohlke_imagecodecs.ImagecodecsDecoder, LIBJPEG),
+    "libvips": (libvips.VipsDecoder, LIBJPEG),
     "opencv": (opencv.OpenCVDecoder, LIBJPEG),
     "turbojpeg": (turbojpeg.TurboJpegDecoder, LIBJPEG),
     "dali": (dali.DaliDecoder, {**ON_CPU, "api": "pipeline"}),
@@ -26,7 +39,16 @@ MAKE = {
 }
 READS_PNG = tuple(name for name in MAKE if name != "turbojpeg")
 ON_LIBJPEG = tuple(name for name in MAKE if name != "ffmpeg")
-TURNS = ("pillow", "opencv", "dali", "dali_dynamic", "nvimagecodec")
+TURNS = (
+    "pillow",
+    "pillow_heif",
+    "pillow_jxl",
+    "libvips",
+    "opencv",
+    "dali",
+    "dali_dynamic",
+    "nvimagecodec",
+)
 FAST_IDCT = ("turbojpeg", "dali", "dali_dynamic", "nvimagecodec", "tensorflow")
 PLAIN_CHROMA = ("turbojpeg", "nvimagecodec", "tensorflow")
 

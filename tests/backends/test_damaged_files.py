@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.contract import SampleError, inspect
+from simulator.testing.formats import FOLDER
 
 
 @pytest.mark.parametrize("name", MAKE)
@@ -61,6 +62,7 @@ SEEDS = [
     images.jpeg(RGBA, "CMYK"),
     *(PNGS[kind][0] for kind in ("rgba", "palette, tRNS", "gray 16", "rgb 16")),
     images.rotated(ODD, 6, format="png"),
+    *(place.read_bytes() for place in sorted(FOLDER.iterdir())),
 ]
 OPEN = [
     decoder(name, exif=exif)

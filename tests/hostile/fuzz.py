@@ -40,6 +40,7 @@ from simulator.profile.implementations import implementation
 from simulator.profile.load import builtin_folder, load
 from simulator.profile.suite import load_suite
 from simulator.results.read import read_manifest, read_run
+from simulator.testing.formats import FOLDER
 
 ODD = (
     b"", b"\0", b"\xff\xfe", b"-1", b"1e999", b"NaN", b"null", b"[]", b"{}", b'""', b"*a", b"&a",
@@ -111,6 +112,7 @@ def _pictures() -> list[tuple[str, bytes]]:
         ("png", tiny.encoded(gray, "png")),
         ("png", tiny.encoded(np.dstack([red, red[..., :1]]), "png")),
         ("png", tiny.encoded(Image.fromarray(red[..., 0].astype(np.uint16) * 200), "png")),
+        *((place.suffix[1:], place.read_bytes()) for place in sorted(FOLDER.iterdir())),
     ]
 
 
@@ -128,6 +130,10 @@ def _with_checksums(data: bytes) -> bytes:
 
 DECODERS = {
     "pillow": {},
+    "pillow_heif": {},
+    "pillow_jxl": {},
+    "imagecodecs": {},
+    "libvips": {},
     "opencv": {},
     "dali": {"device": "cpu"},
     "nvimagecodec": {"device": "cpu"},
@@ -144,7 +150,7 @@ def _decoder(name: str) -> Callable[[Encoded], Frame]:
 
 
 def an_image(rng: random.Random, folder: Path) -> None:
-    """A damaged JPEG or PNG: refused with a reason, or decoded to the size of its header."""
+    """A damaged image file: refused with a reason, or decoded to the size of its header."""
     suffix, whole = rng.choice(_pictures())
     data = mutated(rng, whole)
     if suffix == "png" and rng.random() < 0.7:

@@ -21,7 +21,8 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 OURS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 WANTED = [
     "backend", "profile", "stage", "axis", "graph pass", "condition", "task", "label kind",
-    "data source", "importer", "model format", "modality", "executor", "job", "report section",
+    "data source", "importer", "file format", "model format", "modality", "executor", "job",
+    "report section",
 ]  # fmt: skip
 
 

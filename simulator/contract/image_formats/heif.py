@@ -32,6 +32,8 @@ def _header(data: bytes) -> Header:
     meta = _inside(data, top[b"meta"], 4)
     if not {b"pitm", b"iprp"} <= meta.keys():
         raise SampleError("the file has no picture: no box 'pitm' or 'iprp'")
+    if b"mdat" not in top and b"idat" not in meta:
+        raise SampleError("the file is truncated: its pixels are missing")
     at = meta[b"pitm"][0]
     wide = data[at] > 0
     item = struct.unpack_from(">I" if wide else ">H", data, at + 4)[0]

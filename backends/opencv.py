@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.contract import (
     U8,
@@ -15,6 +16,7 @@ from simulator.contract import (
     Decoder,
     Encoded,
     Encoder,
+    Evidence,
     Frame,
     Library,
     Matrix,
@@ -27,6 +29,7 @@ from simulator.contract import (
     Unsupported,
     yuv_frame,
 )
+from simulator.contract.raw import TONES, SteppedDeveloper
 
 _LIBRARY = Library("cv2", distribution="opencv-python-headless", extra="opencv")
 
@@ -39,6 +42,7 @@ _KERNELS = {
     "lanczos4": "INTER_LANCZOS4",
     "area": "INTER_AREA",
 }
+_DEMOSAIC = {"bilinear": "", "edge_aware": "_EA", "vng": "_VNG"}
 _FORMATS = ("nv12", "nv21", "i420")
 
 
@@ -138,11 +142,51 @@ class OpenCVConverter(Converter):
         return np.ascontiguousarray(rgb[: frame.height, : frame.width])
 
 
+class OpenCVDeveloper(SteppedDeveloper):
+    """Demosaics with ``cv2.cvtColor``; the other steps are our own arithmetic.
+
+    All copy their border from the next pixel inside. VNG takes 8 bits only.
+    """
+
+    def _demosaic(self, levels: NDArray[Any], pattern: str) -> NDArray[Any]:
+        cv2 = _cv2()
+        if min(levels.shape) < 3:
+            return np.repeat(levels[..., None], 3, axis=-1)
+        code = f"COLOR_Bayer{pattern}2RGB{_DEMOSAIC[self.options['demosaic']]}"
+        rgb: NDArray[Any] = cv2.cvtColor(np.ascontiguousarray(levels), getattr(cv2, code))
+        return rgb
+
+    def _denoise(self, rgb: U8) -> U8:
+        if self.options["denoise"] == "none":
+            return rgb
+        median: U8 = _cv2().medianBlur(rgb, 3)
+        return median
+
+
 def _even(plane: U8) -> U8:
     """Repeat the last row and column if the size is odd."""
     pad = [(0, plane.shape[0] % 2), (0, plane.shape[1] % 2), (0, 0)][: plane.ndim]
     odd = any(after for _, after in pad)
     return np.pad(plane, pad, mode="edge") if odd else np.ascontiguousarray(plane)
+
+
+def _develops(demosaic: tuple[str, ...], bits: tuple[int, ...]) -> Offer:
+    """What OpenCV demosaics in samples of some bits."""
+    return Offer(
+        "develop",
+        {
+            "black_level": ("subtract", "ignore"),
+            "white_balance": ("as_shot", "gray_world", "none"),
+            "demosaic": demosaic,
+            "color_matrix": ("file", "none"),
+            "tone": TONES,
+            "denoise": ("none", "median"),
+            "bits": bits,
+        },
+        OpenCVDeveloper,
+        evidence=Evidence.EMULATED,
+        source="OpenCV documentation, cv::ColorConversionCodes; only the demosaic is OpenCV's",
+    )
 
 
 BACKEND = Backend(
@@ -194,5 +238,7 @@ BACKEND = Backend(
             OpenCVConverter,
             source="OpenCV documentation, cv::ColorConversionCodes",
         ),
+        _develops(("bilinear", "edge_aware"), (8, 10, 12, 14, 16)),
+        _develops(("vng",), (8,)),
     ),
 )

@@ -44,7 +44,7 @@ class StageSpec:
     Attributes:
         name: the name that a backend's offer uses.
         about: what it does, in a few words.
-        order: its position among the stages; None for a stage that sets ``after``.
+        order: its position among the stages; None for one that comes right after ``after``.
         after: the step that it follows, for example ``decode``. In a stack without that step it
             follows the nearest step before.
         modality: the kind of samples that it processes; None for all kinds.

@@ -12,6 +12,7 @@ import numpy as np
 
 from simulator import registry
 from simulator.contract import Array, Frame
+from simulator.contract.raw import Raw
 from simulator.contract.recipe import Recipe
 from simulator.data import example
 from simulator.data.folder import Dataset, Item
@@ -154,6 +155,8 @@ def _described(value: Any) -> str:
         return f"{value.width}x{value.height} {value.format}"
     if isinstance(value, Inferred):
         return ", ".join(f"{name} {_shape(array)}" for name, array in _outputs(value))
+    if isinstance(value, Raw):
+        return f"{_shape(value.plane)} {value.pattern}"
     return _shape(value) if isinstance(value, np.ndarray) else "an answer"
 
 

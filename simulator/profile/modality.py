@@ -48,7 +48,8 @@ def schema_of(modality: str) -> type[ProfileSpec]:
         UserError: there is no such modality, or a stage's section is not valid.
     """
     base: type[ProfileSpec] = SCHEMAS[modality].Spec
-    extra = {spec.section[0]: _optional(spec) for spec in extra_specs(modality)}
+    whole = (spec for spec in extra_specs(modality) if len(spec.section) == 1)
+    extra = {spec.section[0]: _optional(spec) for spec in whole}
     names = Literal[sections(modality)]  # type: ignore[valid-type]
     evidence = (dict[names, Claim], ...)  # type: ignore[valid-type]
     made: type[ProfileSpec] = create_model(
@@ -113,7 +114,7 @@ def extra_specs(modality: str) -> tuple[StageSpec, ...]:
     found = [spec for spec in filled(modality) if spec.section[0] not in own]
     for spec in found:
         wanted = {
-            "section: one key": len(spec.section) == 1,
+            "section: one key": spec.section[:1] in {one.section for one in found},
             "axis": spec.axis,
             "after": spec.after,
             "step": spec.step,

@@ -7,6 +7,7 @@ import time
 import load_faults
 import numpy as np
 import onnx
+import raw_faults
 import sound_faults
 import tokenizer_faults
 import torch_faults
@@ -391,6 +392,7 @@ OWN = {
     Stage.CAST: maker_faults(HalfCast, "cast"),
     Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
     **sound_faults.FAULTS,
+    **raw_faults.FAULTS,
     Stage.LOAD: load_faults.FAULTS,
     "tokenize": tokenizer_faults.FAULTS,
     Stage.GRADIENT: torch_faults.GRADIENTS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import raw_faults
 import sound_faults
 from load_faults import PlainLoad
 from onnx import TensorProto, helper, numpy_helper
@@ -173,6 +174,7 @@ CORRECT = {
         {"device": ("cpu",), "threads": AtLeast(1), "storage": ("fp32",), "compute": ("fp32",)},
     ),
     **sound_faults.CORRECT,
+    **raw_faults.CORRECT,
     Stage.EXPORT: (CopyExporter, {}),
     Stage.CAST: (HalfCast, {"storage": ("fp16",)}),
     Stage.QUANTIZE: (WeightQuantizer, {"method": ("minmax",)}),

@@ -1,0 +1,73 @@
+"""LibRaw, by rawpy: raw development with its own demosaicing, color and tone."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from simulator.contract import U8, Backend, Library, Offer, SampleError
+from simulator.contract.dng import written
+from simulator.contract.raw import Developer, Raw
+
+_LIBRARY = Library("rawpy", distribution="rawpy", extra="raw")
+_LEAST = 22
+_DEMOSAIC = {name: name.upper() for name in ("linear", "vng", "ppg", "ahd", "dcb", "dht", "aahd")}
+_TONE = {"linear": (1, 1), "srgb": (2.4, 12.92), "bt709": (2.222, 4.5)}
+_DENOISE = {"none": "Off", "fbdd_light": "Light", "fbdd_full": "Full"}
+
+
+class LibRawDeveloper(Developer):
+    """Lets LibRaw open the plane as a DNG and do all steps, on 16 bits.
+
+    It cuts what its white balance lifts above white, and normalizes its gains to a least one of 1;
+    exposure is its ``bright``.
+    """
+
+    def _develop(self, raw: Raw) -> U8:
+        rawpy, said = _LIBRARY.load(), self.options
+        if min(raw.plane.shape) < _LEAST:
+            raise SampleError(f"LibRaw develops {_LEAST} rows and columns or more")
+        balances: dict[str, dict[str, Any]] = {
+            "as_shot": {"use_camera_wb": True},
+            "gray_world": {"use_auto_wb": True},
+            "none": {"user_wb": [1, 1, 1, 1]},
+        }
+        color = rawpy.ColorSpace
+        with rawpy.imread(io.BytesIO(written(raw))) as opened:
+            rgb: U8 = opened.postprocess(
+                demosaic_algorithm=rawpy.DemosaicAlgorithm[_DEMOSAIC[said["demosaic"]]],
+                fbdd_noise_reduction=rawpy.FBDDNoiseReductionMode[_DENOISE[said["denoise"]]],
+                output_color=color.sRGB if said["color_matrix"] == "file" else color.raw,
+                user_black=None if said["black_level"] == "subtract" else 0,
+                gamma=_TONE[said["tone"]],
+                bright=raw.gains[1],
+                no_auto_bright=True,
+                adjust_maximum_thr=0.0,
+                user_flip=0,
+                output_bps=8,
+                **balances[said["white_balance"]],
+            )
+        return rgb
+
+
+BACKEND = Backend(
+    name="libraw",
+    summary="LibRaw: raw development, demosaicing by seven algorithms",
+    library=_LIBRARY,
+    offers=(
+        Offer(
+            "develop",
+            {
+                "black_level": ("subtract", "ignore"),
+                "white_balance": ("as_shot", "gray_world", "none"),
+                "demosaic": tuple(_DEMOSAIC),
+                "color_matrix": ("file", "none"),
+                "tone": tuple(_TONE),
+                "denoise": tuple(_DENOISE),
+                "bits": (16,),
+            },
+            LibRawDeveloper,
+            source="LibRaw documentation, libraw_output_params_t; rawpy, Params",
+        ),
+    ),
+)

@@ -26,6 +26,7 @@ COMMANDS = [
 def test_a_case_is_answered(folder, command, tmp_path, monkeypatch):
     shared("models")
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    cases.prepare(tmp_path)
     monkeypatch.chdir(tmp_path)
     for name, value in cases.NAMES.items():
         monkeypatch.setenv(name, value)

@@ -5,7 +5,8 @@ python tools/cases.py --figures [CASE ...]  the same for the comparisons whose f
 python tools/cases.py --check               run nothing; exit 1 if the page is not that of the files
 
 A case is a folder with ``case.yaml``, the two stacks as code and as profiles, and
-``printed.yaml``, which this tool writes. Commands run in a copy of the folder. ``$DATA`` is
+``printed.yaml``, which this tool writes. Commands run in a copy of the folder, after its
+``prepare.py``, if it has one. ``$DATA`` is
 ../shared/data, ``$CARDS`` tests/cards. tests/test_cases.py holds what is printed, and the report's
 own cause in it.
 """
@@ -111,10 +112,18 @@ def answer(text: str) -> str:
     return " ".join(text.strip().partition("\n\n")[0].partition("\nnext: ")[0].split())
 
 
+def prepare(place: Path) -> None:
+    """Run what a copy of a case's folder needs first."""
+    if (place / "prepare.py").is_file():
+        words = [sys.executable, "prepare.py"]
+        subprocess.run(words, cwd=place, env=os.environ | NAMES, check=True)
+
+
 def run(folder: Path, command: str) -> str:
     """Run a command in a copy of a case's folder; return its answer."""
     with tempfile.TemporaryDirectory() as place:
         shutil.copytree(folder, place, dirs_exist_ok=True)
+        prepare(Path(place))
         path = Path(sys.executable).with_name("simulate")
         words = [str(path), *arguments(command)]
         wide = os.environ | NAMES | {"COLUMNS": "120"}

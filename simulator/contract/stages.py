@@ -216,6 +216,7 @@ RUNTIME = StageSpec(
             "outputs_fit_their_ports",
             "a_batch_is_its_singles",
             "samples_of_a_batch_stay_apart",
+            "images_of_any_size_are_not_padded",
             "what_does_not_fit_is_refused",
             "closes_twice_and_then_refuses",
             "bad_models_are_refused",

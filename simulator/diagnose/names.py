@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Array
+from simulator.contract.model import shape_words
 from simulator.diagnose.answered import Answered
 from simulator.diagnose.blame import Sample
 from simulator.diagnose.declared import Declared
@@ -141,6 +142,9 @@ class Names:
             return names if sure else self._varied(train, deploy) or names
         if not isinstance(card, ImageCard) or not fits:
             return self.declared.findings(Part.FRONT_END)
+        for a, b in zip(train, deploy, strict=True):
+            if a.shape != b.shape:
+                return self.declared.findings(Part.FRONT_END) or [_another_size(a, b)]
         apart = max(float(np.abs(a - b).max()) for a, b in zip(train, deploy, strict=True))
         turned = [one.orientation for one in files]
         found = name_inputs(train, deploy, card, self._numbers(card, train), turned)
@@ -218,6 +222,13 @@ class Names:
             return []
         self.layers = compared.figures
         return [*compared.findings]
+
+
+def _another_size(train: Array, deploy: Array) -> Finding:
+    """Say that the network gets another size, and nothing of what is in it."""
+    sizes = [shape_words(one.shape) for one in (train, deploy)]
+    name = f"the network's input is {sizes[1]} in place of {sizes[0]}"
+    return Finding(Part.FRONT_END, name, (), Certainty.NEAREST, code="make inputs of the same size")
 
 
 def _axes(one: Finding) -> set[str]:

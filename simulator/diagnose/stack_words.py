@@ -20,6 +20,8 @@ from simulator.pipeline.stack import ResolvedProfile
 Sections = Mapping[str, object]
 """A profile's document."""
 _KINDS = {
+    "keep_ratio": "resize that keeps the ratio",
+    "native": "padding alone",
     "short_side_crop": "short side and center crop",
     "squash_crop": "squash and center crop",
     "squash": "squash",
@@ -110,17 +112,28 @@ def _recipe(ours: Sections, theirs: Sections) -> str:
 
 def _place(of: Geometry) -> str:
     """What a geometry does."""
-    size = f"{of.height} x {of.width} (rows x columns)"
+    size = _sizes(of)
     how = {
         "short_side_crop": f"resize the short side to {of.short_side}, then crop the center",
         "squash_crop": f"resize to {of.short_side} x {of.short_side}, then crop the center",
         "squash": "resize both sides, whatever their ratio,",
         "letterbox": f"resize the long side to fit, then pad {_WHERE[of.position]} with "
         f"{of.value},",
+        "keep_ratio": f"resize the short side to {of.shortest}, the long one to {of.longest} at "
+        "most, then pad right and below",
+        "native": "resize nothing, pad right and below",
     }[of.kind]
     cut = "crop before the resize, then " if of.crop_before_resize else ""
     crop = f", rounded as {of.rounding} does" if "crop" in of.kind else ""
     return f"{cut}{how} to {size}{crop}"
+
+
+def _sizes(of: Geometry) -> str:
+    """In which sizes the network is fed."""
+    if of.multiple_of:
+        return f"multiples of {of.multiple_of}"
+    words = [f"{rows} x {columns}" for rows, columns in of.sizes or [(of.height, of.width)]]
+    return f"{' or '.join(words)} (rows x columns)"
 
 
 def _word(value: object) -> str:
@@ -212,4 +225,6 @@ def _placed(ours: Geometry, theirs: Geometry) -> str:
     if ours.crop_before_resize != theirs.crop_before_resize:
         cut = [str(one.crop_before_resize) for one in (ours, theirs)]
         return f"crop before the resize: {cut[1]} in place of {cut[0]}"
+    if ours.rounding == theirs.rounding:
+        return f"an input of {_sizes(theirs)} in place of {_sizes(ours)}"
     return f"crop rounding {theirs.rounding} in place of {ours.rounding}"

@@ -100,7 +100,9 @@ PRODUCTS = ("conv", "depthwise", "gemm", "matmul", "conv_transpose")
 """The families that hold convolutions and matrix products, whose precision is chosen."""
 
 _POINT: list[_Node] = [("Conv", "x w", "y", {})]
-_OTHERS: dict[str, tuple[_Family, tuple[int, ...]]] = {
+_SAME: list[_Node] = [("Conv", "x w", "y", {"pads": [1] * 4})]
+_OTHERS: dict[str, tuple[_Family, tuple[int | str, ...]]] = {
+    "any_size": ((_SAME, {"w": _normal(6, 4, 3, 3)}), (1, 4, "h", "w")),
     "hand": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 8, 8)),
     "work": ((_POINT, {"w": HAND[..., None, None]}), (1, 2, 64, 64)),
     "other": ((_POINT, {"w": -HAND[..., None, None]}), (1, 2, 64, 64)),
@@ -217,7 +219,8 @@ def inputs(name: str) -> list[Array]:
         return [np.repeat(one, shape(name)[0], axis=0)]
     if name == "batch":
         return [np.concatenate(inputs("conv"))]
-    drawn = np.random.default_rng(4).uniform(-2, 2, shape(name)).astype(np.float32)
+    size = SHAPE if name == "any_size" else shape(name)
+    drawn = np.random.default_rng(4).uniform(-2, 2, size).astype(np.float32)
     moved = [np.roll(drawn, (step, 2 * step), (2, 3)) for step in range(4)]
     if name == "hand":
         moved[0] = np.broadcast_to(np.reshape(_of(1, 2), (1, 2, 1, 1)), drawn.shape).copy()

@@ -142,6 +142,35 @@ def samples_of_a_batch_stay_apart(subject: Subject) -> str | None:
     )
 
 
+def images_of_any_size_are_not_padded(subject: Subject) -> str | None:
+    """A model of any height and width gives the reference's numbers at three odd sizes.
+
+    One that pads to a size of its own gives others at the border. One that takes models of fixed
+    sizes only says so.
+    """
+    make = subject.offer.make
+    if make.fixed_shapes or make.takes != "onnx":
+        return "models of fixed sizes only" if make.fixed_shapes else None
+    drawn = np.random.default_rng(8)
+    try:
+        with opened(subject, "any_size") as runtime:
+            if None not in runtime.inputs[0].shape:
+                return "models of fixed sizes only"
+            for rows, columns in ((8, 8), (13, 7), (5, 22)):
+                x = drawn.uniform(-2, 2, (1, models.SHAPE[1], rows, columns)).astype(np.float32)
+                got, want = run(runtime, x), models.reference("any_size", x)
+                expect(got.shape == want.shape, f"{want.shape} expected, got {got.shape}")
+                off = _off(got, want)
+                expect(
+                    off <= tolerance(subject),
+                    f"of {rows}x{columns}: within {tolerance(subject):.0e} of the largest "
+                    f"expected, got {off:.1e}: is the input padded?",
+                )
+    except (UserError, CannotMake) as error:
+        return f"no model of any size: {one_line(error)}"
+    return None
+
+
 def _apart(got: Array, singles: Array) -> bool:
     """Whether every row is ten times nearer to its own sample's than to another's."""
     off = np.abs(got[:, None].astype(float) - singles[None]).max(axis=-1)

@@ -104,7 +104,7 @@ class NumpyRuntime(Runtime):
 
 
 def port(value):
-    shape = tuple(d.dim_value for d in value.type.tensor_type.shape.dim)
+    shape = tuple(d.dim_value or None for d in value.type.tensor_type.shape.dim)
     return Port(value.name, np.dtype(np.float32), shape)
 
 

@@ -10,6 +10,7 @@ from simulator.analysis import gate, outcomes
 from simulator.command.experiment import Experiment
 from simulator.errors import UserError
 from simulator.experiments import controls
+from simulator.experiments.by_size import by_size
 from simulator.experiments.common import (
     manifest,
     pair_of,
@@ -142,6 +143,7 @@ def conclude(
         train, deploy = map(done.records, SIDES)
         if decision:
             decision.write_bounds(summary, train, deploy, session.card.task, AT_ANY_TIME)
+        summary["warnings"] += by_size(session, watch.stacks, ran, list(deploy))
         summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)
     with spending(Work.PICTURES):
         watch.draw(summary, ran, run)

@@ -55,6 +55,11 @@ class ImagePlacing:
         """Return all attributes; equal rules have equal identities."""
         return [self.geometry.identity(), self.exif, self.drop, self.even]
 
+    @property
+    def any_size(self) -> bool:
+        """Whether images differ in the size of the network's input."""
+        return self.geometry.network is None
+
     def __call__(self, source: Encoded) -> Placement:
         """Return the position of an image.
 

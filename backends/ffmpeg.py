@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.ffmpeg_video import FFmpegVideo, av, reformatter
+from backends.ffmpeg_video import INTERPOLATION, SWITCHES, av, plane, reformatter, swscale
+from backends.ffmpeg_video import OFFER as VIDEO
 from backends.sound.ffmpeg_sound import OFFERS as SOUND
 from simulator.contract import (
     U8,
@@ -26,17 +27,9 @@ from simulator.contract import (
     SampleError,
     Stage,
     Subset,
-    Unsupported,
     yuv_frame,
 )
 
-_INTERPOLATION = ("fast_bilinear", "bilinear", "bicubic", "point")
-_SWITCHES = {
-    "accurate_rnd": "ACCURATE_RND",
-    "full_chroma_int": "FULL_CHR_H_INT",
-    "full_chroma_inp": "FULL_CHR_H_INP",
-    "bitexact": "BITEXACT",
-}
 _CODECS = {"jpeg": "mjpeg", "png": "png"}
 _CONTAINERS = {
     "webp": "webp_pipe", "avif": "mov", "jpeg2000": "j2k_pipe",
@@ -75,13 +68,7 @@ class FFmpegDecoder(Decoder):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        flags = options["swscale_flags"]
-        if len(set(flags) & set(_INTERPOLATION)) != 1:
-            raise Unsupported(
-                f"swscale_flags must hold exactly one of {', '.join(_INTERPOLATION)}; "
-                f"got {', '.join(flags) or 'none'}"
-            )
-        self._flags = tuple(_SWITCHES.get(flag, flag.upper()) for flag in flags)
+        self._flags = swscale(options["swscale_flags"])
 
     def _rgb(self, image: Encoded) -> U8:
         picture = _decode(image)
@@ -96,7 +83,7 @@ class FFmpegDecoder(Decoder):
     def _planes(self, image: Encoded) -> Frame:
         picture = _decode(image)
         layout = picture.format.name
-        y, *chroma = (_plane(plane) for plane in picture.planes)
+        y, *chroma = map(plane, picture.planes)
         if layout == "gray":
             format = PixelFormat.I420
             small = (-(-picture.height // 2), -(-picture.width // 2))
@@ -129,12 +116,6 @@ def _decode(image: Encoded) -> Any:
     return frames[0]
 
 
-def _plane(plane: Any) -> U8:
-    """Copy one plane, without the padding at the end of each row."""
-    rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-    return rows[:, : plane.width].copy()
-
-
 BACKEND = Backend(
     name="ffmpeg",
     summary="FFmpeg (PyAV): its own JPEG decoder with swscale, YUV planes, frames of videos, sound",
@@ -145,16 +126,19 @@ BACKEND = Backend(
             {
                 "exif": ("ignore",),
                 "idct": ("ffmpeg",),
-                "swscale_flags": Subset((*_INTERPOLATION, *_SWITCHES)),
+                "swscale_flags": Subset((*INTERPOLATION, *SWITCHES)),
             },
             FFmpegDecoder,
             source="FFmpeg documentation, 'ffmpeg-scaler': sws_flags",
         ),
-        Offer(Stage.VIDEO, {}, FFmpegVideo, source="FFmpeg documentation, 'ffmpeg-codecs'"),
+        VIDEO,
         *SOUND,
     ),
     fields={
         "swscale_flags": "used if the library itself converts to RGB",
         "idct": "ffmpeg: FFmpeg's own",
+        "matrix": "of YUV to RGB: by the stream's tags, or one whatever they say",
+        "range": "that samples are taken to have: by the tags, 16-235 or 0-255",
+        "deblocking": "the codec's loop filter; false: skip_loop_filter",
     },
 )

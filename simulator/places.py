@@ -20,14 +20,21 @@ class Moment:
         clip: the path of the file.
         time: when it is shown, in seconds from the start of the stream.
         before: when the frames before it are shown, the nearest first; a few at most.
+        back: how many frames before it the one is that is seen in its place.
     """
 
     clip: str
     time: float
     before: tuple[float, ...] = ()
+    back: int = 0
+
+    @property
+    def seen(self) -> float:
+        """When the frame is shown that is seen."""
+        return self.before[self.back - 1] if self.back else self.time
 
     def __str__(self) -> str:
-        return f"{self.time:.3f} s of {PurePath(self.clip).name}"
+        return f"{self.seen:.3f} s of {PurePath(self.clip).name}"
 
 
 class ByteSource(ABC):

@@ -44,6 +44,7 @@ class Condition(ABC):
             pixels has to follow.
         has_chance: whether it is random, so that trials differ.
         gives_format: of the image files that it gives, whatever it got; None where it keeps theirs.
+        of_clips: whether it is for frames of clips alone.
         examples: valid parameters, as written after the colon, for the conformance suite; at least
             two, where the condition has parameters.
     """
@@ -55,6 +56,7 @@ class Condition(ABC):
     moves: ClassVar[bool] = False
     has_chance: ClassVar[bool] = False
     gives_format: ClassVar[str | None] = None
+    of_clips: ClassVar[bool] = False
     examples: ClassVar[tuple[str, ...]] = ()
 
     @classmethod

@@ -8,6 +8,7 @@ from simulator.contract.front_end import FrontEnd
 from simulator.contract.model import Cast, Exporter, Quantizer, Runtime
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer
 from simulator.contract.stage import CLAIMS, KEPT, REPEATS, StageSpec, checks, one_word, proved_by
+from simulator.contract.video import VideoReader
 
 _STORAGE = ("precision", "storage")
 _COMPUTE = ("precision", "compute")
@@ -17,6 +18,29 @@ _WORK = "simulator.testing.work"
 _MADE = (*CLAIMS, *proved_by("makers", "the_source_is_left_alone", "noise_is_refused"))
 _NEAR = (*_MADE, *proved_by("makers", "the_same_twice", "the_numbers_stay_near"))
 
+VIDEO = one_word(
+    Stage.VIDEO,
+    "a clip becomes frames",
+    95,
+    "image",
+    step=None,
+    base=VideoReader,
+    calls=("rgb", "planes"),
+    work="simulator.testing.videos:Watching",
+    checks=(
+        *CLAIMS,
+        *proved_by(
+            "videos",
+            "every_frame_by_its_time",
+            "frames_by_hand",
+            "color_is_as_declared",
+            "planes_are_the_files_own",
+            "what_is_no_clip_is_refused",
+        ),
+        *KEPT,
+        *REPEATS,
+    ),
+)
 DECODE = one_word(
     Stage.DECODE,
     "a file becomes pixels",
@@ -264,7 +288,6 @@ EXAMPLE_IMAGES = StageSpec(Stage.EXAMPLE_IMAGES, "example images", 1110, modalit
 MASK = StageSpec(Stage.MASK, "masks are read", 1120, modality="image")
 DRAW = StageSpec(Stage.DRAW, "pictures are drawn", 1130, modality="image")
 WRITE = StageSpec(Stage.WRITE, "image files are written", 1140, modality="image")
-VIDEO = StageSpec(Stage.VIDEO, "videos are taken apart", 1145, modality="image")
 NETWORK = StageSpec(Stage.NETWORK, "a network in memory becomes an ONNX file", 1147)
 GRADIENT = StageSpec(
     Stage.GRADIENT,

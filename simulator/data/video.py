@@ -1,44 +1,101 @@
-"""Frames of a video as samples, without truth."""
+"""Frames of videos as samples, without truth, each known by the time at which it is shown."""
 
 from __future__ import annotations
 
-import sys
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache as once
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from simulator import cache, registry
-from simulator.contract import Backend, Stage
-from simulator.contract.video import VIDEOS, VideoReader
+from simulator.contract import U8, Backend, Stage
+from simulator.contract.png import SIGNATURE
+from simulator.contract.video import KEPT, VIDEOS, VideoReader
 from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files, Item
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
 from simulator.data.source import Given, Source
 from simulator.data.tally import counted
-from simulator.errors import DataError, reading
+from simulator.errors import DataError, SampleError, reading
 from simulator.files import hash_file
+from simulator.places import ByteSource, Moment, too_large
 
 
-def _write(path: Path, wanted: range, source: Backend, writing: Backend, folder: Path) -> None:
-    reader: VideoReader = source.of(Stage.VIDEO)[0].make({})
-    writer: Any = writing.of(Stage.WRITE)[0].make({})
-    total = taken = 0
-    for frame in reader.frames(path, wanted):
-        total += 1
-        if frame.rgb is not None:
-            taken += 1
-            (folder / f"{frame.index:06d}.png").write_bytes(writer.png(frame.rgb))
-    if not taken:
-        has = f"has {counted(total, 'frame')}, and the first to take is {wanted.start}"
-        raise DataError(f"{path}: {has if total else 'is a video without frames'}")
+@dataclass(frozen=True, slots=True)
+class ClipFrame(ByteSource):
+    """One frame of a clip: a PNG of it, as the engine's own reader decodes it.
+
+    Attributes:
+        moment: which one.
+        damage: why there is none.
+    """
+
+    moment: Moment
+    damage: str | None = None
+
+    @property
+    def name(self) -> str:
+        """That of the clip, and the frame's time."""
+        return f"{Path(self.moment.clip).name}@{self.moment.time:.3f}s"
+
+    @property
+    def suffix(self) -> str:
+        """That of a PNG."""
+        return ".png"
+
+    def read(self, most: int) -> bytes:
+        """Return a PNG that is not compressed."""
+        if self.damage is not None:
+            raise OSError(self.damage)
+        try:
+            data = _png(_reader().shown(self.moment))
+        except SampleError as error:
+            raise OSError(str(error)) from error
+        if len(data) > most:
+            raise too_large(self, len(data), most)
+        return data
+
+    def state(self) -> tuple[int, ...]:
+        """Return those of the clip."""
+        with reading(Path(self.moment.clip)):
+            found = Path(self.moment.clip).stat()
+        return found.st_mtime_ns, found.st_size
+
+    def __str__(self) -> str:
+        return f"{self.moment.clip} at {self.moment.seen:.3f} s"
 
 
-def _backend(stage: str) -> Backend:
-    backend = next(registry.serving(stage))
+def _png(rgb: U8) -> bytes:
+    height, width = rgb.shape[:2]
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)
+    rows[:, 1:] = rgb.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 0)), (b"IEND", b""))
+    return SIGNATURE + b"".join(
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        for name, body in chunks
+    )
+
+
+def _backend() -> Backend:
+    backend = next(registry.serving(Stage.VIDEO))
     registry.check_installed(backend, "frames of videos need")
     return backend
+
+
+@once
+def _reader() -> VideoReader:
+    make: Any = _backend().of(Stage.VIDEO)[0].make
+    reader: VideoReader = make(make.reference)
+    return reader
 
 
 class VideoSpec(DataSpec):
@@ -48,57 +105,136 @@ class VideoSpec(DataSpec):
     first: int = Field(default=0, ge=0)
     last: int | None = Field(default=None, ge=0)
     step: int = Field(default=1, ge=1)
+    start: float = Field(default=0, ge=0)
+    end: float | None = Field(default=None, ge=0)
+    every: float | None = Field(default=None, gt=0)
     rate: float | None = Field(default=None, gt=0, le=1000)
+
+    def chosen(self, times: Sequence[float]) -> list[int]:
+        """Return which frames are taken, by their number, from when all are shown."""
+        last = len(times) - 1 if self.last is None else min(self.last, len(times) - 1)
+        end = np.inf if self.end is None else self.end
+        found, due = [], self.start
+        for number in range(self.first, last + 1, self.step):
+            if due - 1e-6 <= times[number] <= end + 1e-6:
+                found.append(number)
+                while self.every and due <= times[number] + 1e-6:
+                    due += self.every
+        return found
 
 
 class Video(Source):
-    """Frames of a video, which nobody has annotated."""
+    """Frames of videos, which nobody has annotated."""
 
     annotated: ClassVar[bool] = False
     Spec: ClassVar[type[DataSpec]] = VideoSpec
 
     def takes(self, given: Given) -> bool:
-        """Whether this is the path of a video, by its name."""
-        return isinstance(given.root, Path) and given.ends_with(*VIDEOS)
+        """Whether this is the path of a video, or a folder with videos and no images."""
+        if not isinstance(given.root, Path):
+            return False
+        inside = given.endings
+        clips = inside & {*VIDEOS} and not inside & {*given.files.suffixes}
+        return bool(clips) or given.ends_with(*VIDEOS)
 
     def open(self, root: Root, files: Files, spec: Any = None) -> Dataset:
-        """Decode frames into PNG files in the cache: all, or those that a card asks for.
+        """Find when frames are shown: all, or those that a card asks for.
+
+        A clip that is damaged gives its frames so far, and one more sample, which fails.
 
         Returns:
-            The frames in the order in which they are shown, ``clip.mp4#000123`` by their index.
+            The frames in the order in which they are shown, ``clip.mp4#000123@4.920s`` by their
+            number and time.
 
         Raises:
-            DataError: it cannot be decoded, has no such frames, or the model takes no images.
+            DataError: none can be decoded, there is no such frame, or the model takes no images.
             MissingLibrary: no library that decodes videos is installed.
         """
-        path = Path(root)
-        first, last, step = (spec.first, spec.last, spec.step) if spec else (0, None, 1)
+        path, asked = Path(root), spec or VideoSpec.model_construct(video="")  # type: ignore[call-arg]
         if ".png" not in files.suffixes:
             raise DataError(f"{path}: is a video, and the model takes {files.noun}s")
-        wanted = range(first, sys.maxsize if last is None else last + 1, step)
-        if not wanted:
-            raise DataError(f"{path}: no frame is between first: {first} and last: {last}")
-        source, writing = _backend(Stage.VIDEO), _backend(Stage.WRITE)
-        with reading(path):
-            digest = hash_file(path)
-        versions = [f"{library.version}" for b in (source, writing) for library in b.libraries]
-        taken = f"{first}-{'end' if last is None else last}-{step}"
-        name = f"video/{'-'.join([digest[:32], taken, *versions])}"
-        place = cache.entry(name, lambda folder: _write(path, wanted, source, writing, folder))
-        pictures = sorted(place.glob("*.png"))
-        items = tuple(Item(f"{path.name}#{picture.stem}", picture, None) for picture in pictures)
-        how = f"{counted(len(items), 'frame')} of {path.name}, decoded by {source.name}"
-        note = f"{how} to RGB; decoders of stacks get them as PNG files"
-        reader: VideoReader = source.of(Stage.VIDEO)[0].make({})
-        rate = (spec and spec.rate) or reader.rate(path)
-        return Dataset(path, items, (note,), film=True, rate=rate and rate / step)
+        clips = [path]
+        if path.is_dir():
+            with reading(path):
+                clips = sorted(one for one in path.iterdir() if one.suffix.lower() in VIDEOS)
+        found = [_Listed.of(clip) for clip in clips]
+        for one in found:
+            if one.damage and not one.times and len(found) == 1:
+                raise DataError(one.damage)
+        items = tuple(item for one in found for item in one.items(asked))
+        if all(item.path.damage for item in items):  # type: ignore[union-attr]
+            raise DataError(_none(path, asked, found))
+        film = len(found) == 1 and not found[0].damage and asked.every is None
+        rate = asked.rate or found[0].rate
+        notes = [
+            f"{counted(len(items), 'frame')} of {path.name}; stacks without a section video get "
+            f"them as PNG files that {_backend().name} decoded"
+        ]
+        notes += [f"damaged, and counted as failed: {one.damage}" for one in found if one.damage]
+        return Dataset(
+            path, items, tuple(notes), film=film, rate=rate / asked.step if film and rate else None
+        )
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
-        """Decode the frames that the card names."""
+        """Take the frames that the card names."""
         path = card.file("video")
         if path.suffix.lower() not in VIDEOS:
             raise DataError(f"{card.path}: video: {path} is none of {', '.join(VIDEOS)}")
         return self.open(path, files, card.spec)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A clip: when its frames are shown, how many a second has, and what ends it too early."""
+
+    path: Path
+    times: list[float]
+    rate: float | None
+    damage: str | None
+
+    @classmethod
+    def of(cls, path: Path) -> _Listed:
+        """Decode a clip once to know its times; they are kept in the cache."""
+        backend = _backend()
+        with reading(path):
+            digest = hash_file(path)
+        versions = [f"{library.version}" for library in backend.libraries]
+
+        def write(folder: Path) -> None:
+            times: list[float] = []
+            damage = None
+            try:
+                times.extend(_reader().times(path))
+            except DataError as error:
+                damage = str(error)
+            found = {"times": times, "rate": _reader().rate(path), "damage": damage}
+            (folder / "times.json").write_text(json.dumps(found))
+
+        place = cache.entry(f"times/{'-'.join([digest[:32], *versions])}", write)
+        return cls(path, **json.loads((place / "times.json").read_text()))
+
+    def items(self, asked: VideoSpec) -> Iterator[Item]:
+        """Yield the frames that are asked for, and what ends the clip too early."""
+        clip = str(self.path.absolute())
+        for n in asked.chosen(self.times):
+            time = self.times[n]
+            before = tuple(reversed(self.times[max(0, n - KEPT + 1) : n]))
+            name = f"{self.path.name}#{n:06d}@{time:.3f}s"
+            yield Item(name, ClipFrame(Moment(clip, time, before)), None)
+        if self.damage:
+            broken = ClipFrame(Moment(clip, self.times[-1] if self.times else 0), self.damage)
+            yield Item(f"{self.path.name}#damaged", broken, None)
+
+
+def _none(path: Path, asked: VideoSpec, found: Sequence[_Listed]) -> str:
+    """Say why there is no frame."""
+    total = sum(len(one.times) for one in found)
+    if not total:
+        return f"{path}: is a video without frames"
+    if asked.last is not None and asked.last < asked.first:
+        return f"{path}: no frame is between first: {asked.first} and last: {asked.last}"
+    ends = f"{counted(total, 'frame')}, the last at {found[-1].times[-1]:.3f} s"
+    return f"{path}: has {ends}: the first to take is {asked.first}, from {asked.start:g} s on"
 
 
 VIDEO = Video()

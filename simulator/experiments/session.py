@@ -35,7 +35,7 @@ from simulator.pipeline.plan import Arm, Plan, plan
 from simulator.pipeline.recorded import refuse_unreached
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.pipeline.walk import Watch
-from simulator.places import CHANGED
+from simulator.places import CHANGED, moment_of
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 from simulator.results.shared import ConditionDescription
@@ -134,7 +134,7 @@ class Session(Closing):
         given = model if model is not None else example.model_card()
         card = given if isinstance(given, Card) else Card(Path(given), data=data)
         source = check(card)
-        under = _fitted(under, card, source) if under else None
+        under = _fitted(under, card, source, dataset) if under else None
         task, files = card.task, Files.of(card.modality)
         whole = task.load(root_of(data), files) if data else task.example()
         told = card.told
@@ -219,7 +219,7 @@ class Session(Closing):
         Raises:
             UserError: it is for another model, or for other samples.
         """
-        return self._asking(_fitted(under, self.card, self.source))
+        return self._asking(_fitted(under, self.card, self.source, self.dataset))
 
     def _asking(self, under: AppliedCondition) -> AppliedCondition:
         """A condition that asks a stack for answers, with that stack's network."""
@@ -391,10 +391,17 @@ def arm_of(stack: str, under: AppliedCondition | None) -> Arm:
     return Arm(stack, under.condition.text, under.trial) if under else Arm(stack)
 
 
-def _fitted(under: AppliedCondition, card: Card, source: ModelFile) -> AppliedCondition:
+def _fitted(
+    under: AppliedCondition, card: Card, source: ModelFile, dataset: Dataset
+) -> AppliedCondition:
     """A condition for a model; one that does not fit it is refused."""
     found = under.bound(card, source)
     found.check(card.modality.name, in_pixels=card.task.in_pixels)
+    if found.condition.of_clips and not all(moment_of(item.path) for item in dataset.items):
+        raise UserError(
+            f"--under {found.condition.text}: it is for frames of videos; give a clip, or a folder "
+            f"of clips, as --data: {dataset.root} is none"
+        )
     return found
 
 

@@ -172,7 +172,7 @@ def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
             absent = {axis for axis in axes_before_outputs(modality) if axis != Stage.RUNTIME}
         absent |= {
             spec.axis
-            for spec in extra_specs(modality)
+            for spec in (*extra_specs(modality), STAGES[Stage.VIDEO])
             if all(getattr(profile_spec, spec.section[0], None) is None for profile_spec in specs)
         }
         known |= {axis: key for axis, key in places(modality).items() if axis not in absent}

@@ -8,7 +8,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from simulator.conditions.condition import (
 )
 from simulator.contract.passes import PASSES, AfterPass
 from simulator.contract.recipe import Boundary
+from simulator.data.video import ClipFrame
 from simulator.errors import UserError
 from simulator.modalities.modality import MODALITIES, Modality
 from simulator.model.onnxfile import dims, load
@@ -28,6 +29,7 @@ from simulator.pipeline.runtimes import RuntimePool
 from simulator.testing.places import Way, content, fits, kind, way
 from simulator.testing.subject import Failed, expect, refused
 from simulator.testing.suite import Suite, Verdict
+from simulator.testing.videos import moment
 
 BOUNDARIES = (Boundary.SOURCE, Boundary.FRAME, Boundary.INPUT)
 NONSENSE = "no such parameters?"
@@ -336,6 +338,9 @@ def _places(own: type[Condition], acts_on: Boundary | str, folder: Path) -> Iter
         below = folder / modality.name
         below.mkdir()
         one = way(modality, below)
+        if own.of_clips:
+            clip = tuple(ClipFrame(moment(number)) for number in (5, 7))
+            one = replace(one, specimen=replace(one.specimen, files=clip))
         if acts_on == WEIGHTS:
             yield InTheFile(one.card.model, below)
         elif isinstance(acts_on, Boundary) and one.has(acts_on):

@@ -1,5 +1,6 @@
 """Frames of videos as samples; every video is written here, without loss where pixels count."""
 
+import io
 import subprocess
 import sys
 from fractions import Fraction
@@ -12,10 +13,11 @@ from datacards import card_of, refused
 from PIL import Image
 
 from simulator.contract.installing import install
-from simulator.data.folder import IMAGES, Files
+from simulator.data.folder import IMAGES, Files, read
 from simulator.data.source import source_of
 from simulator.data.video import VIDEO
-from simulator.errors import DataError, UserError
+from simulator.errors import DataError, SampleError, UserError
+from simulator.files import IMAGE
 from simulator.model.card import Card
 
 SIZE = (24, 40)
@@ -45,12 +47,14 @@ def loaded(folder, **fields):
 
 
 def pixels(item):
-    return np.asarray(Image.open(item.path))
+    return np.asarray(Image.open(io.BytesIO(item.path.read(IMAGE))))
 
 
 def test_every_frame_is_a_sample_with_its_exact_pixels(tmp_path):
     found = VIDEO.open(write(tmp_path / "clip.mkv"), IMAGES)
-    assert [item.name for item in found.items] == [f"clip.mkv#{n:06d}" for n in range(6)]
+    assert [item.name for item in found.items] == [
+        f"clip.mkv#{n:06d}@{n / 25:.3f}s" for n in range(6)
+    ]
     assert not found.labelled
     for item, want in zip(found.items, pictures(6), strict=True):
         np.testing.assert_array_equal(pixels(item), want)
@@ -83,25 +87,47 @@ def test_containers_and_codecs(tmp_path, name, codec, format):
         ({"first": 1, "step": 3, "rate": 30}, [1, 4], 10),
         ({"first": 2, "last": 3, "rate": 30}, [2, 3], 30),
         ({"last": 100, "first": 5}, [5], 25),
+        ({"start": 0.08, "end": 0.16}, [2, 3, 4], 25),
+        ({"start": 0.04, "every": 0.1}, [1, 4], None),
     ],
 )
 def test_a_card_takes_some_frames(tmp_path, fields, numbers, rate):
     write(tmp_path / "clip.mkv")
     found = loaded(tmp_path, video="clip.mkv", **fields)
-    assert [item.name for item in found.items] == [f"clip.mkv#{n:06d}" for n in numbers]
+    assert [item.name for item in found.items] == [
+        f"clip.mkv#{n:06d}@{n / 25:.3f}s" for n in numbers
+    ]
     assert found.rate == rate
     wanted = list(pictures(6))
     for item, number in zip(found.items, numbers, strict=True):
         np.testing.assert_array_equal(pixels(item), wanted[number])
 
 
-def test_frames_are_decoded_once(tmp_path):
-    path = write(tmp_path / "clip.mkv")
-    first = VIDEO.open(path, IMAGES)
-    stamp = first.items[0].path.stat().st_mtime_ns
-    assert VIDEO.open(path, IMAGES).items[0].path.stat().st_mtime_ns == stamp
+def test_frames_are_found_in_any_order_and_a_changed_clip_is_seen(tmp_path):
+    path = write(tmp_path / "clip.mkv", 24)
+    items = VIDEO.open(path, IMAGES).items
+    for n in (20, 19, 3, 23, 0):
+        np.testing.assert_array_equal(pixels(items[n]), list(pictures(24))[n])
     write(path, frames=list(pictures(9))[::-1])
     assert len(VIDEO.open(path, IMAGES).items) == 9
+
+
+def test_a_folder_of_clips_counts_a_damaged_one(tmp_path):
+    holed(tmp_path / "holed.mkv")
+    write(tmp_path / "whole.mkv")
+    (tmp_path / "noise.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
+    assert source_of(tmp_path, IMAGES) is VIDEO
+    found = VIDEO.open(tmp_path, IMAGES)
+    names = [item.name for item in found.items]
+    assert names[-6:] == [f"whole.mkv#{n:06d}@{n / 25:.3f}s" for n in range(6)]
+    assert "holed.mkv#damaged" in names and "noise.mp4#damaged" in names
+    assert 0 < sum("holed.mkv#0" in name for name in names) < 6
+    assert (found.film, found.rate) == (False, None)
+    for item in found.items:
+        if item.name.endswith("damaged"):
+            with pytest.raises(SampleError, match="cannot be decoded as a video: .*Invalid data"):
+                read(item)
+    assert sum(note.startswith("damaged, and counted as failed: ") for note in found.notes) == 2
 
 
 def test_the_task_takes_a_video_for_its_data(tmp_path):
@@ -144,7 +170,6 @@ def holed(path):
         ("empty.mp4", lambda path: path.write_bytes(b""), "cannot be decoded as a video"),
         ("sound.mkv", sound, "is a video without frames: it has no video stream"),
         ("cut.mp4", cut, "cannot be decoded as a video"),
-        ("holed.mkv", holed, "cannot be decoded as a video: .*Invalid data"),
         ("gone.mp4", lambda path: None, "cannot be read: No such file"),
     ],
 )
@@ -158,7 +183,7 @@ def test_bad_videos_are_refused_in_one_line(tmp_path, own_cache, name, make, mes
 def test_frames_that_are_not_there(tmp_path):
     write(tmp_path / "clip.mkv")
     for fields, why in (
-        ({"first": 6}, "has 6 frames, and the first to take is 6"),
+        ({"first": 6}, "has 6 frames, the last at 0.200 s: the first to take is 6"),
         ({"first": 3, "last": 2}, "no frame is between first: 3 and last: 2"),
     ):
         with pytest.raises(DataError, match=why):

@@ -65,7 +65,10 @@ def decoding(stack: Stack) -> Chain | None:
     """
     if recorded.recordings(stack.profile, stack.choices):
         return None
-    return Chain((Decode(_decoder(stack), planes=False),), stack.chain.network)
+    return Chain(
+        (Decode(_decoder(stack), planes=False, video=stack.choices.get(Stage.VIDEO)),),
+        stack.chain.network,
+    )
 
 
 def turns(stack: Stack) -> bool:

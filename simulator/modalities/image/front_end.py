@@ -46,7 +46,7 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
     planes = color.source == "planes"
     sizing: list[Recipe] = [Crop(geometry)] if geometry.crop_before_resize else []
     sizing.append(Resize(choices[Stage.RESIZE], geometry, color.odd_size))
-    steps: list[Recipe] = [Decode(choices[Stage.DECODE], planes)]
+    steps: list[Recipe] = [Decode(choices[Stage.DECODE], planes, choices.get(Stage.VIDEO))]
     if color.format == "rgb":
         steps += sizing
     else:

@@ -31,6 +31,13 @@ Sides = Annotated[tuple[Positive, Positive], Field(strict=False)]
 Arithmetic = Literal["unit_divide", "divide", "multiply", "multiply_add", "fused_multiply_add"]
 
 
+class Video(OpenSection):
+    """How a clip becomes frames, where samples are frames of clips."""
+
+    matrix: str | None = Field(None, description="of YUV to RGB, by its standard")
+    range: str | None = Field(None, description="that the samples are taken to have")
+
+
 class Decode(OpenSection):
     """How a file becomes pixels."""
 
@@ -213,6 +220,7 @@ class Normalize(Section):
 class ImageSpec(ProfileSpec):
     """A stack that takes images."""
 
+    video: Video | None = Field(None, description="else frames reach decode as lossless files")
     decode: Decode
     color: Color
     resize: Resize
@@ -237,6 +245,12 @@ class ImageSpec(ProfileSpec):
                 f"{profile.where(('color', 'source'))}: color.source: "
                 f"{spec.decode.backend} does not give YUV planes; use source: encode"
             )
+        video = choices.get(Stage.VIDEO)
+        if spec.color.source == "planes" and video and not gives_planes(video.offer):
+            found.append(
+                f"{profile.where(('color', 'source'))}: color.source: video.backend "
+                f"{video.backend.name} does not give YUV planes; use source: encode"
+            )
         if spec.resize.domain == "yuv" and resizer and resizer.offer.make.gives is np.float32:
             found.append(
                 f"{profile.where(('resize', 'domain'))}: resize.domain: "
@@ -254,8 +268,11 @@ class ImageSpec(ProfileSpec):
         """
         update: dict[str, Section] = {}
         backend = registry.backend(self.decode.backend)
+        decoders = [backend.of(Stage.DECODE)[0]]
+        if self.video is not None:
+            decoders += registry.backend(self.video.backend).of(Stage.VIDEO)[:1]
         changed: dict[str, str | None] = {}
-        if self.color.source == "planes" and not gives_planes(backend.of(Stage.DECODE)[0]):
+        if self.color.source == "planes" and not all(map(gives_planes, decoders)):
             changed["source"] = "encode"
         if self.color.profile and "profile" not in backend.admitted(Stage.DECODE):
             changed["profile"] = None
@@ -274,5 +291,5 @@ def image_spec(profile: Profile) -> ImageSpec:
 
 
 def gives_planes(decoder: Offer) -> bool:
-    """Return whether a decoder gives a JPEG's own YUV planes; no library is imported."""
+    """Return whether a decoder gives a file's own YUV planes; no library is imported."""
     return bool(getattr(decoder.make, "gives_planes", False))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from simulator.contract import (
     subsample,
 )
 from simulator.contract.recipe import Apply, Boundary, Recipe, Runtimes
+from simulator.contract.video import VideoReader
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Geometry
 from simulator.modalities.image.sections import Arithmetic
@@ -46,19 +47,31 @@ class Decode(OfPixels):
     Attributes:
         choice: the decoder.
         planes: take the file's own YUV planes instead of RGB.
+        video: what decodes the clip, where the sample is a frame of one; None: the frame is a file
+            like any other.
     """
 
     choice: Choice
     planes: bool
+    video: Choice | None = None
     stage = "decode"
     gives: ClassVar[Boundary] = Boundary.FRAME
 
+    def identity(self) -> Any:
+        """Return the decoder, and what decodes clips if there is one."""
+        found = super().identity()
+        return found if self.video else found[:-1]
+
     def open(self, runtimes: Runtimes) -> Apply:
-        """Return the decoder's method."""
+        """Return the decoder's method, or for a frame of a clip that of what decodes clips."""
         decoder: Decoder = self.choice.make()
         method = decoder.planes if self.planes else decoder.rgb
         decode = runtimes.guarded(self.choice, method)
-        return lambda image, _: decode(image)
+        if self.video is None:
+            return lambda image, _: decode(image)
+        reader: VideoReader = self.video.make()
+        frame = reader.planes if self.planes else reader.rgb
+        return lambda image, _: decode(image) if image.moment is None else frame(image)
 
 
 @dataclass(frozen=True, eq=False)

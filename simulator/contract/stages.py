@@ -32,7 +32,6 @@ VIDEO = one_word(
         *proved_by(
             "videos",
             "every_frame_by_its_time",
-            "frames_by_hand",
             "color_is_as_declared",
             "planes_are_the_files_own",
             "what_is_no_clip_is_refused",

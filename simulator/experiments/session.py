@@ -134,8 +134,8 @@ class Session(Closing):
         given = model if model is not None else example.model_card()
         card = given if isinstance(given, Card) else Card(Path(given), data=data)
         source = check(card)
-        under = _fitted(under, card, source, dataset) if under else None
         task, files = card.task, Files.of(card.modality)
+        under = _fitted(under, card, source) if under else None
         whole = task.load(root_of(data), files) if data else task.example()
         told = card.told
         if data is not None and model is None:
@@ -145,6 +145,8 @@ class Session(Closing):
         if not card.spec.converged:
             notes.append(Notice(Kind.NOT_CONVERGED, NC))
         dataset = subset(whole, limit, seed)
+        if under:
+            _refuse_images(under, dataset)
         if under and under.warp and task.in_pixels:
             dataset = replace(dataset, items=_moved(card, dataset.items, under.warp))
         workers = workers or os.cpu_count() or 1
@@ -219,7 +221,9 @@ class Session(Closing):
         Raises:
             UserError: it is for another model, or for other samples.
         """
-        return self._asking(_fitted(under, self.card, self.source, self.dataset))
+        found = _fitted(under, self.card, self.source)
+        _refuse_images(found, self.dataset)
+        return self._asking(found)
 
     def _asking(self, under: AppliedCondition) -> AppliedCondition:
         """A condition that asks a stack for answers, with that stack's network."""
@@ -391,18 +395,20 @@ def arm_of(stack: str, under: AppliedCondition | None) -> Arm:
     return Arm(stack, under.condition.text, under.trial) if under else Arm(stack)
 
 
-def _fitted(
-    under: AppliedCondition, card: Card, source: ModelFile, dataset: Dataset
-) -> AppliedCondition:
+def _fitted(under: AppliedCondition, card: Card, source: ModelFile) -> AppliedCondition:
     """A condition for a model; one that does not fit it is refused."""
     found = under.bound(card, source)
     found.check(card.modality.name, in_pixels=card.task.in_pixels)
-    if found.condition.of_clips and not all(moment_of(item.path) for item in dataset.items):
-        raise UserError(
-            f"--under {found.condition.text}: it is for frames of videos; give a clip, or a folder "
-            f"of clips, as --data: {dataset.root} is none"
-        )
     return found
+
+
+def _refuse_images(under: AppliedCondition, dataset: Dataset) -> None:
+    """Refuse a condition of clips where the samples are of none."""
+    if under.condition.of_clips and not all(moment_of(item.path) for item in dataset.items):
+        raise UserError(
+            f"--under {under.condition.text}: it is for frames of videos; {dataset.root} is no "
+            "clip and no folder of clips"
+        )
 
 
 def _moved(card: Card, items: Iterable[Item], warp: WarpOf) -> tuple[Item, ...]:

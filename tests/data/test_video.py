@@ -50,6 +50,10 @@ def pixels(item):
     return np.asarray(Image.open(io.BytesIO(item.path.read(IMAGE))))
 
 
+def names(clip, numbers):
+    return [f"{clip}#{n:06d}@{n / 25:.3f}s" for n in numbers]
+
+
 def test_every_frame_is_a_sample_with_its_exact_pixels(tmp_path):
     found = VIDEO.open(write(tmp_path / "clip.mkv"), IMAGES)
     assert [item.name for item in found.items] == [
@@ -118,14 +122,14 @@ def test_a_folder_of_clips_counts_a_damaged_one(tmp_path):
     (tmp_path / "noise.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
     assert source_of(tmp_path, IMAGES) is VIDEO
     found = VIDEO.open(tmp_path, IMAGES)
-    names = [item.name for item in found.items]
-    assert names[-6:] == [f"whole.mkv#{n:06d}@{n / 25:.3f}s" for n in range(6)]
-    assert "holed.mkv#damaged" in names and "noise.mp4#damaged" in names
-    assert 0 < sum("holed.mkv#0" in name for name in names) < 6
+    named = [item.name for item in found.items]
+    assert named[-6:] == names("whole.mkv", range(6))
+    assert "holed.mkv#damaged" in named and "noise.mp4#damaged" in named
+    assert 0 < sum("holed.mkv#0" in name for name in named) < 6
     assert (found.film, found.rate) == (False, None)
     for item in found.items:
         if item.name.endswith("damaged"):
-            with pytest.raises(SampleError, match="cannot be decoded as a video: .*Invalid data"):
+            with pytest.raises(SampleError, match=r"cannot be decoded as a video: .*Invalid data"):
                 read(item)
     assert sum(note.startswith("damaged, and counted as failed: ") for note in found.notes) == 2
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from itertools import pairwise
 
 import load_faults
 import numpy as np
@@ -22,6 +24,7 @@ from correct import (
 )
 from faults import perturbed
 
+from backends.ffmpeg_video import FFmpegVideo
 from backends.pillow import PillowDecoder
 from simulator.contract import Effective, Frame, Matrix, PixelFormat, Port, Stage
 from simulator.errors import ModelError, SampleError
@@ -107,6 +110,32 @@ class RemembersFailure(PillowDecoder):
             self.failed = True
             raise
         return perturbed(rgb) if self.failed else rgb
+
+
+# --- readers of videos --------------------------------------------------------------------------
+
+
+class LosesTheLastFrame(FFmpegVideo):
+    def _frames(self, path):
+        return (one for one, _ in pairwise(super()._frames(path)))
+
+
+class IgnoresTheTags(FFmpegVideo):
+    def __init__(self, options):
+        super().__init__({**options, "matrix": "bt601"})
+
+
+class SaysBt601(FFmpegVideo):
+    def _planes(self, frame):
+        return replace(super()._planes(frame), matrix=Matrix.BT601)
+
+
+class TakesNoise(FFmpegVideo):
+    def _frames(self, path):
+        try:
+            yield from super()._frames(path)
+        except OSError:
+            yield 0, None
 
 
 # --- resizers and colors ------------------------------------------------------------------------
@@ -367,6 +396,12 @@ OWN = {
         "a_bad_file_leaves_no_trace": RemembersFailure,
         "formats_are_as_claimed": DarkensWebP,
         "turns_in_every_format": NeverTurnsAvif,
+    },
+    Stage.VIDEO: {
+        "every_frame_by_its_time": LosesTheLastFrame,
+        "color_is_as_declared": IgnoresTheTags,
+        "planes_are_the_files_own": SaysBt601,
+        "what_is_no_clip_is_refused": TakesNoise,
     },
     Stage.RESIZE: {
         "a_flat_plane_stays_flat": CannotReachWhite,

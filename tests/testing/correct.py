@@ -12,6 +12,8 @@ from onnx.reference import ReferenceEvaluator
 from tokenizer_faults import PlainTokenizer
 
 from backends.fake_quant.tuner import TorchTuner
+from backends.ffmpeg_video import OFFER as VIDEO
+from backends.ffmpeg_video import FFmpegVideo
 from backends.pillow import PillowDecoder
 from backends.pytorch_adapter import TorchAdapter
 from backends.pytorch_onnx import OnnxGradients
@@ -166,6 +168,7 @@ CORRECT = {
         PillowDecoder,
         {"exif": ("apply", "ignore"), "idct": ("islow",), "chroma_upsampling": ("fancy",)},
     ),
+    Stage.VIDEO: (FFmpegVideo, VIDEO.options),
     Stage.RESIZE: (NumpyResizer, {"interpolation": ("bilinear", "nearest"), "antialias": (False,)}),
     Stage.ENCODE: (NumpyEncoder, {**YUV, "chroma_downsampling": ("average", "nearest")}),
     Stage.CONVERT: (NumpyConverter, {**YUV, "chroma_upsampling": ("nearest", "linear")}),

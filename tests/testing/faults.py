@@ -12,6 +12,7 @@ from simulator.contract import Frame, Sound, Stage
 
 RAW = {
     Stage.DECODE: "_rgb",
+    Stage.VIDEO: "_rgb",
     Stage.RESIZE: "_resize",
     Stage.ENCODE: "_encode",
     Stage.CONVERT: "_convert",

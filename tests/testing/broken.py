@@ -134,7 +134,7 @@ class TakesNoise(FFmpegVideo):
     def _frames(self, path):
         try:
             yield from super()._frames(path)
-        except OSError:
+        except ValueError:
             yield 0, None
 
 

@@ -3,7 +3,9 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import av
 import numpy as np
@@ -12,10 +14,12 @@ import tiny
 from datacards import card_of, refused
 from PIL import Image
 
+from backends.opencv import OpenCVVideo
+from simulator import compare
 from simulator.contract.installing import install
 from simulator.data.folder import IMAGES, Files, read
 from simulator.data.source import source_of
-from simulator.data.video import VIDEO
+from simulator.data.video import VIDEO, ClipFrame
 from simulator.errors import DataError, SampleError, UserError
 from simulator.files import IMAGE
 from simulator.model.card import Card
@@ -224,3 +228,49 @@ def test_without_pyav_the_remedy_is_named(tmp_path):
     )
     assert done.stdout == (f"frames of videos need av; try: {install('ffmpeg')}\n")
     assert issubclass(DataError, UserError)
+
+
+READERS = (
+    "train.video={backend: ffmpeg, matrix: tags, range: tags, deblocking: true, "
+    "swscale_flags: [bilinear]}",
+    "deploy.video={backend: opencv}",
+)
+
+
+@pytest.fixture
+def colors(tmp_path):
+    """Six frames of one color each."""
+    solid = [np.full((*SIZE, 3), color, np.uint8) for color in (*tiny.COLORS.values(),) * 2]
+    return write(tmp_path / "clip.mkv", frames=solid)
+
+
+def compared(tmp_path, clip, under=None, overrides=READERS):
+    return compare(
+        "pillow_fp32", "pillow_fp32", model=tiny.card(tmp_path / "model"), data=clip, under=under,
+        out=tmp_path / "run", overrides=list(overrides),
+    ).summary  # fmt: skip
+
+
+def test_a_reader_that_loses_the_last_frame_is_seen(tmp_path, colors, monkeypatch):
+    monkeypatch.setattr(OpenCVVideo, "_frames", lost(OpenCVVideo._frames))
+
+    summary = compared(tmp_path, colors)
+
+    assert (summary["failed"]["deploy"]["count"], summary["failed"]["train"]["count"]) == (1, 0)
+    assert (summary["flips"]["count"], summary["flips"]["units"]) == (0, 5)
+
+
+def lost(frames):
+    return lambda self, path: (one for one, _ in pairwise(frames(self, path)))
+
+
+def test_what_a_dropped_frame_showed_is_not_seen(tmp_path, colors):
+    """Each color is one frame long, so that the one before is another class."""
+    moment = VIDEO.open(colors, IMAGES).items[4].path.moment
+    assert moment.before == pytest.approx((0.12, 0.08, 0.04, 0))
+    seen = ClipFrame(replace(moment, back=2))
+    np.testing.assert_array_equal(
+        np.asarray(Image.open(io.BytesIO(seen.read(10**6))))[0, 0], tiny.COLORS["blue"]
+    )
+    with pytest.raises(UserError, match="it is for frames of videos"):
+        compared(tmp_path, tiny.data(tmp_path / "images"), "dropped_frames:0.5")

@@ -27,7 +27,7 @@ from simulator.modalities.image.shown import of_input
 from simulator.modalities.image.steps import Refeed, target
 from simulator.modalities.image.taken import fed_otherwise, left_to_card, taken
 from simulator.modalities.modality import Feed, Modality
-from simulator.places import Where
+from simulator.places import Where, moment_of
 from simulator.profile.implementations import Choices
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.profile import Profile
@@ -163,6 +163,8 @@ class ImageModality(Modality):
             UserError: it reads none of them.
         """
         decoder = choices.get(Stage.DECODE)
+        if Stage.VIDEO in choices and format is None:
+            files = [file for file in files if moment_of(file) is None]
         if decoder is None or not files:
             return []
         names = {suffix: one.name for one in IMAGE_FORMATS for suffix in one.suffixes}

@@ -78,6 +78,7 @@ def identify(experiment: Experiment[Any], asked: IdentifyOptions) -> Result[Iden
                 f"identify finds the stack of images, and {card.path} is for "
                 f"{card.modality.name}; give --model a card of images"
             )
+        card.spec.input.one_size("identify")
         found = found or _of_code(opened, str(asked.recording), scratch)
         session, notes, absent = recorded_only(opened, found)
         whole = document or _offered(session, found, asked.base)

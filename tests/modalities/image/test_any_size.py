@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import simulator
 from simulator.data.truth import Boxes
 from simulator.errors import ModelError, SampleError, UserError
+from simulator.experiments.by_size import by_size
 from simulator.experiments.common import chosen
 from simulator.experiments.session import Session
 from simulator.modalities.image.geometry import Geometry
@@ -226,3 +227,21 @@ def test_what_is_refused(squares, cache, profile, change, told):
 def test_cards_that_say_what_cannot_be(tmp_path, size, geometry, told):
     with pytest.raises(ModelError, match=told):
         Card(tiny_tasks.free_card(tmp_path, geometry, **size))
+
+
+def test_flips_are_told_by_the_size_of_the_input(squares, cache):
+    """Of 32 images 4 have 32x64 pixels, 16 have 48x64, 8 have 64x64 and 4 have 128x96; in each of
+    the last, one of two objects changes."""
+    with Session.open(*squares, None, 0, 1, None, None) as session:
+        one = chosen("pillow_fp32", [LEFT])
+        stack = session.builder.stack("train", one, {"train": one, "deploy": one})
+        ran = [*session.dataset.items] * 4
+        changes = [{"changed": int(item.name == "4.png"), "units": 2} for item in ran]
+        (told,) = by_size(session, [stack], ran, changes)
+
+    parts = told.text.split("; ")
+    assert parts[:3] == [
+        "flips by train's input: to 3,072 pixels 0 of 40 (0.0%)",
+        "to 4,096 pixels 0 of 16 (0.0%)",
+        "to 12,288 pixels 4 of 8 (50.0%)",
+    ]

@@ -9,14 +9,15 @@ Source:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract import U8, Above, AtLeast, Backend, Evidence, Offer
-from simulator.contract.dng import XYZ
-from simulator.contract.raw import PATTERNS, TONES, Raw, Sensor, SteppedDeveloper, sites
+from simulator.contract import U8, Above, AtLeast, Backend, Decoder, Encoded, Evidence, Offer
+from simulator.contract.image_formats.bayer import unpacked
+from simulator.contract.image_formats.dng import XYZ
+from simulator.contract.raw import PATTERNS, TONES, Raw, Sensor, SteppedDeveloper, mosaic, sites
 from simulator.reference.demosaic import bilinear
 
 CAMERAS = {
@@ -49,10 +50,9 @@ class Unprocessing(Sensor):
         gray = image.mean(axis=-1, keepdims=True)
         near = (np.maximum(gray - _INFLECTION, 0) / (1 - _INFLECTION)) ** 2
         light = np.clip(image * np.maximum(near + (1 - near) / gains, 1 / gains), 0, 1)
-        at = sites(said["pattern"], *rgb.shape[:2])
-        mosaic = np.take_along_axis(light, at[..., None], axis=-1)[..., 0]
         black, white = said["black"], 2 ** said["bits"] - 1
-        plane = np.rint(black + mosaic * (white - black)).astype(np.uint16)
+        levels = black + mosaic(light, said["pattern"]) * (white - black)
+        plane = np.rint(levels).astype(np.uint16)
         own: Any = tuple(map(tuple, np.linalg.inv(matrix)))
         return Raw(plane, said["pattern"], black, white, tuple(gains), own)
 
@@ -62,6 +62,16 @@ class Float64Developer(SteppedDeveloper):
 
     def _demosaic(self, levels: NDArray[Any], pattern: str) -> NDArray[Any]:
         return bilinear(levels, sites(pattern, *levels.shape))
+
+
+class BayerDecoder(Decoder):
+    """Unpacks the samples of a Bayer plane."""
+
+    reads: ClassVar[tuple[str, ...]] = ("bayer",)
+    gives_raw: ClassVar[bool] = True
+
+    def _raw(self, image: Encoded) -> Raw:
+        return unpacked(image.data)
 
 
 _PAPER = "Brooks et al., 'Unprocessing Images for Learned Raw Denoising', CVPR 2019, section 3"
@@ -112,6 +122,18 @@ FLOAT64_ISP = Backend(
             Float64Developer,
             evidence=Evidence.EMULATED,
             source="the textbook's steps; curves of IEC 61966-2-1 and ITU-R BT.709-6",
+        ),
+    ),
+)
+BAYER = Backend(
+    name="bayer",
+    summary="packed Bayer planes with a header, as recordings have them",
+    offers=(
+        Offer(
+            "decode",
+            {"exif": ("ignore",)},
+            BayerDecoder,
+            source="MIPI CSI-2, RAW10 and RAW12; V4L2, SRGGB10P and SRGGB12P",
         ),
     ),
 )

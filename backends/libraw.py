@@ -1,19 +1,49 @@
-"""LibRaw, by rawpy: raw development with its own demosaicing, color and tone."""
+"""LibRaw, by rawpy: reading raw files, and development with its own demosaicing, color and tone."""
 
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, ClassVar
 
-from simulator.contract import U8, Backend, Library, Offer, SampleError
-from simulator.contract.dng import written
-from simulator.contract.raw import Developer, Raw
+import numpy as np
+
+from simulator.contract import U8, Backend, Decoder, Encoded, Library, Offer, SampleError
+from simulator.contract.image_formats.dng import written
+from simulator.contract.raw import PATTERNS, Developer, Raw
 
 _LIBRARY = Library("rawpy", distribution="rawpy", extra="raw")
 _LEAST = 22
 _DEMOSAIC = {name: name.upper() for name in ("linear", "vng", "ppg", "ahd", "dcb", "dht", "aahd")}
 _TONE = {"linear": (1, 1), "srgb": (2.4, 12.92), "bt709": (2.222, 4.5)}
 _DENOISE = {"none": "Off", "fbdd_light": "Light", "fbdd_full": "Full"}
+
+
+class LibRawDecoder(Decoder):
+    """Reads a Bayer plane with its levels, white balance as shot and color matrix.
+
+    Black levels that differ between sites are made the lowest of them. A plane is never turned.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ("dng",)
+    gives_raw: ClassVar[bool] = True
+
+    def _raw(self, image: Encoded) -> Raw:
+        rawpy = _LIBRARY.load()
+        with rawpy.imread(io.BytesIO(image.data)) as opened:
+            colors = np.array(opened.raw_colors_visible)
+            names = opened.color_desc.decode()
+            pattern = "".join(names[color] for color in colors[:2, :2].ravel())
+            if pattern not in PATTERNS:
+                raise SampleError(f"color filters {pattern!r}, not {', '.join(PATTERNS)}")
+            blacks = np.array(opened.black_level_per_channel)
+            plane = opened.raw_image_visible.astype(np.int64) - (blacks - blacks.min())[colors]
+            red, green, blue = opened.camera_whitebalance[:3]
+            camera: Any = tuple(map(tuple, opened.color_matrix[:, :3].tolist()))
+            white, low = opened.white_level, int(blacks.min())
+        if not green or not np.any(camera):
+            raise SampleError("no white balance as shot, or no color matrix")
+        gains = (red / green, 1.0, blue / green)
+        return Raw(plane.clip(0).astype(np.uint16), pattern, low, white, gains, camera)
 
 
 class LibRawDeveloper(Developer):
@@ -52,9 +82,15 @@ class LibRawDeveloper(Developer):
 
 BACKEND = Backend(
     name="libraw",
-    summary="LibRaw: raw development, demosaicing by seven algorithms",
+    summary="LibRaw: raw files, raw development, demosaicing by seven algorithms",
     library=_LIBRARY,
     offers=(
+        Offer(
+            "decode",
+            {"exif": ("ignore",)},
+            LibRawDecoder,
+            source="LibRaw documentation, libraw_rawdata_t, libraw_colordata_t",
+        ),
         Offer(
             "develop",
             {

@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass, replace
 
 from simulator.contract.image_formats import IMAGE_FORMATS
+from simulator.contract.image_formats.bayer import with_header
 from simulator.errors import SampleError
 from simulator.files import IMAGE
 from simulator.places import Moment, Where, moment_of, read_sample
@@ -58,7 +59,8 @@ def read_image(name: str, path: Where) -> Encoded:
     Raises:
         SampleError: it cannot be read, or :func:`inspect` refuses it.
     """
-    return replace(inspect(name, read_sample(path, IMAGE)), moment=moment_of(path))
+    data = with_header(path, read_sample(path, IMAGE))
+    return replace(inspect(name, data), moment=moment_of(path))
 
 
 def inspect(name: str, data: bytes) -> Encoded:

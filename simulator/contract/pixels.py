@@ -22,6 +22,7 @@ from simulator.contract.frame import (
     rgb_frame,
     yuv_frame,
 )
+from simulator.contract.raw import Raw
 from simulator.errors import SampleError, SimulatorError, Unsupported, first_line
 
 T = TypeVar("T")
@@ -43,12 +44,14 @@ class Decoder(Implementation):
         turns: the one value of ``exif`` that the library amounts to in a format, where it has no
             other: it turns every such file upright (``apply``), or none (``ignore``).
         gives_planes: whether `planes` works: the library returns a JPEG's own YUV.
+        gives_raw: whether it gives a raw plane, which a section ``develop`` makes RGB of.
         drops_odd: whether the last row and column of an odd size are lost, as on Ascend DVPP.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("jpeg", "png")
     turns: ClassVar[Mapping[str, str]] = {}
     gives_planes: ClassVar[bool] = False
+    gives_raw: ClassVar[bool] = False
     drops_odd: ClassVar[bool] = False
 
     @final
@@ -79,9 +82,25 @@ class Decoder(Implementation):
             raise SampleError(f"a {image.format} of {image.channels} channels has no YUV planes")
         return self._checked(image, self._guard(self._planes, image))
 
-    @abstractmethod
+    @final
+    def raw(self, image: Encoded) -> Raw:
+        """Return the raw plane of a file, as it lies in it.
+
+        Raises:
+            SampleError: the library cannot read this file.
+        """
+        raw = self._guard(self._raw, image)
+        if raw.plane.shape != image.size("ignore") or raw.plane.dtype != np.uint16:
+            got = f"{raw.plane.dtype} {raw.plane.shape}"
+            raise SampleError(f"{type(self).__name__} gave {got}, not {image.size('ignore')}")
+        return raw
+
     def _rgb(self, image: Encoded) -> U8:
         """Return (H, W, 3) uint8 in R, G, B order."""
+        raise Unsupported(f"{type(self).__name__} gives raw planes; write a section develop")
+
+    def _raw(self, image: Encoded) -> Raw:
+        raise Unsupported(f"{type(self).__name__} gives no raw planes")
 
     def _planes(self, image: Encoded) -> Frame:
         raise Unsupported(f"{type(self).__name__} does not give YUV planes")

@@ -22,6 +22,7 @@ F64 = NDArray[np.float64]
 Three = tuple[float, float, float]
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 """Bayer's four arrangements: the first two sites of the first row, then of the second."""
+IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 TONES = ("linear", "srgb", "bt709", "smoothstep")
 
 
@@ -50,6 +51,12 @@ def sites(pattern: str, height: int, width: int) -> NDArray[np.intp]:
     """Return (height, width) channels, 0 red, 1 green, 2 blue, of a sensor's sites."""
     tile = np.array(["RGB".index(color) for color in pattern]).reshape(2, 2)
     return np.tile(tile, (-(-height // 2), -(-width // 2)))[:height, :width]
+
+
+def mosaic(rgb: NDArray[Any], pattern: str) -> NDArray[Any]:
+    """Return (H, W): of (H, W, 3) the one color that each site measures."""
+    at = sites(pattern, *rgb.shape[:2])
+    return np.asarray(np.take_along_axis(rgb, at[..., None], axis=-1)[..., 0])
 
 
 def toned(light: F64, tone: str) -> F64:

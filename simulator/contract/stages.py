@@ -47,7 +47,7 @@ DECODE = one_word(
     "image",
     axis="decoder",
     base=Decoder,
-    calls=("rgb", "planes"),
+    calls=("rgb", "planes", "raw"),
     shared=(_PROFILE,),
     work=f"{_WORK}:Decoding",
     checks=(

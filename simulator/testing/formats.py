@@ -9,6 +9,7 @@ import numpy as np
 
 from simulator.contract import U8, Array, Decoder, Encoded, inspect
 from simulator.contract.image_formats import IMAGE_FORMATS
+from simulator.contract.raw import mosaic
 from simulator.testing import files
 from simulator.testing.decoders import on_jpeg
 from simulator.testing.subject import Subject, expect, refused, words
@@ -125,8 +126,14 @@ def _segment(profile: bytes) -> bytes:
 
 
 def _off(decoder: Decoder, image: Encoded, want: U8) -> float:
-    """Levels in the mean; 255 where the size is another."""
-    got = np.array(decoder.rgb(image).rgb, int)
+    """Levels in the mean; 255 where the size is another. A raw plane has two by two pictures."""
+    if decoder.gives_raw:
+        got, want = (
+            np.array(decoder.raw(image).plane, int),
+            mosaic(np.tile(want, (2, 2, 1)), "RGGB"),
+        )
+    else:
+        got = np.array(decoder.rgb(image).rgb, int)
     return float(np.abs(got - want).mean()) if got.shape == want.shape else 255.0
 
 

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from simulator.contract import Array, rgb_frame
-from simulator.contract.raw import PATTERNS, Raw, sites
+from simulator.contract.raw import IDENTITY, PATTERNS, Raw, sites
 from simulator.testing import files
 from simulator.testing.subject import Subject, expect, words
 from simulator.testing.work import Job, OfPictures, Work, working
 
-IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 GAINS = (2.0, 1.0, 1.5)
 BLACK, WHITE = 64, 1023
 QUARTER = {"linear": 63.75, "srgb": 136.96, "bt709": 124.93, "smoothstep": 139.92}

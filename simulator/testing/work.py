@@ -87,7 +87,8 @@ class Decoding(Work):
         return [(np.frombuffer(_file(seed), np.uint8),) for seed in range(4)]
 
     def _do(self, made: Any, job: Job) -> Job:
-        return (made.rgb(inspect("job", job[0].tobytes())).rgb,)
+        image = inspect("job", job[0].tobytes())
+        return (made.raw(image).plane if made.gives_raw else made.rgb(image).rgb,)
 
 
 class OfPictures(Work):

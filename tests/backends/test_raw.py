@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
+import json
+
 import cv2
 import numpy as np
 import pytest
+import rawpy
+import tiny
 
-from backends.camera import Float64Developer, Unprocessing
-from backends.libraw import LibRawDeveloper
-from simulator.contract import SampleError, rgb_frame
-from simulator.contract.raw import PATTERNS, Raw, sites
+from backends.camera import BayerDecoder, Float64Developer, Unprocessing
+from backends.libraw import LibRawDecoder, LibRawDeveloper
+from simulator import cli
+from simulator.contract import SampleError, inspect, rgb_frame
+from simulator.contract.encoded import read_image
+from simulator.contract.image_formats.dng import written
+from simulator.contract.raw import IDENTITY, PATTERNS, Raw, sites
 from simulator.reference.demosaic import bilinear
 
-IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 DEVELOP = {
     "black_level": "subtract",
     "white_balance": "as_shot",
@@ -101,3 +108,87 @@ def test_pixels_are_not_developed_and_libraw_wants_a_picture():
         developer.develop(rgb_frame(np.zeros((40, 40, 3), np.uint8)))
     with pytest.raises(SampleError, match="22 rows and columns"):
         developer.develop(HAND)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_dng_says_to_libraw_what_was_written(pattern):
+    raw = Unprocessing({**SENSOR, "pattern": pattern, "bits": 12}).expose(
+        rgb_frame(np.random.default_rng(1).integers(0, 256, (41, 38, 3), np.uint8))
+    )
+    data = written(raw)
+
+    found = LibRawDecoder({"exif": "ignore"}).raw(inspect("one", data))
+
+    with rawpy.imread(io.BytesIO(data)) as opened:
+        np.testing.assert_array_equal(opened.raw_image_visible, raw.plane)
+        assert opened.black_level_per_channel == [256] * 4
+        assert opened.white_level == 4095
+    np.testing.assert_array_equal(found.plane, raw.plane)
+    assert (found.pattern, found.black, found.white) == (pattern, 256, 4095)
+    np.testing.assert_allclose(found.gains, (2.15, 1, 1.7), rtol=1e-5)
+    np.testing.assert_allclose(found.color_matrix, raw.color_matrix, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("packing", "samples", "row"),
+    [
+        # MIPI CSI-2: the high eight bits of each sample, then their low bits, the first lowest.
+        ("raw10", bytes((0x01, 0x80, 0xFF, 0x00, 0b11_10_01_00)), (4, 513, 1022, 3)),
+        ("raw12", bytes((0x01, 0x80, 0xA5, 0xFF, 0x00, 0x0F)), (0x015, 0x80A, 0xFFF, 0x000)),
+        ("raw16", bytes((0x34, 0x12, 0xFF, 0x00, 0, 0, 1, 0)), (0x1234, 255, 0, 1)),
+    ],
+)
+def test_packed_samples_by_hand(tmp_path, packing, samples, row):
+    file = tmp_path / f"0001.{packing}"
+    file.write_bytes((samples + b"pad") * 2)
+    said = {"width": 4, "height": 2, "pattern": "GRBG", "black": 1, "white": 1023}
+    beside = tmp_path / f"{file.name}.json"
+    beside.write_text(json.dumps({**said, "stride": len(samples) + 3}, indent=2))
+
+    image = read_image("one", file)
+    found = BayerDecoder({"exif": "ignore"}).raw(image)
+
+    assert (image.format, image.bits) == ("bayer", int(packing[3:]))
+    assert found.plane.tolist() == [list(row)] * 2
+    assert (found.pattern, found.black, found.white) == ("GRBG", 1, 1023)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pattern": "RGB"}, "RGGB or BGGR or GRBG or GBRG"),
+        ({"white": 3}, "black 4 is not below white 3"),
+        ({"colour": 1}, "unknown colour"),
+        ({"width": "4"}, "width: a whole number expected, got '4'"),
+        ({"height": 9}, "16 bytes of samples; 9 rows of 8 expected"),
+    ],
+)
+def test_a_wrong_header_is_refused_in_one_line(change, message):
+    said = {"width": 4, "height": 2, "pattern": "RGGB", "black": 4, "white": 9, "packing": "raw16"}
+    data = json.dumps({**said, **change}).encode() + b"\n" + bytes(16)
+
+    with pytest.raises(SampleError, match=message) as caught:
+        BayerDecoder({"exif": "ignore"}).raw(inspect("one", data))
+    assert "\n" not in str(caught.value)
+
+
+def test_dngs_are_data_for_two_isps(tmp_path, card, capsys):
+    folder = tmp_path / "data"
+    for color, rgb in tiny.COLORS.items():
+        (folder / color).mkdir(parents=True)
+        pixels = np.asarray(tiny.picture(rgb))
+        raw = Unprocessing({**SENSOR, "bits": 12}).expose(rgb_frame(pixels))
+        (folder / color / "0.dng").write_bytes(written(raw))
+    given = ["--model", str(card), "--data", str(folder), "--out", str(tmp_path / "run")]
+    isp = "{backend: opencv, black_level: subtract, white_balance: as_shot, demosaic: bilinear, "
+    isp += "color_matrix: file, tone: smoothstep, denoise: none, bits: 12}"
+    both = [f"--set={who}.develop={isp}" for who in ("train", "deploy")]
+    both += [f"--set={who}.decode={{backend: libraw}}" for who in ("train", "deploy")]
+    pair = ["--train", "pillow_fp32", "--deploy", "pillow_fp32", *given]
+
+    assert cli.main([*pair, *both, "--set", "deploy.develop.white_balance=none"]) == 0
+    assert "3 images" in capsys.readouterr().out
+    assert cli.main([*pair, "--overwrite"]) == 2
+    assert "these backends can: dng: libraw" in capsys.readouterr().err
+    assert cli.main([*pair, *both[2:], "--overwrite"]) == 2
+    assert "a section develop makes RGB of it" in capsys.readouterr().err

@@ -15,7 +15,7 @@ PROVED = {
     "pillow", "pillow_heif", "pillow_jxl", "imagecodecs", "libvips",
     "opencv", "ffmpeg", "turbojpeg", "dali", "nvimagecodec", "tensorflow",
     "learned_codec",
-    "itu", "aipp", "sysnoise", "unprocessing", "float64_isp", "libraw",
+    "itu", "aipp", "sysnoise", "unprocessing", "float64_isp", "bayer", "libraw",
     "numpy", "wave", "scipy", "soundfile", "soxr", "samplerate", "kaldi_native_fbank",
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
     "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",

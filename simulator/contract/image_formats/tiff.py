@@ -17,11 +17,16 @@ _WHERE, _LENGTHS = (273, 324), (279, 325)
 """Of strips, and of tiles."""
 
 
-def _header(data: bytes) -> Header:
+Tags = dict[int, tuple[int, ...]]
+
+
+def directory(data: bytes, start: int | None = None) -> Tags:
+    """Return the whole numbers of a directory's tags; of the first one, unless another is named."""
     order = "<" if data[:2] == b"II" else ">"
-    start = struct.unpack_from(order + "I", data, 4)[0]
+    if start is None:
+        start = struct.unpack_from(order + "I", data, 4)[0]
     count = struct.unpack_from(order + "H", data, start)[0]
-    tags: dict[int, tuple[int, ...]] = {}
+    tags: Tags = {}
     for entry in range(start + 2, start + 2 + 12 * count, 12):
         tag, kind, number = struct.unpack_from(order + "HHI", data, entry)
         if kind not in _KINDS:
@@ -32,6 +37,20 @@ def _header(data: bytes) -> Header:
         if at + struct.calcsize(code) > len(data):
             raise SampleError("the TIFF is truncated")
         tags[tag] = struct.unpack_from(code, data, at)
+    return tags
+
+
+def is_tiff(data: bytes) -> bool:
+    """Return whether a file is a TIFF, by its first bytes."""
+    return data[:4] in (b"II*\0", b"MM\0*")
+
+
+def _header(data: bytes) -> Header:
+    return header_of(data, directory(data))
+
+
+def header_of(data: bytes, tags: Tags) -> Header:
+    """Return the header of the image of a directory, whose samples are there."""
     places = next((tags[tag] for tag in _WHERE if tag in tags), ())
     lengths = next((tags[tag] for tag in _LENGTHS if tag in tags), ())
     if not places or any(at + n > len(data) for at, n in zip(places, lengths, strict=False)):
@@ -47,6 +66,4 @@ def _header(data: bytes) -> Header:
     )
 
 
-FORMAT = ImageFormat(
-    "tiff", (".tif", ".tiff"), lambda data: data[:4] in (b"II*\0", b"MM\0*"), _header
-)
+FORMAT = ImageFormat("tiff", (".tif", ".tiff"), is_tiff, _header)

@@ -251,6 +251,13 @@ class ImageSpec(ProfileSpec):
                 f"{profile.where(('color', 'source'))}: color.source: video.backend "
                 f"{video.backend.name} does not give YUV planes; use source: encode"
             )
+        raw, develop = decoder and decoder.offer.make.gives_raw, "develop" in choices
+        if (raw or "sensor" in choices) != develop or (raw and "sensor" in choices):
+            key = ("develop",) if develop else ("decode", "backend")
+            found.append(
+                f"{profile.where(key)}: {'.'.join(key)}: a raw plane comes from a decoder that "
+                "gives one, or from develop.sensor, and a section develop makes RGB of it"
+            )
         if spec.resize.domain == "yuv" and resizer and resizer.offer.make.gives is np.float32:
             found.append(
                 f"{profile.where(('resize', 'domain'))}: resize.domain: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -65,7 +65,9 @@ class Decode(OfPixels):
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the decoder's method, or for a frame of a clip that of what decodes clips."""
         decoder: Decoder = self.choice.make()
-        method = decoder.planes if self.planes else decoder.rgb
+        method: Callable[[Encoded], Any] = decoder.planes if self.planes else decoder.rgb
+        if decoder.gives_raw:
+            method = decoder.raw
         decode = runtimes.guarded(self.choice, method)
         if self.video is None:
             return lambda image, _: decode(image)

@@ -1,4 +1,4 @@
-"""DNG: a raw plane as a file that LibRaw and others open, written uncompressed.
+"""DNG: raw planes as files that LibRaw and others open; written uncompressed.
 
 Source:
     Adobe, "Digital Negative (DNG) Specification", version 1.4.0.0, chapter 4; TIFF 6.0, section 2.
@@ -9,8 +9,12 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simulator.contract.raw import Raw
+from simulator.contract.image_formats import Header, ImageFormat
+from simulator.contract.image_formats.tiff import Tags, directory, header_of, is_tiff
+from simulator.contract.raw import IDENTITY, Raw, mosaic
+from simulator.errors import SampleError
 
 XYZ = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750),
        (0.0193339, 0.1191920, 0.9503041))  # fmt: skip
@@ -57,3 +61,31 @@ def _file(samples: bytes, tags: dict[int, tuple[int, list[int] | bytes]]) -> byt
         table += struct.pack("<HHI", tag, kind, count) + place
     head = struct.pack("<2sHI", b"II", 42, directory)
     return head + samples + struct.pack("<H", len(tags)) + table + bytes(4) + rest
+
+
+def _is_dng(data: bytes) -> bool:
+    try:
+        return is_tiff(data) and 50706 in directory(data)
+    except (SampleError, struct.error):
+        return False
+
+
+def _header(data: bytes) -> Header:
+    """The size of the plane's active area, and how the first directory turns it."""
+    first = directory(data)
+    found = [first, *(directory(data, start) for start in first.get(330, ()))]
+    tags: Tags | None = next((one for one in found if one.get(262) == (32803,)), None)
+    if tags is None:
+        raise SampleError("a DNG without a Bayer plane")
+    of = header_of(data, tags)
+    top, left, bottom, right = tags.get(50829, (0, 0, of.height, of.width))
+    turn = first.get(274, (1,))[0]
+    return Header(right - left, bottom - top, 1, of.bits, turn if 1 <= turn <= 8 else 1)
+
+
+def _example(rgb: NDArray[np.uint8]) -> bytes:
+    plane = mosaic(np.tile(rgb, (2, 2, 1)), "RGGB").astype(np.uint16)
+    return written(Raw(plane, "RGGB", 0, 255, (1.0, 1.0, 1.0), IDENTITY))
+
+
+FORMAT = ImageFormat("dng", (".dng",), _is_dng, _header, _example)

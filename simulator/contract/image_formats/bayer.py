@@ -1,0 +1,123 @@
+"""Bayer planes as a recording has them: packed samples, and a small JSON that says what they are.
+
+The JSON is a file beside the samples (``0001.raw10`` and ``0001.raw10.json``), or one line before
+them.
+
+Source:
+    MIPI CSI-2, "RAW10" and "RAW12"; Linux, V4L2 pixel formats SRGGB10P and SRGGB12P.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.contract.image_formats import Header, ImageFormat
+from simulator.contract.raw import IDENTITY, PATTERNS, Raw, mosaic
+from simulator.errors import SampleError
+from simulator.files import IMAGE
+from simulator.places import Where, read_sample
+
+PACKING = {"raw10": (4, 5), "raw12": (2, 3), "raw16": (1, 2)}
+"""Samples that share some bytes, and how many bytes."""
+_NEEDED = {"width", "height", "pattern", "black", "white", "packing"}
+_KNOWN = _NEEDED | {"stride", "white_balance", "color_matrix"}
+
+
+def with_header(path: Where, samples: bytes) -> bytes:
+    """Return samples behind the header that lies beside their file; without one, as they are."""
+    beside = path.with_name(path.name + ".json") if isinstance(path, Path) else None
+    if beside is None or path.suffix[1:].lower() not in PACKING or not beside.is_file():
+        return samples
+    said = _said(read_sample(beside, IMAGE))
+    return json.dumps({"packing": path.suffix[1:].lower(), **said}).encode() + b"\n" + samples
+
+
+def unpacked(data: bytes) -> Raw:
+    """Return the plane of a file with its header.
+
+    Raises:
+        SampleError: the header is wrong, or samples are missing.
+    """
+    said, samples = _checked(data)
+    shared, size = PACKING[said["packing"]]
+    height, width = said["height"], said["width"]
+    row = -(-width // shared) * size
+    stride = said.get("stride", row)
+    if stride < row or len(samples) < stride * (height - 1) + row:
+        raise SampleError(
+            f"{len(samples):,} bytes of samples; {height} rows of {max(stride, row)} expected"
+        )
+    rows = np.frombuffer(samples.ljust(stride * height, b"\0"), np.uint8)[: stride * height]
+    packed = rows.reshape(height, stride)[:, :row].reshape(height, -1, size).astype(np.uint16)
+    plane = _samples(packed, shared).reshape(height, -1)[:, :width]
+    gains = tuple(float(gain) for gain in said.get("white_balance", (1, 1, 1)))
+    matrix: Any = tuple(tuple(map(float, line)) for line in said.get("color_matrix", IDENTITY))
+    if len(gains) != 3 or [len(line) for line in matrix] != [3, 3, 3]:
+        raise SampleError("white_balance is three numbers, color_matrix three rows of three")
+    return Raw(
+        np.ascontiguousarray(plane), said["pattern"], said["black"], said["white"], gains, matrix
+    )
+
+
+def _samples(packed: NDArray[np.uint16], shared: int) -> NDArray[np.uint16]:
+    """The high bits of each sample, then one byte with the low bits of all, the first lowest."""
+    if shared == 1:
+        return np.asarray(packed[..., 0] | packed[..., 1] << 8, np.uint16)
+    bits = 8 // shared
+    low = packed[..., -1:] >> np.arange(0, 8, bits, dtype=np.uint16) & (1 << bits) - 1
+    return np.asarray(packed[..., :-1] << bits | low, np.uint16)
+
+
+def _said(text: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except ValueError as error:
+        raise SampleError(f"the header of a Bayer plane is no JSON: {error}") from None
+    if not isinstance(said, dict) or (unknown := sorted(set(said) - _KNOWN)):
+        what = f"has unknown {', '.join(unknown)}" if isinstance(said, dict) else "is no mapping"
+        raise SampleError(f"the header of a Bayer plane {what}")
+    return said
+
+
+def _checked(data: bytes) -> tuple[dict[str, Any], bytes]:
+    line, _, samples = data.partition(b"\n")
+    said = _said(line)
+    if missing := sorted(_NEEDED - set(said)):
+        raise SampleError(f"the header of a Bayer plane lacks {', '.join(missing)}")
+    for name in ("width", "height", "black", "white", "stride"):
+        if not isinstance(said.get(name, 0), int) or said.get(name, 0) < 0:
+            raise SampleError(f"{name}: a whole number expected, got {said[name]!r}")
+    if said["pattern"] not in PATTERNS or said["packing"] not in PACKING:
+        raise SampleError(
+            f"pattern {' or '.join(PATTERNS)} and packing {' or '.join(PACKING)} expected, got "
+            f"{said['pattern']!r} and {said['packing']!r}"
+        )
+    if not said["black"] < said["white"] < 65536:
+        raise SampleError(f"black {said['black']} is not below white {said['white']}")
+    return said, samples
+
+
+def _header(data: bytes) -> Header:
+    said, _ = _checked(data)
+    return Header(said["width"], said["height"], 1, int(said["packing"][3:]))
+
+
+def _example(rgb: NDArray[np.uint8]) -> bytes:
+    plane = mosaic(np.tile(rgb, (2, 2, 1)), "RGGB")
+    said = {"width": plane.shape[1], "height": plane.shape[0], "pattern": "RGGB", "black": 0,
+            "white": 255, "packing": "raw16"}  # fmt: skip
+    return json.dumps(said).encode() + b"\n" + plane.astype("<u2").tobytes()
+
+
+FORMAT = ImageFormat(
+    "bayer",
+    tuple(f".{name}" for name in PACKING),
+    lambda data: data[:1] == b"{",
+    _header,
+    _example,
+)

@@ -121,6 +121,8 @@ def _wrong_color(choices: Choices, profile: Profile) -> list[str]:
         return []
     encode = choices[Stage.ENCODE].options
     if image_spec(profile).color.source == "planes":
+        if Stage.VIDEO in choices:  # as each clip declares
+            return []
         made = (Matrix.BT601, Range.FULL)  # JFIF 1.02
     elif "matrix" in encode and "range" in encode:
         made = (Matrix(encode["matrix"]), Range(encode["range"]))

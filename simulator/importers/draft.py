@@ -57,7 +57,7 @@ class Draft:
         evidence: for each section its (kind, source).
         whole: sections that inherit nothing from the base.
         name: the name of the network, if the document has it.
-        size: the height and width of the network's input, in pixels, with their origin.
+        size: the height and width of the network's input, in pixels or free, with their origin.
         statistics: mean and std on the scale 0-255, exactly.
     """
 
@@ -70,7 +70,7 @@ class Draft:
         self.evidence: dict[str, tuple[str, str]] = {}
         self.whole: set[str] = set()
         self.name = ""
-        self.size: tuple[tuple[int, int], str] | None = None
+        self.size: tuple[tuple[int | str, int | str], str] | None = None
         self.statistics: tuple[list[Fraction], list[Fraction]] | None = None
         self._lines: dict[str, dict[str, tuple[Any, str]]] = {}
 
@@ -92,8 +92,8 @@ class Draft:
         self.write("color", "format", "rgb", why)
         self.write("color", "order", order, origin or why)
 
-    def network(self, size: Iterable[int], origin: str, layout: str = "") -> None:
-        """Note the height and width of the network's input, in pixels, for the model card."""
+    def network(self, size: Iterable[int | str], origin: str, layout: str = "") -> None:
+        """Note the height and width of the network's input for the model card: pixels, or free."""
         height, width = size
         self.size = (height, width), origin
         layout = f", layout: {layout}" if layout else ""

@@ -91,16 +91,24 @@ def _read(keys: Keys) -> None:
     usual = "transformers.image_utils.load_image: Pillow, EXIF applied"
     draft.claim("decode", "assumed", f"preprocessor_config does not name a decoder; {own}. {usual}")
     steps = ImageSteps(draft, "Transformers", "rgb", ["Transformers opens images as RGB"])
-    _geometry(steps, keys, name, _kernel(keys, suffix))
+    kernel = _kernel(keys, suffix, needed=name not in types.KEEPING)
+    if name in types.KEEPING and not _has_one_size(keys):
+        _keep_ratio(steps, keys, types.KEEPING[name], kernel)
+    else:
+        _geometry(steps, keys, name, kernel)
     order = _statistics(steps, keys, name, suffix)
+    if steps.keeps:
+        why = "pad, after normalize: zeros, and none where each image is alone"
+        steps.pad_to_multiple(keys, "do_pad", 1, [Fraction(0)] * 3, why)
     if name == "MobileViT":
         flips = keys.take("do_flip_channel_order", values.boolean, True)
         steps.order = "bgr" if flips else "rgb"
         steps.turned.append(keys.origin("do_flip_channel_order", "true is MobileViT's default"))
     if not draft.problems:
         steps.finish(order, keys)
-    if name in types.TO_BATCH and _has_one_size(keys):
-        keys.aside({"do_pad": "every image has the size of the largest"})
+    if name in types.TO_BATCH and (_has_one_size(keys) or name in types.KEEPING):
+        why = "a batch has images of one size here, and every image has the size of the largest"
+        keys.aside(dict.fromkeys(("do_pad", "pad_and_return_pixel_mask"), why))
     separate = "a separate step before or after the crop"
     for key in types.STEPS:
         if keys.values.get(key) and not keys.is_seen(key):
@@ -133,12 +141,13 @@ def _has_one_size(keys: Keys) -> bool:
     return isinstance(size, dict) and set(size) == {"height", "width"}
 
 
-def _kernel(keys: Keys, suffix: str) -> Kernel:
+def _kernel(keys: Keys, suffix: str, needed: bool = True) -> Kernel:
     torch = suffix == "ImageProcessorFast"
     why = f"{_CHANGES}: 0 nearest, 2 bilinear, 3 bicubic"
-    chosen = keys.choice("resample", _TORCH if torch else _PILLOW, "bilinear", need=why)
+    offered = _TORCH if torch else _PILLOW
+    chosen = keys.choice("resample", offered, "bilinear", need=why if needed else "")
     named = keys.origin("image_processor_type", "a processor of Transformers 4")
-    origin = keys.origin("resample")
+    origin = keys.origin("resample", "bilinear is the class's default")
     if torch:
         fields = {"antialias": True, "arithmetic": "uint8"} if chosen != "nearest_exact" else {}
         source = "TorchvisionBackend.resize: tvF.resize of a uint8 tensor, antialias=True"
@@ -202,6 +211,21 @@ def _geometry(steps: ImageSteps, keys: Keys, name: str, kernel: Kernel) -> None:
     steps.resize(keys, "size", "short_side" if side else "squash", both, kernel)
     if crops:
         steps.crop(keys, "crop_size", (crop["height"], crop["width"]), "down")
+
+
+def _keep_ratio(steps: ImageSteps, keys: Keys, rounding: Any, kernel: Kernel) -> None:
+    """Resize as ``get_size_with_aspect_ratio`` does; ``size`` may be one number in older files."""
+
+    def check(value: Any) -> tuple[int, int]:
+        if isinstance(value, int):
+            value = {"shortest_edge": value, "longest_edge": keys.take("max_size", int, 1333)}
+        if not isinstance(value, dict) or set(value) != {"shortest_edge", "longest_edge"}:
+            raise ValueError("{shortest_edge, longest_edge} or {height, width} expected")
+        return values.pixels(value["shortest_edge"]), values.pixels(value["longest_edge"])
+
+    keys.only("do_resize", True, "images keep their size; write the kind native into the profile")
+    size = keys.need("size", check, (0, 0), "it sets the size of the resized images")
+    steps.resize(keys, "size", "keep_ratio", size, kernel, rounding, "max_size")
 
 
 def _convnext(

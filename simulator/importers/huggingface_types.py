@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.importers.network import CardFields
+from simulator.importers.network import CardFields, Said
 from simulator.importers.values import keys_by_reason
 
 
@@ -66,6 +66,12 @@ HIDDEN = {
 }
 """Processors whose steps are others than their files' keys say (``models/*`` of the sources)."""
 
+KEEPING = {
+    **dict.fromkeys(("Detr", "ConditionalDetr", "DeformableDetr", "GroundingDino"), "transformers"),
+    "Yolos": "yolos",
+}
+"""Processors that resize the short side, and less where the long side would be too long, with how
+they round; bilinear by default in all versions (``get_size_with_aspect_ratio``)."""
 TO_BATCH = ("Detr", "ConditionalDetr", "DeformableDetr", "RTDetr", "Yolos", "GroundingDino")
 """Processors whose ``do_pad`` pads to the largest image of a batch."""
 
@@ -107,6 +113,7 @@ def detector(fields: CardFields, model_type: str) -> None:
     ``models/deformable_detr``); 0.5; no NMS, corners are not clipped.
     """
     is_softmax = model_type in SOFTMAX
+    keeps = fields.said.get("geometry.kind", Said("", "")).value == "keep_ratio"
     score = {
         "activation": "softmax" if is_softmax else "sigmoid",
         "background": "last" if is_softmax else "none",
@@ -118,7 +125,7 @@ def detector(fields: CardFields, model_type: str) -> None:
     ]
     head = {
         "kind": "boxes", "outputs": outputs, "layout": "rows", "score": score,
-        "format": "cxcywh", "unit": "image",
+        "format": "cxcywh", "unit": "resized" if keeps else "image",
     }  # fmt: skip
     nms = {
         "kind": "none", "iou_threshold": 0.5, "class_aware": True, "offset": 0,

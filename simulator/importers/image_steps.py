@@ -14,18 +14,23 @@ from typing import Literal
 from simulator.importers.draft import Draft, Normalization, Order, together
 from simulator.importers.keys import Keys
 from simulator.importers.values import show
+from simulator.modalities.image.geometry import ZERO
 
 Size = tuple[int, int]
 """Height and width, in pixels."""
-Scaling = Literal["squash", "short_side", "fit"]
-"""Both sides to a size; the short side to one; or both by one factor, so that they fit."""
-Rounding = Literal["down", "half_up", "even"]
-"""Of fractions of a pixel: down; to the nearest, halves up; to the nearest, ties to even."""
+Scaling = Literal["squash", "short_side", "fit", "keep_ratio"]
+"""Both sides to a size; the short side to one; both by one factor, so that they fit; or so that
+they fit into a box that turns with the image, its short and its long side."""
+Rounding = Literal["down", "half_up", "even", "torchvision", "transformers", "yolos"]
+"""Of fractions of a pixel: down; to the nearest, halves up; to the nearest, ties to even; or by a
+library's own rule where the ratio is kept."""
 _ROUNDINGS: dict[tuple[Rounding, Rounding], str] = {
     ("down", "even"): "torchvision", ("half_up", "half_up"): "dali", ("down", "down"): "floor",
     ("even", "down"): "albumentations",
 }  # fmt: skip
 """``geometry.rounding`` by how the resized side, and how the start of the crop, is rounded."""
+_KEEPING = {"down": "floor", "half_up": "dali", "even": "albumentations"}
+"""The same where nothing is cropped."""
 _LINEAR = ("bilinear", "bicubic", "area", "box", "hamming", "lanczos", "lanczos3", "lanczos4")
 
 
@@ -88,6 +93,8 @@ class ImageSteps:
     normalization: Normalization = field(default_factory=Normalization)
     _resize: _Resize | None = None
     _done: bool = False
+    _multiple: tuple[int, int | str, str] = (1, 0, "nothing is padded")
+    _zeros: int | None = None
 
     @property
     def size(self) -> Size:
@@ -103,6 +110,13 @@ class ImageSteps:
     def varies(self) -> bool:
         """Whether the size after the steps so far depends on the image."""
         return self._resize is not None and not self._done and self._resize.scaling != "squash"
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the ratio of sides stays, and the size follows from it, turned or not."""
+        last = self._resize
+        square = last is not None and last.scaling == "fit" and last.size[0] == last.size[1]
+        return not self._done and last is not None and (square or last.scaling == "keep_ratio")
 
     def reverse(self, origin: str) -> None:
         """Reverse the channels."""
@@ -130,8 +144,8 @@ class ImageSteps:
             keys: of the step.
             key: the key that says the size.
             scaling: what *size* is.
-            size: height and width; the short side twice; or the box to fit into. None: that of
-                the network, which the document does not say.
+            size: height and width; the short side twice; the box to fit into, or its short and
+                its long side. None: that of the network, which the document does not say.
             kernel: with what.
             rounding: of the side that follows from the other.
             how: the key that says the kind of scaling, if there is one.
@@ -166,7 +180,7 @@ class ImageSteps:
             start: the rounding of where it begins.
         """
         last, draft = self._resize, self.draft
-        if last is None or self._done or last.scaling == "fit":
+        if last is None or self._done or last.scaling in ("fit", "keep_ratio"):
             keys.refuse(key, "a profile crops once, after a resize of the short or of both sides")
             return
         if max(size) == 0 or (last.scaling == "squash" and size == last.size):
@@ -214,12 +228,11 @@ class ImageSteps:
             keys.refuse(key, "a profile pads once, after a resize that keeps the ratio of sides "
                         "and fits into the same size")  # fmt: skip
             return
-        pixel = _gray_level(level, self.normalization)
-        if isinstance(pixel, str):
-            keys.refuse(key, f"{pixel} ({why})")
+        pixel = self._padding(keys, key, level, why)
+        if pixel is None:
             return
         self._done = True
-        rounding = {"down": "floor", "half_up": "dali", "even": "albumentations"}[last.rounding]
+        rounding = _KEEPING.get(last.rounding, last.rounding)
         said = f"{self.tool}: sides are rounded {last.rounding.replace('_', ' ')}"
         draft.write("geometry", "kind", "letterbox", last.origin)
         draft.write("geometry", "rounding", rounding, said)
@@ -227,6 +240,59 @@ class ImageSteps:
         draft.write("geometry", "value", pixel, why)
         draft.claim("geometry", "emulated", f"{self.tool}'s resize and padding, rebuilt")
         draft.network(size, keys.origin(key))
+
+    def pad_to_multiple(
+        self, keys: Keys, key: str, divisor: int, level: Sequence[Fraction], why: str
+    ) -> None:
+        """Pad what was resized with its ratio of sides, right and below.
+
+        Args:
+            keys: of the step.
+            key: the key that says the divisor; what cannot be said is refused there.
+            divisor: of which both sides become multiples.
+            level: of each channel, in the unit and order of the pixels so far.
+            why: where the level comes from.
+        """
+        if self._multiple[0] != 1:
+            keys.refuse(key, "a profile pads once")
+            return
+        pixel = self._padding(keys, key, level, why)
+        if pixel is not None:
+            said = [keys.origin(key)] if key in keys else []
+            self._multiple = divisor, pixel, together(*said, why)
+
+    def _padding(
+        self, keys: Keys, key: str, level: Sequence[Fraction], why: str
+    ) -> int | str | None:
+        """Return the gray level of a padding, or zero; None where it was refused."""
+        made = self.normalization
+        gray = {one * s + m for one, s, m in zip(level, made.std, made.mean, strict=True)}
+        pixel = round(float(min(gray)))
+        if all(abs(one - pixel) <= Fraction(1, 1000) for one in gray) and 0 <= pixel <= 255:
+            return pixel
+        if not any(level):
+            self._zeros = len(made.origins)
+            return ZERO
+        shown = ", ".join(f"{float(one):g}" for one in sorted(gray))
+        keys.refuse(key, f"pads with {shown} on 0-255; a profile pads with one gray level, a whole "
+                    f"number, or with 0 after the normalization ({why})")  # fmt: skip
+        return None
+
+    def _keep_ratio(self, last: _Resize) -> None:
+        """Write a geometry after which images differ in size."""
+        draft, (step, value, why) = self.draft, self._multiple
+        draft.write("geometry", "kind", "keep_ratio", last.origin)
+        said = f"{self.tool}'s own rule"
+        if last.rounding in _KEEPING:
+            said = f"{self.tool}: sides are rounded {last.rounding.replace('_', ' ')}"
+        rounding = _KEEPING.get(last.rounding, last.rounding)
+        draft.write("geometry", "rounding", rounding, said)
+        draft.write("geometry", "shortest", min(last.size), last.origin)
+        draft.write("geometry", "longest", max(last.size), last.origin)
+        draft.write("geometry", "multiple_of", step, why)
+        draft.write("geometry", "value", value, why)
+        draft.claim("geometry", "emulated", f"{self.tool}'s resize, rebuilt")
+        draft.network(("free", "free"), last.origin)
 
     def finish(self, order: Order, none: Keys) -> None:
         """Write what follows from all steps.
@@ -243,10 +309,16 @@ class ImageSteps:
             draft.write("geometry", "kind", "squash", last.origin)
             if last.size != (0, 0):
                 draft.network(last.size, last.origin)
+        elif self.keeps:
+            self._keep_ratio(last)
+        elif not self._done and last.scaling == "fit":
+            why = "the size of the network's input varies by image; a profile needs a padding"
+            last.keys.refuse(last.key, f"{why} to one size after it")
         elif not self._done:
-            needed = "padding to one size" if last.scaling == "fit" else "crop"
-            why = f"the size of the network's input varies by image; a profile needs a {needed}"
-            last.keys.refuse(last.key, f"{why} after it")
+            why = "the short side alone says no largest size; a profile needs a crop after it"
+            last.keys.refuse(last.key, f"the size of the network's input varies by image; {why}")
+        if self._zeros not in (None, len(self.normalization.origins)):
+            last.keys.refuse(last.key, "a padding stands between two normalizations")
         self.finish_pixels(order)
 
     def finish_pixels(self, order: Order) -> None:
@@ -255,16 +327,6 @@ class ImageSteps:
         self.draft.color(self.turned[0], self.order, together(*self.turned))
         said = together(*made.origins or ["no step normalizes; the model may do it"])
         self.draft.normalize(made.mean, made.std, order, lambda _: said)
-
-
-def _gray_level(level: Sequence[Fraction], made: Normalization) -> int | str:
-    """Return the pixel that gives a padding's level after a normalization, or why none does."""
-    gray = {one * s + m for one, s, m in zip(level, made.std, made.mean, strict=True)}
-    pixel = round(float(min(gray)))
-    if all(abs(one - pixel) <= Fraction(1, 1000) for one in gray) and 0 <= pixel <= 255:
-        return pixel
-    shown = ", ".join(f"{float(one):g}" for one in sorted(gray))
-    return f"pads with {shown} on 0-255; a profile pads with one gray level, a whole number"
 
 
 def _of_start(start: Rounding) -> str:

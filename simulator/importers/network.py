@@ -34,8 +34,10 @@ class NetworkFile:
 
     @property
     def image(self) -> tuple[str, int | None, int | None] | None:
-        """Layout, height and width of its one input; None where that is no color image."""
+        """Layout, height and width of its image; None where it takes none, or more than a mask."""
         shapes = list(self.inputs.values())
+        if self.masked:
+            shapes = [self.inputs[self.masked[0]]]
         if len(shapes) == 1 and len(shapes[0]) == 4:
             _, a, b, c = shapes[0]
             if a == 3:
@@ -43,6 +45,12 @@ class NetworkFile:
             if c == 3:
                 return "NHWC", a, b
         return None
+
+    @property
+    def masked(self) -> tuple[str, str] | None:
+        """Names of the image and of the mask that says where it is; None where it is not so."""
+        ranks = {len(shape): name for name, shape in self.inputs.items()}
+        return (ranks[4], ranks[3]) if len(self.inputs) == 2 and ranks.keys() == {3, 4} else None
 
     def beside(self, names: Iterable[str]) -> Iterator[Path]:
         """Yield the files of these names beside it."""
@@ -99,7 +107,8 @@ def of_draft(draft: Draft, source: str) -> CardFields:
         "input.order": ("color", "order"),
         "output.unletterbox": ("postprocess", "unletterbox"),
     }
-    names = ("kind", "rounding", "short_side", "position", "value", "crop_before_resize")
+    names = ("kind", "rounding", "short_side", "long_side", "shortest", "longest", "multiple_of",
+             "position", "value", "crop_before_resize")  # fmt: skip
     fields |= {f"geometry.{name}": ("geometry", name) for name in names}
     for key, place in fields.items():
         value, origin = draft.written(*place)

@@ -52,6 +52,9 @@ class OpenMMLab(Importer):
         found = _preprocessor(config)
         if found is not None and not draft.problems:
             order = preprocessor(steps, top.below(*found))
+        if _place(config, "model", "test_cfg", "mode") == "slide":
+            why = "the network sees windows of an image, one by one; a profile has one input"
+            top.below("model", "test_cfg").refuse("mode", why)
         if not draft.problems:
             steps.finish(order, top)
 
@@ -141,9 +144,7 @@ def _each(keys: Keys, key: str) -> list[tuple[str, Keys]]:
 def _pipeline(config: Scope) -> tuple[str, ...] | None:
     """Return the place of the list of steps."""
     for place in _PLACES:
-        found: Any = config
-        for part in place:
-            found = found.get(part) if isinstance(found, dict) else None
+        found = _place(config, *place)
         way: tuple[str, ...] = place
         while isinstance(found, dict) and isinstance(found.get("dataset"), dict) and way:
             found, way = found["dataset"], (*way, "dataset")  # a wrapper around the data set
@@ -151,6 +152,13 @@ def _pipeline(config: Scope) -> tuple[str, ...] | None:
         if isinstance(found, dict) and isinstance(found.get(name), list):
             return (*way, name)
     return None
+
+
+def _place(config: Any, *place: str) -> Any:
+    """Return the value at a place below; None where there is none."""
+    for part in place:
+        config = config.get(part) if isinstance(config, dict) else None
+    return config
 
 
 def _preprocessor(config: Scope) -> tuple[str, ...] | None:

@@ -108,8 +108,8 @@ def _resize(is_sdk: bool, around: object, steps: ImageSteps, keys: Keys) -> None
     elif not keys.take("keep_ratio", values.boolean, False):
         steps.resize(keys, key, "squash", (height, width), kernel, how="keep_ratio")
     elif width != height:
-        keys.refuse(key, "with keep_ratio the box turns with the image, so that the size of the "
-                    "network's input varies; a profile has one")  # fmt: skip
+        box = min(width, height), max(width, height)
+        steps.resize(keys, key, "keep_ratio", box, kernel, "half_up", "keep_ratio")
     else:
         steps.resize(keys, key, "fit", (height, width), kernel, "half_up", "keep_ratio")
 
@@ -155,6 +155,10 @@ def _pad(steps: ImageSteps, keys: Keys) -> None:
     if square or "size" not in keys:
         height, width = done
     key = next((k for k in ("size", "pad_to_square", "size_divisor") if k in keys), "size")
+    why = keys.origin("pad_val", "0 is the default")
+    if not square and "size" not in keys and steps.keeps:
+        steps.pad_to_multiple(keys, key, divisor, level, why)
+        return
     if not square and "size" not in keys and steps.varies:
         keys.refuse(key, "the size of the network's input varies by image; a profile has one: "
                     "write size, or pad_to_square")  # fmt: skip
@@ -162,7 +166,6 @@ def _pad(steps: ImageSteps, keys: Keys) -> None:
     if height % divisor or width % divisor:
         keys.refuse("size_divisor", f"{height}x{width} is no multiple; write the final size")
         return
-    why = keys.origin("pad_val", "0 is the default")
     steps.pad(keys, key, (height, width), level, "top_left", why)
 
 
@@ -180,10 +183,11 @@ def preprocessor(steps: ImageSteps, keys: Keys) -> Order:
     if "mean" in keys:
         steps.normalize(mean, std, keys.origin("mean"), keys.origin("std"))
     divisor = keys.take("pad_size_divisor", values.pixels, 1)
-    if any(side % divisor for side in steps.size):
+    _pad_batch(steps, keys, divisor)
+    if not steps.keeps and any(side % divisor for side in steps.size):
         keys.refuse("pad_size_divisor", "pads with numbers after the normalization; resize to a "
                     "multiple of it")  # fmt: skip
-    unused = "not used here: the image has one size already, and there is no mask or label"
+    unused = "not used here: there is no more to pad, and no mask or label"
     keys.aside(dict.fromkeys(
         ("type", "pad_value", "pad_val", "pad_mask", "mask_pad_value", "pad_seg", "seg_pad_value",
          "seg_pad_val",
@@ -191,3 +195,19 @@ def preprocessor(steps: ImageSteps, keys: Keys) -> Order:
          "to_onehot", "non_blocking"), unused))  # fmt: skip
     keys.rest(named=("type",))
     return "divide", "ImgDataPreprocessor: (x - mean) / std"
+
+
+def _pad_batch(steps: ImageSteps, keys: Keys, divisor: int) -> None:
+    """Pad images that differ in size as the preprocessor does; MMSegmentation's by ``test_cfg``."""
+    key = "pad_size_divisor"
+    test = keys.values.get("test_cfg")
+    if steps.keeps and isinstance(test, dict):
+        key, divisor = "test_cfg", 0
+        if set(test) == {"size_divisor"}:
+            divisor = keys.take(key, lambda _: values.pixels(test["size_divisor"]), 1)
+        else:
+            keys.refuse(key, "pads to another size than a multiple; write size_divisor")
+    if steps.keeps and divisor > 1:
+        name = "pad_val" if "pad_val" in keys else "pad_value"
+        level = keys.take(name, values.three, [Fraction(0)] * 3)
+        steps.pad_to_multiple(keys, key, divisor, level, keys.origin(name, "0 is the default"))

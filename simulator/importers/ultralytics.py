@@ -62,11 +62,13 @@ class Ultralytics(Importer):
             return None
         draft = Draft(load(self.base), self.tool)
         size = network.image[1:] if network.image else (None,)
-        imgsz = {"imgsz": list(size)} if all(size) else {}
+        imgsz = {"imgsz": list(size), "args": {}} if all(size) else {}
         keys = Keys(draft, {**metadata, **imgsz}, lambda _: str(network.path))
         task = _front_end(keys)
         made = of_draft(draft, source)
         made.is_guess = is_guess
+        if "geometry.multiple_of" in made.said:
+            made.said["input.multiple_of"] = made.said["geometry.multiple_of"]
         heads.add(made, network, metadata, task)
         return made
 
@@ -78,7 +80,9 @@ def _front_end(keys: Keys) -> str:
     draft.card.append(f"task: {task} ({keys.origin('task', 'detect')})")
     size: tuple[int, int] = keys.need("imgsz", values.sides, (0, 0), "it is the network's size")
     keys.only("channels", 3, "a profile's images are in color", values.whole)
-    draft.network(size, keys.origin("imgsz"))
+    rect = task != "classification" and _varies(keys) and not heads.is_rtdetr(keys.values)
+    if not rect:
+        draft.network(size, keys.origin("imgsz"))
     draft.whole |= {"decode", "resize", "geometry"}
     draft.color("OpenCV's BGR is reversed")
     draft.write("decode", "backend", "opencv", "cv2.imdecode, IMREAD_COLOR")
@@ -88,6 +92,8 @@ def _front_end(keys: Keys) -> str:
         _crop(keys, size)
     else:
         _boxed(draft, heads.is_rtdetr(keys.values))
+    if rect:
+        _rectangles(keys, size)
     said = "predictor.py: im /= 255"
     draft.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, ("divide", said), lambda _: said)
     return task
@@ -96,14 +102,32 @@ def _front_end(keys: Keys) -> str:
 def _arguments(keys: Keys) -> None:
     """Take ``args``, the export's own arguments."""
     draft, inner = keys.draft, keys.inner("args")
-    varies = "the size of the network's input varies by image; a card has one"
-    inner.only("dynamic", False, varies)
+    inner.skip("dynamic")
     if inner.take("int8", values.boolean, False) and draft.base.spec.precision.compute != "int8":
         why = "the exporter calibrated by itself; import with an INT8 profile as the base"
         inner.refuse("int8", f"{why}, for example --base ort_int8")
     if inner.take("half", values.boolean, False) and draft.base.spec.precision.storage == "fp32":
         draft.half(inner.origin("half"), "the exporter's own cast to FP16 is not run here")
     inner.rest(dict.fromkeys(inner.values, "of the export; the network is the card's ONNX file"))
+
+
+def _varies(keys: Keys) -> bool:
+    """Whether an export takes rectangles: the predictor's ``rect`` is true."""
+    args = keys.values.get("args")
+    return isinstance(args, dict) and args.get("dynamic") is True
+
+
+def _rectangles(keys: Keys, size: tuple[int, int]) -> None:
+    """Write what ``LetterBox`` does with ``auto=True``, of an export with ``dynamic=True``."""
+    draft, why = keys.draft, "args.dynamic=true: LetterBox, auto=True"
+    stride = keys.take("stride", values.pixels, 32)
+    if size[0] != size[1]:
+        keys.refuse("imgsz", "with dynamic=True a rectangle of a long side; a square expected")
+    draft.write("geometry", "kind", "rect_letterbox", why)
+    draft.write("geometry", "rounding", "albumentations", "LetterBox: round(side * r)")
+    draft.write("geometry", "long_side", max(size[0], 1), keys.origin("imgsz"))
+    draft.write("geometry", "multiple_of", stride, keys.origin("stride", "32 is YOLO's"))
+    draft.network(("free", "free"), why)
 
 
 def _boxed(draft: Draft, is_rtdetr: bool) -> None:

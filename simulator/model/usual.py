@@ -12,6 +12,8 @@ IMAGENET = {"input.mean": [0.485, 0.456, 0.406], "input.std": [0.229, 0.224, 0.2
 NORMALIZES = ("Sub", "Div", "Mul", "Add", "BatchNormalization")
 """What a graph begins with where normalization is inside it."""
 _NOT_MINE = ("task", "labels")
+_NONE = Field("", None)
+FREE = "free"
 
 
 def fields_of(
@@ -21,6 +23,8 @@ def fields_of(
     assert network.image
     layout, height, width = network.image
     said = _merged(found)
+    if None not in (height, width) and said.get("input.height", _NONE).value == FREE:
+        said = {key: one for key, one in said.items() if _group(key) != "geometry"}
     seen, why = _task(network.outputs)
     guess = next((one for one in found if one.is_guess and "task" in one.said), None)
     asks = f"{guess.source}: is all below as in its training?" if guess else ""
@@ -34,6 +38,8 @@ def fields_of(
         )
         fields.append(said.get(at, free) if side is None else Field(at, side))
     fields.append(Field("input.layout", layout))
+    for at, name in zip(("input.name", "input.mask"), network.masked or (), strict=False):
+        fields.append(Field(at, name, "of its two inputs"))
     fields += _pixels(said, ends[0])
     if not any(key.startswith("geometry.") for key in said):
         fields += _geometry(task, height)

@@ -129,7 +129,8 @@ class Infer(Recipe):
         places = {shape: at for at, (shape, _) in enumerate(self.sized)}
 
         def borrow(value: Any) -> AbstractContextManager[Runtime]:
-            return leases[places[value.shape[1:]] if places else 0]()
+            first = next(iter(value.values())) if isinstance(value, dict) else value
+            return leases[places[first.shape[1:]] if places else 0]()
 
         return borrow
 

@@ -51,8 +51,7 @@ YOLO_FILE, RKNN_FILE = (YOLO, "metadata.yaml"), (RKNN, "model_config.yml")
 @pytest.mark.parametrize(
     ("sample", "old", "new", "problem"),
     [
-        (YOLO_FILE, "dynamic: false", "dynamic: true",
-         ":17: args.dynamic=true: the size of the network"),
+        (YOLO_FILE, "dynamic: false", "dynamic: true", ":7: imgsz=[640, 480]: with dynamic=True"),
         (YOLO_FILE, "int8: false", "int8: true",
          ":16: args.int8=true: the exporter calibrated by itself"),
         (YOLO_FILE, "channels: 3", "channels: 1",

@@ -150,10 +150,11 @@ STEPS = "test_pipeline = [dict(type='LoadImageFromFile'),\n"
 @pytest.mark.parametrize(
     ("steps", "problem"),
     [
-        ("dict(type='Resize', scale=(1333, 800), keep_ratio=True)",
-         ":2: pipeline.1.scale=[1333, 800]: with keep_ratio the box turns"),
-        ("dict(type='Resize', scale=640, keep_ratio=True), dict(type='Pad', size_divisor=32)",
-         ":2: test_pipeline.2.size_divisor=32: the size of the network's input varies"),
+        ("dict(type='Resize', scale=640, keep_ratio=True),"
+         "dict(type='Pad', size_divisor=32, pad_val=dict(img=(1, 2, 3)))",
+         ":2: test_pipeline.2.size_divisor=32: pads with 1, 2, 3 on 0-255"),
+        ("dict(type='Resize', scale=640, keep_ratio=True), dict(type='Pad', size=(800, 800))",
+         ":2: test_pipeline.2.size=[800, 800]: a profile pads once"),
         ("dict(type='ResizeEdge', scale=256)", ":2: test_pipeline.1.scale=256: the size of the"),
         ("dict(type='Resize', scale=side())", ":2: test_pipeline.1.scale="),
         ("dict(type='Resize', scale=SIDE)", ":2: test_pipeline.1.scale=SIDE: a number of pixels"),

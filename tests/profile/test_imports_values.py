@@ -254,7 +254,7 @@ def test_processors_of_hugging_face(imports, document, kind, change, geometry, n
 def test_padding_to_a_batch_is_nothing_where_all_have_one_size(imports):
     made = imports.text(changed(RT_DETR, do_pad=True), "preprocessor_config.json")
 
-    assert "do_pad=true: every image has the size of the largest" in made
+    assert "do_pad=true: a batch has images of one size here" in made
 
 
 def test_hugging_face_squash_and_crop_tensor(imports):

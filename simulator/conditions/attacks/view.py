@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from simulator.conditions.attacks.steps import within
 from simulator.conditions.image_files import decoding, resizing
 from simulator.contract import U8, Decoder, Encoded, Resizer
+from simulator.errors import SampleError
 from simulator.modalities.image.card import resolve
-from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.image.geometry import ZERO, Geometry
 
 F32 = NDArray[np.float32]
 _HALF = 1e-3
@@ -95,7 +96,9 @@ def viewer(geometry: Geometry, filter: str) -> Callable[[Encoded], View]:
             _overlap(at.top, rows, at.network_height), _overlap(at.left, columns, at.network_width),
             strict=True,
         )  # fmt: skip
-        gray = geometry.value / 255
+        if geometry.value == ZERO and (rows, columns) != (at.network_height, at.network_width):
+            raise SampleError("an attack sees a padding of a gray level, and this one is zero")
+        gray = 0.0 if geometry.value == ZERO else geometry.value / 255
         return View(small, part, at.network_height, at.network_width, place, gray)
 
     return view

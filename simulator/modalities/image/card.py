@@ -9,8 +9,14 @@ from pydantic import Field, model_validator
 from simulator.errors import ModelError
 from simulator.modalities.card import CardInput, CardSpec
 from simulator.modalities.image.cropping import CentralCrop
-from simulator.modalities.image.geometry import PADDED, Geometry
-from simulator.modalities.image.sections import ANY_SIZE, CropBeforeResize, InputSize, image_spec
+from simulator.modalities.image.geometry import PADDED, ZERO, Geometry
+from simulator.modalities.image.sections import (
+    ANY_SIZE,
+    CropBeforeResize,
+    InputSize,
+    Padding,
+    image_spec,
+)
 from simulator.profile.profile import Profile
 from simulator.profile.section import Deviations, Means, Section
 
@@ -40,6 +46,12 @@ class ImageInput(CardInput):
     dtype: Literal["float32", "uint8"] = Field(
         "float32", description="uint8: pixels as they are, without mean and std"
     )
+    name: str | None = Field(None, description="of the network's input; needed beside a mask")
+    mask: str | None = Field(
+        None,
+        description="the name of a second input, int64 of (1, height, width): 1 where the image "
+        "is, and 0 where it is padded, with geometry.value: zero",
+    )
 
     @model_validator(mode="after")
     def _pixels_as_they_are(self) -> ImageInput:
@@ -56,6 +68,19 @@ class ImageInput(CardInput):
         if self.max and self.max < max(self.min, self.multiple_of):
             raise ValueError("max is at least min, and at least multiple_of")
         return self
+
+    @model_validator(mode="after")
+    def _both_named(self) -> ImageInput:
+        if (self.name is None) != (self.mask is None):
+            raise ValueError("name and mask: both, or neither")
+        if self.mask and self.dtype == "uint8":
+            raise ValueError("a mask is for dtype float32")
+        return self
+
+    @property
+    def named(self) -> tuple[str, str] | None:
+        """The names of the image and of its mask; None where there is no mask."""
+        return (self.name, self.mask) if self.name and self.mask else None
 
     @property
     def is_free(self) -> bool:
@@ -83,7 +108,7 @@ class CardGeometry(Section):
         "short_side_crop", "squash_crop", "squash", "letterbox",
         "rect_letterbox", "keep_ratio", "native",
     ]  # fmt: skip
-    rounding: Literal["torchvision", "dali", "floor", "albumentations", "transformers"] = (
+    rounding: Literal["torchvision", "dali", "floor", "albumentations", "transformers", "yolos"] = (
         "torchvision"
     )
     short_side: Pixels | None = None
@@ -92,7 +117,7 @@ class CardGeometry(Section):
     longest: Pixels | None = None
     multiple_of: Pixels | None = None
     position: Literal["center", "top_left"] = "center"
-    value: Annotated[int, Field(ge=0, le=255)] = 0
+    value: Padding = 0
     crop_before_resize: CropBeforeResize | None = None
 
     @model_validator(mode="after")
@@ -118,6 +143,8 @@ class ImageCard(CardSpec):
 
     @model_validator(mode="after")
     def _sizes(self) -> ImageCard:
+        if self.input.mask and self.geometry.value != ZERO:
+            raise ValueError("input.mask says where an image is padded with geometry.value: zero")
         if self.input.is_free != (self.geometry.kind in ANY_SIZE):
             kinds = ", ".join(ANY_SIZE)
             raise ValueError(f"input.height and width are free just where geometry.kind is {kinds}")
@@ -150,7 +177,9 @@ def geometry_of(profile: Profile, card: ImageCard) -> Geometry:
     if rounding in (None, "model"):
         rounding = card.geometry.rounding
     made = resolve(chosen, card.input, str(rounding), asked.input_size)
-    if problem := _problem(made, card.input):
+    unmasked = card.input.mask and made.value != ZERO
+    told = "the network takes a mask, so that images are padded with value: zero"
+    if problem := told if unmasked else _problem(made, card.input):
         key = "input_size" if asked.input_size else "kind"
         raise ModelError(
             f"{profile.where(('geometry', key))}: geometry.{key}: {card.name}: {problem}"
@@ -180,6 +209,7 @@ def resolve(
             box = chosen.long_side, chosen.long_side
         elif network.height != "free" and network.width != "free":
             box = network.height, network.width
+    value = chosen.value or 0
     before: CropBeforeResize | None = chosen.crop_before_resize
     return Geometry(
         kind=kind,
@@ -188,7 +218,7 @@ def resolve(
         rounding=rounding,
         short_side=chosen.short_side or 0,
         position=chosen.position or "center",
-        value=chosen.value or 0,
+        value=0 if value == ZERO and network.dtype == "uint8" else value,
         crop_before_resize=CentralCrop(before.fraction, before.rounding) if before else None,
         sizes=sizes,
         multiple_of=step,

@@ -43,6 +43,7 @@ OFFSET_ROUNDING: dict[str, Callable[[float], int]] = {
     "floor": math.floor,
     "albumentations": math.floor,
     "transformers": math.floor,
+    "yolos": math.floor,
 }
 
 

@@ -10,7 +10,7 @@ from simulator.contract import Array, Stage
 from simulator.contract.recipe import Recipe
 from simulator.errors import ModelError
 from simulator.modalities.image.card import geometry_of
-from simulator.modalities.image.geometry import Geometry
+from simulator.modalities.image.geometry import ZERO, Geometry
 from simulator.modalities.image.sections import Arithmetic, image_spec
 from simulator.modalities.image.steps import (
     Crop,
@@ -63,7 +63,8 @@ def front_end(profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
     of_card = asked.mean == asked.std == "model"
     arithmetic = in_order(asked.arithmetic, of_card, card.input)
     numbers = tuple(mean.tolist()), tuple(std.tolist())
-    normalizing = Normalize(*numbers, arithmetic, order, card.input.layout)
+    zeros = geometry if geometry.value == ZERO else None
+    normalizing = Normalize(*numbers, arithmetic, order, card.input.layout, zeros, card.input.named)
     return [*steps, Fit(geometry), normalizing]
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Final, Literal
 
 import numpy as np
 
@@ -25,6 +26,8 @@ Size = tuple[int, int]
 """Rows and columns."""
 PADDED = ("letterbox", "keep_ratio", "native")
 """The kinds that crop nothing."""
+ZERO: Final = "zero"
+"""A padding with numbers of 0 after the normalization, of the color of the mean."""
 _NOT_FIXED = ("sizes", "multiple_of", "least", "most", "shortest", "longest")
 
 
@@ -103,10 +106,11 @@ class Geometry:
             ``transforms.functional.center_crop``); ``dali``: both round half up; ``floor``:
             both round down; ``albumentations``: the side to the nearest, ties to even, and the
             start down (its ``SmallestMaxSize`` and ``CenterCrop``, PaddleClas' ``ResizeImage``);
-            ``transformers``: its ``get_size_with_aspect_ratio``.
+            ``transformers``: its ``get_size_with_aspect_ratio``; ``yolos``: the same, down to
+            multiples of 16.
         short_side: pixels, for ``short_side_crop`` and ``squash_crop``.
         position: ``center`` or ``top_left``, for ``letterbox``.
-        value: gray level of the padding.
+        value: gray level of the padding; ``zero``: numbers of 0, see :meth:`surround`.
         crop_before_resize: a crop of the image itself; the rest then applies to what it leaves.
         sizes: that the network takes; the smallest that holds the resized image is used, and an
             image that none holds is scaled down. Empty: ``height`` x ``width``, or any.
@@ -124,7 +128,7 @@ class Geometry:
     rounding: str = "torchvision"
     short_side: int = 0
     position: str = "center"
-    value: int = 0
+    value: int | Literal["zero"] = 0
     crop_before_resize: CentralCrop | None = None
     sizes: tuple[Size, ...] = ()
     multiple_of: int = 0
@@ -242,13 +246,15 @@ class Geometry:
             sides = self.shortest, int(self.shortest * long / short)
             if sides[1] > self.longest:
                 sides = int(self.longest * sides[0] / sides[1]), self.longest
-        elif self.rounding == "transformers":
+        elif self.rounding in ("transformers", "yolos"):
             raw: float = self.shortest
             if long / short * self.shortest > self.longest:
                 raw = self.longest * short / long
             sides = round(raw), int(raw * long / short)
             if short == round(raw):
                 sides = short, long
+            if self.rounding == "yolos":
+                sides = sides[0] // 16 * 16, sides[1] // 16 * 16
         else:
             fraction = _SIZE_ROUNDING[self.rounding]
             scale = min(self.longest / long, self.shortest / short)
@@ -263,14 +269,15 @@ class Geometry:
             rgb: (rows, columns, 3) uint8 or float32, about of the size that :meth:`resized` gives.
 
         Returns:
-            (height, width, 3) of the same dtype; a view where nothing is padded.
+            (height, width, 3) of the same dtype; a view where nothing is padded. Zeros follow
+            later, see :meth:`surround`.
 
         Raises:
             SampleError: the image is smaller than the crop.
         """
         rows, columns = rgb.shape[:2]
         height, width = network = self.taken(rows, columns)
-        if (rows, columns) == network:
+        if (rows, columns) == network or self.value == ZERO:
             return rgb
         top, left = self._start((rows, columns), network)
         if self.kind in PADDED:
@@ -282,6 +289,17 @@ class Geometry:
                 f"{rows}x{columns} pixels after resize are too few for {height}x{width}"
             )
         return rgb[-top : -top + height, -left : -left + width]
+
+    def surround(self, pixels: Array) -> Array:
+        """Pad (rows, columns, ...) with zeros to the network's size."""
+        rows, columns = pixels.shape[:2]
+        height, width = network = self.taken(rows, columns)
+        if (rows, columns) == network:
+            return pixels
+        top, left = self._start((rows, columns), network)
+        out = np.zeros((height, width, *pixels.shape[2:]), pixels.dtype)
+        out[top : top + rows, left : left + columns] = pixels
+        return out
 
     def placement(self, image: Size, resampled: Size) -> Placement:
         """Return the position of an image in the network's input.
@@ -327,4 +345,5 @@ _SIZE_ROUNDING: dict[str, Callable[[float], int]] = {
     "floor": math.floor,
     "albumentations": round,
     "transformers": round,
+    "yolos": round,
 }

@@ -111,7 +111,11 @@ class ImageModality(Modality):
         spec = card.input
         shape, remedy = tensor_shape(spec), "; write geometry.input_size: {kind: fixed, sizes: …}"
         tried = tried_side(spec)
-        return (Feed(None, np.dtype(spec.dtype), shape, spec.layout, 0, tried, remedy),)
+        image = Feed(spec.name, np.dtype(spec.dtype), shape, spec.layout, 0, tried, remedy)
+        if not spec.mask:
+            return (image,)
+        sides = shape[2:] if spec.layout == "NCHW" else shape[1:3]
+        return image, Feed(spec.mask, np.dtype(np.int64), (1, *sides), "NHW", 1, tried, remedy)
 
     def sized(self, profile: Profile, card: Any, one_size: bool) -> tuple[Any, ...]:
         """Return the card with the sizes of a profile; see :func:`sized`."""

@@ -27,6 +27,7 @@ ANY_SIZE = {
     "native": ("multiple_of",),
 }
 """The kinds of geometry after which images differ in size, with the fields that they need."""
+Padding = Annotated[int, Field(ge=0, le=255)] | Literal["zero"]
 Sides = Annotated[tuple[Positive, Positive], Field(strict=False)]
 Arithmetic = Literal["unit_divide", "divide", "multiply", "multiply_add", "fused_multiply_add"]
 
@@ -163,7 +164,8 @@ class Geometry(Section):
         "rect_letterbox", "keep_ratio", "native",
     ]  # fmt: skip
     rounding: (
-        Literal["model", "torchvision", "dali", "floor", "albumentations", "transformers"] | None
+        Literal["model", "torchvision", "dali", "floor", "albumentations", "transformers", "yolos"]
+        | None
     ) = Field(None, description="how fractions of a pixel are rounded")
     short_side: Positive | None = Field(
         None, description="pixels; kinds short_side_crop and squash_crop only"
@@ -179,8 +181,10 @@ class Geometry(Section):
     position: Literal["center", "top_left"] | None = Field(
         None, description="kinds letterbox and rect_letterbox only"
     )
-    value: Annotated[int, Field(ge=0, le=255)] | None = Field(
-        None, description="the padding's gray level; kinds that crop nothing only"
+    value: Padding | None = Field(
+        None,
+        description="the padding's gray level, or zero: numbers of 0, after the normalization; "
+        "kinds that crop nothing only",
     )
     crop_before_resize: CropBeforeResize | None = Field(
         None, description="a crop of the image itself; not for kind model, where the card says"

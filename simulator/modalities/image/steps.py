@@ -239,6 +239,8 @@ class Normalize(Recipe):
         std: likewise.
         order: of the tensor's channels, ``rgb`` or ``bgr``.
         layout: of the tensor, ``NCHW`` or ``NHWC``.
+        geometry: of an image that is padded here, with zeros; None where it is not.
+        names: of the network's inputs, the image and its mask; none where there is no mask.
     """
 
     mean: tuple[float, ...]
@@ -246,16 +248,33 @@ class Normalize(Recipe):
     arithmetic: Arithmetic
     order: str
     layout: str
+    geometry: Geometry | None = None
+    names: tuple[str, str] | None = None
     stage = "normalize"
     gives: ClassVar[Boundary] = Boundary.INPUT
+
+    def identity(self) -> Any:
+        """Return all fields that say something."""
+        made = [self.stage, self.mean, self.std, self.arithmetic, self.order, self.layout]
+        padded = [self.geometry.identity()] if self.geometry else []
+        return [*made, *padded, *([self.names] if self.names else [])]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""
         return lambda rgb, _: self._tensor(rgb)
 
-    def _tensor(self, rgb: Array) -> Array:
+    def _tensor(self, rgb: Array) -> Array | dict[str, Array]:
         pixels = rgb if self.order == "rgb" else rgb[..., ::-1]
-        return normalize(pixels, self.mean, self.std, self.arithmetic, self.layout)
+        made = normalize(pixels, self.mean, self.std, self.arithmetic, self.layout)
+        if self.geometry is None:
+            return made
+        at, back = ((2, 3), (-2, -1)) if self.layout == "NCHW" else ((1, 2), (-3, -2))
+        rows_first = self.geometry.surround(np.moveaxis(made, at, (0, 1)))
+        padded = np.ascontiguousarray(np.moveaxis(rows_first, (0, 1), back))
+        if self.names is None:
+            return padded
+        mask = self.geometry.surround(np.ones(rgb.shape[:2], np.int64))[None]
+        return dict(zip(self.names, (padded, mask), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ import numpy as np
 from simulator.contract import Array
 from simulator.contract.description import Description, Preprocessing, Value
 from simulator.errors import ModelError
-from simulator.modalities.image.card import ImageCard, ImageInput
+from simulator.modalities.image.card import ImageCard, ImageInput, geometry_of
+from simulator.modalities.image.geometry import ZERO
 from simulator.modalities.image.sections import image_spec
 from simulator.profile.profile import Profile
 
@@ -45,6 +46,12 @@ def taken(
     extra = _beyond(found, own)
     whole = value.dtype == "uint8" and not value.scale
     if extra or whole:
+        geometry = geometry_of(profile, card)
+        if geometry.value == ZERO and geometry.multiple_of != 1:
+            raise ModelError(
+                f"{name}: normalizes by itself, so no stack can pad with zeros after it; export "
+                "the network without this step, or write a gray level: geometry.value"
+            )
         profile = _left_to_file(profile, card.input, name, extra or _identity())
         values, told = _fed(card.input, name, extra or _identity(), whole)
         order = image_spec(profile).color.order

@@ -251,12 +251,16 @@ class GridHead(Dense):
 
 
 class BoxHead(Rows):
-    """Boxes that the model has decoded, before NMS, in network pixels or in 0 to 1 of its size."""
+    """Boxes that the model has decoded, before NMS.
+
+    ``unit``: ``pixel`` of the network's input; ``image``: 0 to 1 of its size; ``resized``: 0 to 1
+    of what of it is not padding.
+    """
 
     kind: Literal["boxes"]
     layout: Literal["rows", "columns"]
     format: Literal["xyxy", "yxyx", "cxcywh", "xywh"]
-    unit: Literal["pixel", "image"]
+    unit: Literal["pixel", "image", "resized"]
 
     @model_validator(mode="after")
     def _levels(self) -> BoxHead:
@@ -277,7 +281,7 @@ class FinalHead(Section):
     kind: Literal["detections"]
     outputs: Annotated[tuple[AnswerTensor, ...], Field(strict=False, min_length=1)]
     format: Literal["xyxy", "yxyx", "cxcywh", "xywh"]
-    unit: Literal["pixel", "image"]
+    unit: Literal["pixel", "image", "resized"]
     first_class: Annotated[int, Field(ge=0)]
 
     @model_validator(mode="after")

@@ -138,14 +138,20 @@ def _from_format(numbers: Numbers, head: BoxHead | FinalHead, s: Settings) -> Nu
     """Boxes that the model has decoded."""
     if head.format == "yxyx":
         numbers = numbers[:, [1, 0, 3, 2]]
-    if head.unit == "image":
+    start = np.zeros(4, numbers.dtype)
+    if head.unit == "resized":
+        assert s.inside is not None
+        top, left, rows, columns = s.inside
+        numbers = numbers * np.array((columns, rows) * 2, numbers.dtype)
+        start = np.array((left, top) * 2, numbers.dtype)
+    elif head.unit == "image":
         numbers = numbers * np.array(s.size[::-1] * 2, numbers.dtype)
     first, second = numbers[:, :2], numbers[:, 2:]
     if head.format == "cxcywh":
-        return _corners(first, second, s.corner_offset)
-    if head.format == "xywh":
-        return np.concatenate([first, first + second - s.corner_offset], axis=1)
-    return numbers
+        numbers = _corners(first, second, s.corner_offset)
+    elif head.format == "xywh":
+        numbers = np.concatenate([first, first + second - s.corner_offset], axis=1)
+    return numbers + start if start.any() else numbers
 
 
 def _corners(center: Numbers, size: Numbers, offset: int) -> Numbers:

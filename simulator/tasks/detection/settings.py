@@ -99,6 +99,8 @@ class Settings:
         nms: non-maximum suppression.
         operating_threshold: the product shows boxes with a larger score.
         proposals: of what a head of regions is told from.
+        inside: first row and column, rows and columns of the image in the network's input, where
+            the head needs it and the image is known.
     """
 
     head: Head
@@ -116,6 +118,7 @@ class Settings:
     nms: Suppression
     operating_threshold: float
     proposals: Settings | None = None
+    inside: tuple[int, int, int, int] | None = None
 
     @property
     def size(self) -> tuple[int, int]:
@@ -126,14 +129,18 @@ class Settings:
     def at(self, placement: Placement) -> Settings:
         """Return the settings for the size that the network's input has for an image."""
         network = placement.network_height, placement.network_width
-        if network == self.network:
+        inside = None
+        if isinstance(self.head, BoxHead | FinalHead) and self.head.unit == "resized":
+            inside = placement.top, placement.left, placement.rows, placement.columns
+        if (network, inside) == (self.network, self.inside):
             return self
         first = self.proposals and self.proposals.at(placement)
-        return replace(self, network=network, proposals=first)
+        return replace(self, network=network, proposals=first, inside=inside)
 
     def identity(self) -> dict[str, object]:
         """Return every choice; JSON."""
-        values = {name: getattr(self, name) for name in self.__slots__ if name != "proposals"}
+        known = [name for name in self.__slots__ if name not in ("proposals", "inside")]
+        values = {name: getattr(self, name) for name in known}
         own = {
             **values,
             "head": self.head.model_dump(mode="json"),

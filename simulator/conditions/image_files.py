@@ -23,11 +23,6 @@ def resizing(interpolation: str, *, antialias: bool = True) -> Choice:
 
 def writing(format: str = "png") -> Choice:
     """Return the writer of files of a format: the reference, or the first that writes them."""
-    found = registry.reference(Stage.WRITE)
-    if format not in found.of(Stage.WRITE)[0].make.writes:
-        found = next(
-            backend
-            for backend in registry.backends()
-            if any(format in offer.make.writes for offer in backend.of(Stage.WRITE))
-        )
+    able = (registry.reference(Stage.WRITE), *registry.serving(Stage.WRITE))
+    found = next(one for one in able if format in one.of(Stage.WRITE)[0].make.writes)
     return implementation(Stage.WRITE, found, {})

@@ -86,9 +86,9 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     from rich.markup import escape
 
     from simulator import registry
-    from simulator.contract import Stage
     from simulator.contract.stage import stages as all_stages
     from simulator.profile.modality import filled, sections
+    from simulator.profile.resolved import is_written
 
     behind = {spec.step: spec.section[0] for spec in all_stages() if spec.section}
     gave: dict[str, list[str]] = {}
@@ -97,10 +97,10 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     shown = common.table("section", "by what, its evidence, and what it gave")
     modality = profile.spec.modality
     for section in sections(modality):
-        if section == Stage.FRONT_END and profile.spec.front_end is None:
-            continue
         own = [spec.name for spec in filled(modality) if spec.section[0] == section]
         stages = [stage for stage in own if stage in choices]
+        if own and not stages and not is_written(profile, (section,)):
+            continue
         by = []
         for stage in stages:
             backend = choices[stage].backend

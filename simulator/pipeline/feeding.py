@@ -57,10 +57,9 @@ def in_sizes(
     """
     found: Sequence[CardSpec] = card.modality.sized(profile, spec, of_one_size(choices) is not None)
     if source.outputs and spec is card.spec and found[0] is not spec:
-        port, feed = (
-            next(iter(source.inputs.values())).shape,
-            card.modality.feeds(found[0])[0].shape,
-        )
+        feed = card.modality.feeds(found[0])[0].shape
+        shapes = [one.shape for one in source.inputs.values()]
+        port = next((one for one in shapes if len(one) == len(feed)), feed)
         if not fits([side or 0 for side in feed], port):
             raise ModelError(
                 f"{profile.where(('geometry', 'input_size'))}: geometry.input_size: {card.model} "

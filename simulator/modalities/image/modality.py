@@ -109,8 +109,10 @@ class ImageModality(Modality):
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the one tensor of (1, 3, H, W) or (1, H, W, 3), float32 or uint8."""
         spec = card.input
-        shape, remedy = tensor_shape(spec), "; write geometry.input_size: {kind: fixed, sizes: …}"
-        tried = tried_side(spec)
+        shape, remedy, tried = tensor_shape(spec), "", 1
+        if spec.is_free:
+            remedy = "; write geometry.input_size: {kind: fixed, sizes: …}"
+            tried = tried_side(spec)
         image = Feed(spec.name, np.dtype(spec.dtype), shape, spec.layout, 0, tried, remedy)
         if not spec.mask:
             return (image,)

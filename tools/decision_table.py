@@ -1,4 +1,4 @@
-"""Simulate gates that stop when they are decided: the tables of docs/statistics.md.
+"""Simulate gates that stop when they are decided; docs/statistics.md shows some rows.
 
     python tools/decision_table.py [--runs 2000] [--most 50000]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simulator.contract.backend import Implementation
 from simulator.contract.frame import U8, Frame, rgb_frame
-from simulator.contract.stage import CLAIMS, StageSpec, proved_by
+from simulator.contract.stage import CLAIMS, REPEATS, StageSpec, proved_by
 from simulator.errors import SampleError
 
 F64 = NDArray[np.float64]
@@ -166,7 +166,11 @@ SENSOR = StageSpec(
     base=Sensor,
     calls=("expose",),
     work="simulator.testing.raw:Exposing",
-    checks=(*CLAIMS, *proved_by("raw", "gray_is_gray_behind_its_gains", "white_fills_every_site")),
+    checks=(
+        *CLAIMS,
+        *proved_by("raw", "gray_is_gray_behind_its_gains", "white_fills_every_site"),
+        *REPEATS,
+    ),
 )
 DEVELOP = StageSpec(
     "develop",
@@ -185,5 +189,6 @@ DEVELOP = StageSpec(
     checks=(
         *CLAIMS,
         *proved_by("raw", "a_quarter_of_the_light_by_hand", "red_and_blue_have_their_sites"),
+        *REPEATS,
     ),
 )

@@ -31,7 +31,7 @@ class Developing(Work):
 
     def _jobs(self) -> list[Job]:
         pictures = (files.picture(48, 64, seed=seed) for seed in range(4))
-        return [(BLACK + 3 * picture[..., 1].astype(np.uint16),) for picture in pictures]
+        return [(BLACK + picture[..., 1].astype(np.uint16),) for picture in pictures]
 
     def _do(self, made: Any, job: Job) -> Job:
         return (made.develop(_raw(job[0], "RGGB")).rgb,)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 from correct import CORRECT
 
 from simulator.contract import Frame, Sound, Stage
+from simulator.contract.raw import Raw
 
 RAW = {
     Stage.DECODE: "_rgb",
@@ -23,6 +25,8 @@ RAW = {
     Stage.MEL: "matrix",
     Stage.VOCODE: "wave",
     "tokenize": "encode",
+    "sensor": "_expose",
+    "develop": "_develop",
 }
 
 
@@ -35,8 +39,8 @@ def arrays(value):
         return [value]
     if isinstance(value, Frame):
         return list(value.planes)
-    if isinstance(value, Sound):
-        return [value.samples]
+    if isinstance(value, Sound | Raw):
+        return [value.samples if isinstance(value, Sound) else value.plane]
     if isinstance(value, str):
         return [np.frombuffer(value.encode(), np.uint8)]
     if isinstance(value, list):
@@ -49,8 +53,9 @@ def rebuilt(value, new):
         return new[0]
     if isinstance(value, Frame):
         return value.with_planes(*new)
-    if isinstance(value, Sound):
-        return Sound(new[0], value.rate)
+    if isinstance(value, Sound | Raw):
+        name = "samples" if isinstance(value, Sound) else "plane"
+        return replace(value, **{name: new[0]})
     if isinstance(value, str):
         return new[0].tobytes().decode()
     if isinstance(value, list):

@@ -32,6 +32,7 @@ from simulator.contract import (
     inspect,
 )
 from simulator.contract.encoded import MAX_PIXELS
+from simulator.contract.raw import Raw
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
 from simulator.errors import SampleError
 from simulator.reference import color
@@ -126,8 +127,18 @@ class ImageCondition(Condition):
             (h, w, 3) uint8 of the window's size.
         """
 
-    def _frame(self, frame: Frame, rng: np.random.Generator) -> Frame:
-        """Change a frame; YUV becomes RGB for it, and YUV again."""
+    def on_raw(self, raw: Raw, rng: np.random.Generator) -> Raw:
+        """Return the disturbed raw plane of a file that has one.
+
+        Raises:
+            SampleError: it acts on pixels only.
+        """
+        raise SampleError(f"{self.name} acts on pixels, and what was decoded is a raw plane")
+
+    def _frame(self, frame: Frame | Raw, rng: np.random.Generator) -> Frame | Raw:
+        """Change a frame; YUV becomes RGB for it, and YUV again. A raw plane stays one."""
+        if isinstance(frame, Raw):
+            return self.on_raw(frame, rng)
         is_rgb = frame.format is PixelFormat.RGB
         rgb = frame.rgb if is_rgb else _to_rgb(frame)
         found = self.shown(rgb, Window.of(rgb), rng)

@@ -14,6 +14,7 @@ import tiny
 from backends.camera import BayerDecoder, Float64Developer, Unprocessing
 from backends.libraw import LibRawDecoder, LibRawDeveloper
 from simulator import cli
+from simulator.conditions.corruptions.camera import camera_noise
 from simulator.contract import SampleError, inspect, rgb_frame
 from simulator.contract.encoded import read_image
 from simulator.contract.image_formats.dng import written
@@ -188,7 +189,23 @@ def test_dngs_are_data_for_two_isps(tmp_path, card, capsys):
 
     assert cli.main([*pair, *both, "--set", "deploy.develop.white_balance=none"]) == 0
     assert "3 images" in capsys.readouterr().out
+    for under, told in (("camera_noise:2", "3 images"), ("fog:1", "fog acts on pixels")):
+        cli.main([*pair, *both, "--under", under, "--overwrite"])
+        said = capsys.readouterr()
+        assert told in said.out + said.err
+        assert "Traceback" not in said.err
     assert cli.main([*pair, "--overwrite"]) == 2
     assert "these backends can: dng: libraw" in capsys.readouterr().err
     assert cli.main([*pair, *both[2:], "--overwrite"]) == 2
     assert "a section develop makes RGB of it" in capsys.readouterr().err
+
+
+def test_camera_noise_is_added_to_the_light_of_sites():
+    """Of severity 2: sqrt(0.02^2 + 0.01^2) of the range, times (1 - 0.25)^2."""
+    plane = np.full((300, 300), 64 + 1000, np.uint16)
+    raw = Raw(plane, "RGGB", 64, 4064, (2.0, 1.0, 1.5), IDENTITY)
+
+    found = camera_noise(2).open()(raw, np.random.default_rng(0)).plane
+
+    assert found.mean() == pytest.approx(1064, abs=1)
+    assert found.std() == pytest.approx(4000 * 0.022361 * 0.5625, rel=0.02)

@@ -5,6 +5,8 @@ Kamann and Rother (CVPR 2020) name these three and publish no parameters. All nu
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from simulator.conditions.corruptions.corruption import corruption
@@ -12,6 +14,7 @@ from simulator.conditions.corruptions.filters import gaussian
 from simulator.conditions.corruptions.sampling import mirrored_once, sampled
 from simulator.conditions.image_condition import F64, cut, unit
 from simulator.contract import U8
+from simulator.contract.raw import Raw
 from simulator.contract.warp import Size, Warp
 
 Polynomial = tuple[float, float, float]
@@ -27,10 +30,20 @@ _LIGHT = np.array([_linear(level / 255) for level in range(256)])
 _BETWEEN = np.array([_linear((level + 0.5) / 255) for level in range(255)])
 
 
+def _at_sites(raw: Raw, level: tuple[float, float], rng: np.random.Generator) -> Raw:
+    """Add noise to the light of each site, before any gain; a site has one color, so both add."""
+    light = (raw.plane - float(raw.black)) / (raw.white - raw.black)
+    noise = rng.normal(size=light.shape, scale=float(np.hypot(*level)))
+    light += noise * np.square(1 - np.clip(light, 0, 1))
+    levels = np.rint(raw.black + light * (raw.white - raw.black))
+    return replace(raw, plane=np.clip(levels, 0, raw.white).astype(np.uint16))
+
+
 @corruption(
     "a camera's noise: the darker a pixel, the noisier (after Kamann and Rother)",
     ((0.01, 0.005), (0.02, 0.01), (0.04, 0.02)),
     has_chance=True,
+    raw=_at_sites,
 )
 def camera_noise(rgb: U8, level: tuple[float, float], rng: np.random.Generator) -> U8:
     """Add noise to light, not to levels, and encode again, rounded: the darker, the noisier.

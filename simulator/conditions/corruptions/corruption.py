@@ -11,6 +11,7 @@ import numpy as np
 from simulator.conditions.condition import Parameters
 from simulator.conditions.image_condition import CROP224, ORIGINAL, PLACES, ImageCondition, Window
 from simulator.contract import U8
+from simulator.contract.raw import Raw
 from simulator.contract.warp import Size, Warp
 from simulator.errors import UserError
 from simulator.profile.implementations import Choice
@@ -37,6 +38,7 @@ class Corruption(ImageCondition):
         change: the function.
         follow: where pixels go, if it moves them.
         tools: the implementations of libraries that it uses.
+        raw: the function of a raw plane, if it acts there as well.
     """
 
     severity: int
@@ -45,6 +47,7 @@ class Corruption(ImageCondition):
     change: ClassVar[Callable[..., U8]]
     follow: ClassVar[Callable[..., Warp] | None] = None
     tools: ClassVar[Callable[..., Sequence[Choice]]] = staticmethod(lambda: ())
+    raw: ClassVar[Callable[..., Raw] | None] = None
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
@@ -86,6 +89,12 @@ class Corruption(ImageCondition):
         """Return the corrupted image; see :data:`Change`."""
         return self.change(rgb, self.levels[self.severity - 1], rng)
 
+    def on_raw(self, raw: Raw, rng: np.random.Generator) -> Raw:
+        """Return the corrupted raw plane."""
+        if self.raw is None:
+            return super().on_raw(raw, rng)
+        return self.raw(raw, self.levels[self.severity - 1], rng)
+
     def shown(self, rgb: U8, window: Window, rng: np.random.Generator) -> U8:
         """Return the corrupted part."""
         return self.apply(window.cut(rgb), rng)
@@ -98,6 +107,7 @@ def corruption(
     has_chance: bool = False,
     follow: Follow | None = None,
     tools: Callable[[], Sequence[Choice]] = lambda: (),
+    raw: Callable[[Raw, Any, np.random.Generator], Raw] | None = None,
 ) -> Callable[[Change], type[Corruption]]:
     """Make a function the corruption of its name.
 
@@ -107,6 +117,7 @@ def corruption(
         has_chance: whether it draws.
         follow: where pixels go, if it moves them.
         tools: the implementations of libraries that it uses.
+        raw: the function of a raw plane, if it acts there as well.
     """
     middle = len(levels) // 2 + 1
 
@@ -121,6 +132,7 @@ def corruption(
             "follow": follow and staticmethod(follow),
             "shifts": follow is not None,
             "tools": staticmethod(tools),
+            "raw": raw and staticmethod(raw),
             "__module__": change.__module__,
             "__doc__": change.__doc__,
         }

@@ -39,8 +39,8 @@ KINDS = ("tensors", "outputs", "predictions", "frames")
 AFTER = ("decode", "resize", "geometry")
 PLANES = ("y", "u", "v")
 STAGES = (
-    "decode", "read", "tokenize", "resample", "color", "stft", "mel", "resize", "front_end",
-    "infer", "vocode",
+    "decode", "read", "tokenize", "sensor", "develop", "resample", "color", "stft", "mel", "resize",
+    "front_end", "infer", "vocode",
 )  # fmt: skip
 FILES = ("recording.yaml", "recording.npz", "recording.csv", "latency.csv")
 COLUMNS = ("prediction", "score", "margin")

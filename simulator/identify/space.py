@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import yaml
 
+from simulator import registry
 from simulator.contract import Stage
 from simulator.contract.model_format import ONNX
 from simulator.errors import ProfileError, UserError
@@ -127,7 +128,7 @@ def _column(axis: str, base: Any, card: Card, slow: bool) -> Column:
         return with_base(section(stage, key, slow), key, base)
 
     made: dict[str, Callable[[], Column]] = {
-        "decode": lambda: offered(Stage.DECODE, "decode"),
+        "decode": lambda: with_base(_decoders(slow), "decode", base),
         "resize": lambda: offered(Stage.RESIZE, "resize"),
         "encode": lambda: offered(Stage.ENCODE, "color.encode"),
         "convert": lambda: offered(Stage.CONVERT, "color.convert"),
@@ -142,6 +143,17 @@ def _column(axis: str, base: Any, card: Card, slow: bool) -> Column:
         "runtime": lambda: columns.runtimes(base),
     }
     return made[axis]()
+
+
+def _decoders(slow: bool) -> Column:
+    """Those of JPEG, which the probes are; cameras' planes need a section that develops them."""
+    every = section(Stage.DECODE, "decode", slow)
+    jpeg = {
+        one.name
+        for one in registry.backends()
+        if any("jpeg" in offer.make.reads for offer in one.of(Stage.DECODE))
+    }
+    return {name: one for name, one in every.items() if one["decode"]["backend"] in jpeg}
 
 
 def _operators(card: Card) -> set[str]:

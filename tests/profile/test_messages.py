@@ -144,7 +144,8 @@ def test_a_section_that_is_none_is_told_for_the_whole_card(tmp_path):
         ("decode: [backend]\nevidence: 5",
          ["decode: keys expected (backend, exif, idct, chroma_upsampling, device), "
           "got ['backend']",
-          "evidence: keys expected (decode, color, resize, geometry, normalize, front_end, graph, "
+          "evidence: keys expected (video, decode, develop, color, resize, geometry, normalize, "
+          "front_end, graph, "
           "precision, runtime, postprocess), got 5"]),
         ("graph: {batchnorm: {epsilon: 1e-5}}",
          ["graph.batchnorm.epsilon: keep or a number expected, got the text '1e-5'; "

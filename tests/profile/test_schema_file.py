@@ -20,7 +20,8 @@ SCHEMA = json.loads((ROOT / "profiles" / "schema.json").read_text(encoding="utf-
 HEAD = {"schema": 1, "name": "mine", "summary": "a test", "extends": "pillow_fp32"}
 QUANTIZER = {"calibration": {"samples": 1, "through": "train", "source": "data"}}
 FILLED = {
-    "decode": "Decode", "encode": "Encode", "convert": "Convert", "resize": "Resize",
+    "video": "Video", "decode": "Decode", "sensor": "Sensor", "develop": "Develop",
+    "encode": "Encode", "convert": "Convert", "resize": "Resize",
     "front_end": "FrontEnd", "cast": "Cast", "quantize": "Quantizer", "export": "Exporter",
     "adapt": "Adaptation", "runtime": "Runtime",
 }  # fmt: skip
@@ -160,8 +161,10 @@ def test_every_field_of_a_library_is_described():
 
 def schema_of_section(name):
     """The fields that the engine itself has words for."""
-    from simulator.modalities.image import sections
+    from simulator.modalities.image import develop, sections
     from simulator.profile import precision, schema
 
-    model = next(getattr(m, name) for m in (sections, precision, schema) if hasattr(m, name))
+    model = next(
+        getattr(m, name) for m in (sections, develop, precision, schema) if hasattr(m, name)
+    )
     return model.model_fields

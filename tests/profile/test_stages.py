@@ -20,6 +20,8 @@ from simulator.profile.resolved import resolved
 
 OURS = (
     "decode",
+    "sensor",
+    "develop",
     "color",
     "resize",
     "geometry",
@@ -51,7 +53,8 @@ def test_the_steps_of_our_own_stages():
 def test_the_axes_of_images_are_these():
     """Reports, suites and audits of earlier versions name them so."""
     assert list(places("image")) == [
-        "decoder", "color", "resize", "geometry", "normalize", "front_end",
+        "video", "decoder", "develop", "color", "resize", "geometry", "input_size", "normalize",
+        "front_end",
         "compensation", "pooling", "upsample", "activation", "batchnorm", "accumulation", "layout",
         "roi_align", "precision", "runtime", "batch",
         "unletterbox", "box_offset", "box_rounding", "box_precision", "exp_clamp", "nms",
@@ -63,8 +66,8 @@ def test_the_axes_of_images_are_these():
 
 def test_a_stage_stands_behind_the_step_that_it_follows(denoise):
     assert timed_steps("image") == ("decode", "denoise", *OURS[1:])
-    assert [spec.name for spec in stages("image")][:3] == ["decode", "denoise", "encode"]
-    assert sections("image")[:3] == ("decode", "denoise", "color")
+    assert [spec.name for spec in stages("image")][:3] == ["video", "decode", "denoise"]
+    assert sections("image")[:3] == ("video", "decode", "denoise")
 
 
 @pytest.mark.parametrize("name", ["dali_fp32", "ort_int8", "pillow_fp32"])
@@ -183,7 +186,7 @@ def test_editors_know_it(denoise):
     def wrong(section):
         return errors(head | {"denoise": section}, schema, schema)
 
-    assert list(schema["properties"])[5:7] == ["decode", "denoise"]
+    assert list(schema["properties"])[6:8] == ["decode", "denoise"]
     assert wrong({"backend": "acme_dsp", "strength": 2}) == wrong(None) == []
     assert wrong({"backend": "acme_dsp", "strength": 4})
     assert wrong({"backend": "pillow"})

@@ -59,7 +59,9 @@ def test_a_new_document_claims_nothing(drafted):
 
     claims = profile.spec.evidence
     assert {claim.kind for claim in claims.values()} == {"assumed"}
-    assert set(sections("image")) - set(claims) == {"front_end", "postprocess"}
+    assert set(sections("image")) - set(claims) == {
+        "video", "develop", "front_end", "postprocess",
+    }  # fmt: skip
     assert list(template.unfinished(profile)) == ["summary", *(f"evidence.{s}" for s in claims)]
 
 

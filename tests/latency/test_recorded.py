@@ -113,8 +113,8 @@ def three(**columns):
 
 KNOWN = (
     "sample, image, round, total_ns, decode_ns, read_ns, tokenize_ns, sensor_ns, develop_ns, "
-    "resample_ns, color_ns, stft_ns, mel_ns, resize_ns, geometry_ns, log_ns, feeds_ns, normalize_ns, front_end_ns, "
-    "infer_ns, between_ns, follow_ns, vocode_ns, postprocess_ns"
+    "resample_ns, color_ns, stft_ns, mel_ns, resize_ns, geometry_ns, log_ns, feeds_ns, "
+    "normalize_ns, front_end_ns, infer_ns, between_ns, follow_ns, vocode_ns, postprocess_ns"
 )
 REFUSED = {
     "no image": ({"name": ["a"], "total_ns": [1]},

@@ -20,6 +20,8 @@ from simulator.importers.python_values import Called, Code, Default, Reader
 from simulator.importers.values import Object, show
 
 CONTAINERS = ("Compose", "Sequential")
+_PRESETS = {"crop_size", "image_mean"}
+"""Parameters of what is a composition by itself."""
 _RANDOM = (
     "Random", "Color", "AutoAugment", "TrivialAugment", "AugMix", "Horizontal", "Vertical",
     "OneOf", "Gaussian", "CoarseDropout", "ShiftScaleRotate", "Rotate", "Affine",
@@ -95,7 +97,7 @@ def compositions(file: ConfigFile, parameters: Mapping[str, str]) -> list[Compos
         if id(call.value) in inner or (kind not in CONTAINERS and kind not in parameters):
             continue
         inner |= {id(one.value) for one in _inside(call, reader)}
-        if kind in CONTAINERS or "crop_size" in parameters[kind].split():
+        if kind in CONTAINERS or _PRESETS & set(parameters[kind].split()):
             steps = [
                 (f"this file's {name}" if name in own else name, values, line)
                 for name, values, line in _steps(call.value, call.line, parameters, reader)

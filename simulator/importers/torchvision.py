@@ -31,6 +31,7 @@ PARAMETERS = {
     "ConvertImageDtype": "dtype",
     "ToPILImage": "mode",
     "ImageClassification": "crop_size resize_size mean std interpolation antialias",
+    "GeneralizedRCNNTransform": "min_size max_size image_mean image_std size_divisible fixed_size",
     **dict.fromkeys(("ToTensor", "MaybeToTensor", "PILToTensor", "MaybePILToTensor", "ToImage",
                      "ToImageTensor", "RGB", "Identity", "ToPureTensor"), ""),
 }  # fmt: skip
@@ -59,7 +60,7 @@ class Torchvision(Importer):
     line = (
         r"\A\s*(Compose|Sequential|ImageClassification)\(\s*\n|^[ \t]*(from torchvision import .*"
         r"(transforms|v2)|import torchvision\.transforms|from torchvision\.transforms)|"
-        r"torchvision\.transforms\.(v2\.)?Compose\("
+        r"torchvision\.transforms\.(v2\.)?Compose\(|\bGeneralizedRCNNTransform\("
     )
 
     def stacks(self, file: ConfigFile) -> list[str]:
@@ -104,11 +105,15 @@ def _resize_to(steps: ImageSteps, keys: Keys, key: str, default: object = None) 
     if key not in keys and default is not None:
         keys.values = {**keys.values, key: default}
     both = keys.need(key, values.sides, (0, 0), "it is the size of the resize")
-    if keys.take("max_size", lambda value: value, None) not in (None, "None"):
-        keys.refuse("max_size", "the size of the network's input varies by image")
+    limited = keys.values.get("max_size") not in (None, "None")
+    longest = keys.take("max_size", values.pixels if limited else lambda _: 0, 0)
     keys.tell("max_size")
     written = keys.values.get(key)
     scaling: Scaling = "squash" if isinstance(written, list) and written[1:] else "short_side"
+    if limited and scaling == "short_side":
+        box = both[0], longest
+        steps.resize(keys, key, "keep_ratio", box, _kernel(steps, keys), "torchvision", "max_size")
+        return
     steps.resize(keys, key, scaling, both, _kernel(steps, keys), "down")
 
 
@@ -215,12 +220,42 @@ def _preset(steps: ImageSteps, keys: Keys) -> None:
     steps.normalize(mean, std, keys.origin("mean", said), keys.origin("std", said))
 
 
+def _detector(steps: ImageSteps, keys: Keys) -> None:
+    """``GeneralizedRCNNTransform``: normalize, resize with a limit, pad with 0 to multiples.
+
+    Source: pytorch/vision, ``models/detection/transform.py``: the last ``min_size``;
+    ``interpolate`` with ``recompute_scale_factor``, which rounds down.
+    """
+    shortest = keys.need("min_size", _last, 0, "it is the size of the resize")
+    longest = keys.need("max_size", values.pixels, 0, "it is the size of the resize")
+    divisor = keys.take("size_divisible", values.pixels, 32)
+    if keys.take("fixed_size", str, "None") != "None":
+        keys.refuse("fixed_size", "a size of its own in place of min_size and max_size")
+    keys.tell("fixed_size")
+    _unit(steps, "GeneralizedRCNNTransform takes tensors, so ToTensor")
+    mean = keys.need("image_mean", _numbers, [Fraction(0)] * 3, "it is a part of the arithmetic")
+    std = keys.need("image_std", values.three_above_zero, [Fraction(1)] * 3, "likewise")
+    steps.normalize(mean, std, keys.origin("image_mean"), keys.origin("image_std"))
+    said = "torch.nn.functional.interpolate, bilinear"
+    fields = {"antialias": False, "arithmetic": "float32"}
+    kernel = Kernel("pytorch", "bilinear", said, said, said, fields)
+    size = min(shortest, longest), max(shortest, longest)
+    steps.resize(keys, "min_size", "keep_ratio", size, kernel, "down", "max_size")
+    if not keys.draft.problems:
+        why = "zeros, to multiples of size_divisible; 32 is the default"
+        steps.pad_to_multiple(keys, "size_divisible", divisor, [Fraction(0)] * 3, why)
+
+
+def _last(value: Any) -> int:
+    return values.pixels(value[-1] if isinstance(value, list) and value else value)
+
+
 _KINDS: dict[str, Follow] = {
     "Resize": _resize, "Scale": _resize, "CenterCrop": _crop, "Normalize": _normalize,
     "ToTensor": _tensor,
     "MaybeToTensor": _tensor, "PILToTensor": _bytes, "MaybePILToTensor": _bytes, "ToImage": _bytes,
     "ToImageTensor": _bytes, "ToPILImage": _image, "ConvertImageDtype": _dtype, "ToDtype": _dtype,
-    "ImageClassification": _preset,
+    "ImageClassification": _preset, "GeneralizedRCNNTransform": _detector,
 }  # fmt: skip
 
 TORCHVISION = Torchvision()

@@ -299,7 +299,18 @@ def pipe():
         std=[0.229 * 255, 0.224 * 255, 0.225 * 255])
 """
 
+DETECTRON = """\
+MODEL:
+  META_ARCHITECTURE: "GeneralizedRCNN"
+  BACKBONE:
+    NAME: "build_resnet_fpn_backbone"
+INPUT:
+  MIN_SIZE_TEST: 50
+  MAX_SIZE_TEST: 96
+"""
+
 NAMES = {
+    "detectron2": (DETECTRON, "mask_rcnn.yaml"),
     "dali": (DALI, "pipeline.py"),
     "torchvision": (SCRIPT, "eval.py"),
     "albumentations": (ALBUMENTATIONS, "transform.json"),

@@ -10,8 +10,9 @@ import pytest
 import tiny
 import torch
 import yaml
-from importing import photo
+from importing import DETECTRON, photo
 from onnx import TensorProto, helper
+from PIL import Image
 from transformers import DetrImageProcessorPil, YolosImageProcessorPil
 
 from simulator.contract.encoded import inspect
@@ -223,3 +224,56 @@ def test_mmdetection(imports, rows, columns):
     wanted = np.zeros((1, 3, -(-h // 32) * 32, -(-w // 32) * 32), np.float32)
     wanted[0, :, :h, :w] = ((resized - mean) / std).transpose(2, 0, 1)
     np.testing.assert_array_equal(found["pixel_values"], wanted)
+
+
+@pytest.mark.parametrize(("rows", "columns"), SIZES[:3])
+def test_detectors_of_torchvision(imports, rows, columns):
+    """GeneralizedRCNNTransform: normalize, interpolate, zeros to multiples of 32. It resizes
+    normalized numbers, and we resize bytes: the same but for half a level."""
+    image, mean, std = photo(rows, columns), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    text = "from torchvision.models.detection.transform import GeneralizedRCNNTransform\n"
+    text += f"transform = GeneralizedRCNNTransform(40, 96, {mean}, {std})\n"
+
+    found = fed(imports.folder, imports.profile(text, "detector.py"), image)["pixel_values"]
+
+    scale = min(40 / min(rows, columns), 96 / max(rows, columns))
+    unit = torch.from_numpy(image).permute(2, 0, 1).float() / 255
+    m, s = (torch.tensor(one)[:, None, None] for one in (mean, std))
+    made = torch.nn.functional.interpolate(
+        ((unit - m) / s)[None], scale_factor=scale, mode="bilinear", recompute_scale_factor=True
+    ).numpy()
+    h, w = made.shape[2:]
+    wanted = np.zeros((1, 3, -(-h // 32) * 32, -(-w // 32) * 32), np.float32)
+    wanted[..., :h, :w] = made
+    np.testing.assert_allclose(found, wanted, atol=0.5 / 57.12 + 1e-5)
+
+
+@pytest.mark.parametrize(("rows", "columns"), SIZES[:3])
+def test_detectron2(imports, rows, columns):
+    """ResizeShortestEdge with Pillow, BGR, preprocess_image; the base of the file counts."""
+    image = photo(rows, columns)
+    imports.file(DETECTRON, "Base-RCNN-FPN.yaml")
+    text = "_BASE_: Base-RCNN-FPN.yaml\nINPUT: {MIN_SIZE_TEST: 40}\n"
+
+    found = fed(imports.folder, imports.profile(text, "mask_rcnn.yaml"), image)
+
+    scale = min(40 / min(rows, columns), 96 / max(rows, columns))
+    h, w = int(rows * scale + 0.5), int(columns * scale + 0.5)
+    resized = np.asarray(Image.fromarray(image[..., ::-1]).resize((w, h), 2), np.float32)
+    wanted = np.zeros((1, 3, -(-h // 32) * 32, -(-w // 32) * 32), np.float32)
+    wanted[0, :, :h, :w] = (resized - np.float32([103.53, 116.28, 123.675])).transpose(2, 0, 1)
+    np.testing.assert_array_equal(found["pixel_values"], wanted)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("TEST: {AUG: {ENABLED: true}}", ":1: AUG.ENABLED=true: several inputs"),
+        ("INPUT: {FORMAT: L}", ":1: FORMAT=L: a profile cannot express"),
+        ("_BASE_: none.yaml", ":1: _BASE_=none.yaml: not there"),
+    ],
+)
+def test_what_of_detectron2_is_refused(imports, change, problem):
+    text = f"{change}\nMODEL: {{META_ARCHITECTURE: RetinaNet}}\n"
+    lines = imports.refused(text, "net.yaml", format="detectron2")
+    assert [line for line in lines if problem.partition(": ")[2] in line]

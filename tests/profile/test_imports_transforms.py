@@ -136,7 +136,7 @@ def test_steps_that_are_appended(imports):
     ("old", "new", "problem"),
     [
         ("Resize(256)", "Resize(side)", ":7: Resize.size=side: a number of pixels expected"),
-        ("Resize(256)", "Resize(256, max_size=500)", ":7: Resize.max_size=500: the size of"),
+        ("Resize(256)", "Resize(256, max_size=500)", ":8: CenterCrop.size=224: a profile crops"),
         ("Resize(256)", "Resize(256, 9)", ":7: Resize.interpolation=9: one of nearest"),
         ("CenterCrop(224)", "CenterCrop(288)", ":8: CenterCrop.size=288: larger than the short"),
         ("CenterCrop(224)", "Pad(4)", ":8: Pad: a profile cannot express this step"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import tiny_tasks
 import torch
 import yaml
 from importing import (
@@ -43,7 +44,9 @@ def test_what_was_imported_passes_the_check(imports, format, capsys):
     file = imports.file(*NAMES[format])
 
     assert main(["profiles", "import", str(file), "--out", str(made)]) == 0
-    assert main(["profiles", "check", str(made)]) == 0
+    free = ["--model", str(tiny_tasks.free_card(imports.folder / "card"))]
+    card = free if "free" in made.read_text() else []
+    assert main(["profiles", "check", str(made), *card]) == 0
     assert "made.yaml" in capsys.readouterr().out
 
 
@@ -51,6 +54,7 @@ OF_STEPS = {
     "dali": "resize_shorter interp_type crop mean std output_type device name output_layout",
     "albumentations": "max_size interpolation min_height value mean std max_pixel_value "
                       "always_apply mask_value bbox_params additional_targets __version__",
+    "detectron2": "META_ARCHITECTURE NAME MIN_SIZE_TEST MAX_SIZE_TEST",
     "mmdeploy": "size keep_ratio pad_to_square pad_val mean std to_rgb input output name tasks",
     "openmmlab": "scale edge backend interpolation crop_size num_classes mean std to_rgb",
     "paddle": "interp keep_ratio target_size is_scale mean std mode draw_threshold arch label_list",

@@ -169,7 +169,8 @@ class Quantize(_Learning[QuantizeOptions]):
 
     DIR gets an ONNX file that rounds in floating point, a model card for it, and a profile of the
     stack that opens it: simulate robustness --model model.yaml --profile DIR/lsq_w4a4_tuned.yaml.
-    simulate resume DIR goes on after an interruption. What is no better than chance is marked NC.
+    After an interruption, simulate resume DIR goes on. What is no better than chance is
+    marked NC.
     """
 
     name = "quantize"

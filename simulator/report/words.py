@@ -171,6 +171,8 @@ def _effect(effect: AxisEffect, unit: str) -> str:
     changed = share(effect.values_changed, 0)
     if effect.unit == "ids":
         return f"{changed} of values, in {effect.changed:,} of {effect.samples:,} samples"
+    if effect.mean is None:
+        return "inputs of another shape"
     mean, most = (".2f", ".0f") if effect.unit == "levels" else (".2g", ".2g")
     sizes = f"mean {figure(effect.mean, mean)}, max {figure(effect.max, most)} {effect.unit}"
     return f"{changed} of values, {sizes}"

@@ -214,6 +214,8 @@ def _reading(entries: Sequence[Look]) -> Iterator[str]:
 def _numbers(one: Difference | AxisPicture | None) -> str:
     if one is None or one.values_changed is None:
         return "there are no numbers"
+    if one.mean is None:
+        return "it has another shape"
     if one.max == 0:
         return "no value differs"
     words = (

@@ -183,7 +183,7 @@ def test_only_bad_images(simulate, tmp_path):
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda f: f.mkdir(), "has no image; expected .avif, .bmp, .gif, .heic, "),
+        (lambda f: f.mkdir(), "has no image; expected .avif, .bmp, .dng, .gif, "),
         (lambda f: None, "there is no such folder"),
         (lambda f: f.write_text(""), "is a file; give the folder that holds the images"),
         (lambda f: (f / "a").mkdir(parents=True), "has no image"),

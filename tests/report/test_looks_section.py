@@ -125,8 +125,8 @@ def test_numbers_are_put_into_words(section):
         "decoder alone: 5.0% of values differ, mean 0.05, max 2 levels",
         "color alone: 50.0% of values differ, mean 0.001, max 0.25 levels; under half a level",
         "resize alone: no value differs",
-        "normalize alone: it has another shape",
-        "geometry alone: there are no numbers",
+        "normalize alone: an input of another shape",
+        "geometry alone: an input of another shape",
         "the picture, each pixel the mean of 3×3",
     ):
         assert sentence in text

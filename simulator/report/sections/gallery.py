@@ -34,12 +34,14 @@ class Choice:
         words: a sentence with its numbers.
         shown: the tensor.
         same: whether no value differs.
+        unlike: whether it has another shape, so that nothing is subtracted.
     """
 
     label: str
     words: str
     shown: Shown
     same: bool
+    unlike: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,11 @@ def _kept(run: Run[PairSummary]) -> tuple[Sequence[Look], Sequence[View]]:
     return entries, kept
 
 
+def _choice(what: str, label: str, shown: Shown, one: Difference | AxisPicture | None) -> Choice:
+    unlike = one is None or one.mean is None
+    return Choice(label, f"{what}: {_numbers(one)}", shown, _equal(one), unlike)
+
+
 def _equal(one: Difference | AxisPicture | None) -> bool:
     return one is not None and one.max == 0
 
@@ -169,17 +176,15 @@ def _equal(one: Difference | AxisPicture | None) -> bool:
 def _view(run: Run[PairSummary], look: Look, whole: bool = True) -> View:
     """An image with all that was kept of it, or without what each axis does alone."""
     train, deploy = png(run, look.train, WIDE), png(run, look.deploy, WIDE)
-    held: list[tuple[Difference | AxisPicture | None, Choice]] = []
+    held: list[Choice] = []
     if train and deploy:
-        words = f"all of deployment: {_numbers(look.difference)}"
-        held.append((look.difference, Choice("deploy", words, deploy, _equal(look.difference))))
+        held.append(_choice("all of deployment", "deploy", deploy, look.difference))
     for axis, picture in look.axes.items() if train and whole else ():
         if shown := png(run, picture.picture, WIDE):
-            words = f"{axis} alone: {_numbers(picture)}"
             label = f"train with deploy's {axis}"
-            held.append((picture, Choice(label, words, shown, _equal(picture))))
+            held.append(_choice(f"{axis} alone", label, shown, picture))
     alone = ("train", train) if train else ("deploy", deploy) if deploy else None
-    if held and train and all(_equal(one) for one, _ in held):
+    if held and train and all(one.same for one in held):
         held, alone = [], (f"train and deploy. {SAME}", train)
     return View(
         look,
@@ -187,7 +192,7 @@ def _view(run: Run[PairSummary], look: Look, whole: bool = True) -> View:
         png(run, look.picture),
         None if held else alone,
         train if held else None,
-        [choice for _, choice in held],
+        held,
         [
             (_of_map(feature_map), maps)
             for feature_map in look.maps
@@ -212,10 +217,8 @@ def _reading(entries: Sequence[Look]) -> Iterator[str]:
 
 
 def _numbers(one: Difference | AxisPicture | None) -> str:
-    if one is None or one.values_changed is None:
-        return "there are no numbers"
-    if one.mean is None:
-        return "it has another shape"
+    if one is None or one.mean is None:
+        return "an input of another shape"
     if one.max == 0:
         return "no value differs"
     words = (

@@ -82,17 +82,21 @@
       own.src = swapped ? after : before;
       own.alt = train.querySelector("figcaption").textContent = swapped ? `${label}, in train’s place` : "train";
       let words = `difference of train and ${label}, ${times}×`;
+      const unlike = radio.hasAttribute("data-unlike");
+      canvas.hidden = unlike;
       try {
         const [a, b] = await Promise.all([pixels(before), pixels(after)]);
         if (mine !== turn) return;
-        if (a.width !== b.width || a.height !== b.height) throw new Error("sizes differ");
+        if (unlike || a.width !== b.width || a.height !== b.height) throw new Error("sizes differ");
         canvas.width = a.width;
         canvas.height = a.height;
         canvas.getContext("2d").putImageData(amplified(a, b, times), 0, 0);
       } catch {
         if (mine !== turn) return;
         canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
-        words = `the difference of train and ${label} cannot be shown: a picture is damaged`;
+        words = unlike
+          ? `not subtracted: ${label} has an input of another shape`
+          : `the difference of train and ${label} cannot be shown: a picture is damaged`;
       }
       canvas.setAttribute("aria-label", words);
       difference.querySelector("figcaption").textContent = words;

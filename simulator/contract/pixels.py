@@ -115,7 +115,7 @@ class Decoder(Implementation):
             raise SampleError(f"{type(self).__name__}: {first_line(error)}") from error
 
     def _refuse(self, image: Encoded) -> None:
-        who, format = type(self).__name__, image.format
+        who, format = type(self).__name__.removesuffix("Decoder"), image.format
         if format not in self.reads:
             raise SampleError(f"{who} reads {', '.join(self.reads)}, not {format}")
         asked = self.options["exif"]

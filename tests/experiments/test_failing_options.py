@@ -26,7 +26,7 @@ PIXELS = {
     "schema": 1, "name": "pixels", "summary": "decoders", "train": "pillow_fp32",
     "deploy": "pillow_fp32", "axes": {},
 }  # fmt: skip
-NINE = "fails on 9 of 15 images (decode: TurboJPEG decodes JPEG only, not png)."
+NINE = "fails on 9 of 15 images (decode: TurboJpeg reads jpeg, not png)."
 
 
 def written(place, document):

@@ -55,7 +55,7 @@ def test_a_deployment_that_fails_on_nearly_everything_fails_the_gate(simulate, t
     )  # fmt: skip
     first = out.splitlines()[0]
     assert code == 1
-    assert first.startswith("NOT OK: deploy fails on 36 of 40 images (decode: TurboJPEG decodes")
+    assert first.startswith("NOT OK: deploy fails on 36 of 40 images (decode: TurboJpeg reads")
     assert "gate passed flip_rate > 1%: got 0 %" in out
     assert "gate FAILED failed.deploy > 0%: got 90 %" in out
     assert "fails deploy on 36 images: decode: TurboJPEG" in out and "the first: red/000.png" in out

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from itertools import islice
 
 import pytest
 import tiny
@@ -40,12 +41,22 @@ def pytest_report_header():
     return [f"{name} is left out: OpenVINO crashes with it here" for name in too_narrow()]
 
 
-LONGEST = {
-    "test_readme.py", "test_fuzz_corpus.py", "test_ray_workers.py", "test_backends.py",
-    "test_golden_tasks.py", "test_ray_boxes.py", "test_papers.py", "test_cases.py",
-    "test_readme_commands.py", "test_layers_runtimes.py",
-}  # fmt: skip
-"""What has tests of a quarter of a minute and more."""
+LONGEST = (
+    "test_ray_workers.py",
+    "test_papers.py",
+    "test_backends.py",
+    "test_readme_commands.py",
+    "test_ray_boxes.py",
+    "test_golden_tasks.py",
+    "test_shipped_runtimes.py",
+    "test_cases.py",
+    "test_quantizers.py",
+    "test_readme.py",
+    "test_prove_kinds.py",
+    "test_fuzz_corpus.py",
+    "test_layers_runtimes.py",
+)
+"""What has tests of a quarter of a minute and more, the longest first."""
 
 
 def pytest_collection():
@@ -54,8 +65,19 @@ def pytest_collection():
 
 
 def pytest_collection_modifyitems(items):
-    """Long tests first: one that comes last keeps one process waiting for the other."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    """Let each process begin with its share of the long files: short tests come last.
+
+    xdist first gives each an equal part of the list.
+    """
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    of = {name: number % processes for number, name in enumerate(LONGEST)}
+    others = iter([item for item in items if item.path.name not in of])
+    order = []
+    for process in range(processes):
+        part = (len(items) - len(order)) // (processes - process)
+        own = [item for item in items if of.get(item.path.name) == process]
+        order += [*own, *islice(others, max(0, part - len(own)))]
+    items[:] = [*order, *others]
 
 
 def pytest_collection_finish():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from simulator.data.folder import Item
 from simulator.errors import SampleError
@@ -54,6 +53,8 @@ def by_size(
     known = counts[:, 1] > 0
     shares = counts[known, 0] / counts[known, 1]
     if len(np.unique(shares)) > 1 and len(np.unique(pixels[known])) > 1:
+        from scipy import stats
+
         rho, p = stats.spearmanr(pixels[known], shares)
         parts.append(f"rank correlation by {session.card.modality.unit} {rho:+.2f}, p {p:.2g}")
     return [Notice(Kind.FINDING, f"flips by {side}'s input: {'; '.join(parts)}")]

@@ -58,7 +58,7 @@ def test_a_deployment_that_fails_on_nearly_everything_fails_the_gate(simulate, t
     assert first.startswith("NOT OK: deploy fails on 36 of 40 images (decode: TurboJpeg reads")
     assert "gate passed flip_rate > 1%: got 0 %" in out
     assert "gate FAILED failed.deploy > 0%: got 90 %" in out
-    assert "fails deploy on 36 images: decode: TurboJPEG" in out and "the first: red/000.png" in out
+    assert "fails deploy on 36 images: decode: TurboJpeg" in out and "the first: red/000.png" in out
 
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["samples"] == 4 and summary["skipped"] == 0

@@ -1,4 +1,4 @@
-"""The chunks of a PNG file, checked before a library sees them.
+"""The chunks of a PNG file: checked before a library sees them, and written without one.
 
 OpenCV 5, DALI 2.4 and nvImageCodec die of animations whose frames lack their data or their head,
 and of chunks that libpng rejects; a file is refused where its structure is not that of the
@@ -12,6 +12,9 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simulator.contract.image_formats import Header, ImageFormat, exif_orientation
 from simulator.errors import SampleError
@@ -62,6 +65,30 @@ def chunks(data: bytes) -> Iterator[Chunk]:
             raise SampleError(f"corrupt PNG: wrong checksum in the chunk at byte {at}")
         yield Chunk(at, kind, whole[at + 8 : end])
         at = end + 4
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    """Return a chunk with its length and checksum."""
+    body = kind + content
+    return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def written(samples: NDArray[np.uint8] | NDArray[np.uint16], compression: int = -1) -> bytes:
+    """Return a PNG of (H, W) gray, or (H, W, C) with C of 2 (alpha), 3 or 4; 8 or 16 bits.
+
+    Args:
+        samples: the pixels.
+        compression: zlib's, 0 (none) to 9; -1 for its own choice.
+    """
+    height, width = samples.shape[:2]
+    kind = {1: 0, 2: 4, 3: 2, 4: 6}[samples.shape[2] if samples.ndim == 3 else 1]
+    content = np.ascontiguousarray(samples, samples.dtype.newbyteorder(">")).view(np.uint8)
+    content = content.reshape(height, -1)
+    rows = np.zeros((height, 1 + content.shape[1]), np.uint8)
+    rows[:, 1:] = content
+    header = struct.pack(">IIBBBBB", width, height, 8 * samples.itemsize, kind, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, compression)), (b"IEND", b""))
+    return SIGNATURE + b"".join(chunk(*part) for part in parts)
 
 
 def _header(data: bytes) -> Header:

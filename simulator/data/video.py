@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
@@ -15,8 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from simulator import cache, registry
-from simulator.contract import U8, Backend, Stage
-from simulator.contract.png import SIGNATURE
+from simulator.contract import Backend, Stage, png
 from simulator.contract.video import KEPT, VIDEOS, VideoReader
 from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files, Item
@@ -56,7 +53,7 @@ class ClipFrame(ByteSource):
         if self.damage is not None:
             raise OSError(self.damage)
         try:
-            data = _png(_reader().shown(self.moment))
+            data = png.written(_reader().shown(self.moment), compression=0)
         except SampleError as error:
             raise OSError(str(error)) from error
         if len(data) > most:
@@ -71,18 +68,6 @@ class ClipFrame(ByteSource):
 
     def __str__(self) -> str:
         return f"{self.moment.clip} at {self.moment.seen:.3f} s"
-
-
-def _png(rgb: U8) -> bytes:
-    height, width = rgb.shape[:2]
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)
-    rows[:, 1:] = rgb.reshape(height, -1)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 0)), (b"IEND", b""))
-    return SIGNATURE + b"".join(
-        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-        for name, body in chunks
-    )
 
 
 def _backend() -> Backend:

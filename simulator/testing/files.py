@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.contract import U8
+from simulator.contract.png import written
 
 F64 = NDArray[np.float64]
+png = written
 STEP = 8
 """Every coefficient is a multiple of it; a flat block of level L has a DC of L - 128."""
 
@@ -98,20 +99,6 @@ def jpeg(
         b"\xff\xd9",
     ]  # fmt: skip
     return Jpeg(b"".join(parts), tuple(exact))
-
-
-def png(samples: NDArray[np.uint8] | NDArray[np.uint16]) -> bytes:
-    """Write a PNG of (H, W) gray, or (H, W, C) with C of 2 (alpha), 3 or 4; 8 or 16 bits."""
-    height, width = samples.shape[:2]
-    kind = {1: 0, 2: 4, 3: 2, 4: 6}[samples.shape[2] if samples.ndim == 3 else 1]
-    big = samples.astype(samples.dtype.newbyteorder(">")).reshape(height, -1)
-    rows = b"".join(b"\0" + row.tobytes() for row in big)
-    header = struct.pack(">IIBBBBB", width, height, 8 * samples.itemsize, kind, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-        for name, body in chunks
-    )
 
 
 def _fitted(plane: U8, factor: tuple[int, int], size: tuple[int, int]) -> F64:

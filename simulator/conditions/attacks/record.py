@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from dataclasses import asdict, dataclass
 
 from simulator.contract import png
@@ -46,9 +45,7 @@ def with_record(file: bytes, found: Attacked) -> bytes:
         first = _after_jfif(file)
         segment = _COMMENT + struct.pack(">H", len(content) + 2) + content
         return file[:first] + segment + file[first:]
-    chunk = struct.pack(">I", len(content)) + _KIND + content
-    chunk += struct.pack(">I", zlib.crc32(_KIND + content))
-    return file[:_FIRST] + chunk + file[_FIRST:]
+    return file[:_FIRST] + png.chunk(_KIND, content) + file[_FIRST:]
 
 
 def record_of(file: bytes) -> Attacked:

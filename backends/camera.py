@@ -14,10 +14,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract import U8, Above, AtLeast, Backend, Decoder, Encoded, Evidence, Offer
+from simulator.contract import U8, Above, AtLeast, Backend, Encoded, Evidence, Offer, RawDecoder
 from simulator.contract.image_formats.bayer import unpacked
 from simulator.contract.image_formats.dng import XYZ
-from simulator.contract.raw import PATTERNS, TONES, Raw, Sensor, SteppedDeveloper, mosaic, sites
+from simulator.contract.raw import (
+    PATTERNS,
+    Raw,
+    Sensor,
+    SteppedDeveloper,
+    develops,
+    mosaic,
+    sites,
+)
 from simulator.reference.demosaic import bilinear
 
 CAMERAS = {
@@ -64,11 +72,10 @@ class Float64Developer(SteppedDeveloper):
         return bilinear(levels, sites(pattern, *levels.shape))
 
 
-class BayerDecoder(Decoder):
+class BayerDecoder(RawDecoder):
     """Unpacks the samples of a Bayer plane."""
 
     reads: ClassVar[tuple[str, ...]] = ("bayer",)
-    gives_raw: ClassVar[bool] = True
 
     def _raw(self, image: Encoded) -> Raw:
         return unpacked(image.data)
@@ -110,15 +117,7 @@ FLOAT64_ISP = Backend(
     offers=(
         Offer(
             "develop",
-            {
-                "black_level": ("subtract", "ignore"),
-                "white_balance": ("as_shot", "gray_world", "none"),
-                "demosaic": ("bilinear",),
-                "color_matrix": ("file", "none"),
-                "tone": TONES,
-                "denoise": ("none",),
-                "bits": (8, 10, 12, 14, 16),
-            },
+            develops(("bilinear",)),
             Float64Developer,
             evidence=Evidence.EMULATED,
             source="the textbook's steps; curves of IEC 61966-2-1 and ITU-R BT.709-6",

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simulator.contract import U8, Backend, Decoder, Encoded, Library, Offer, SampleError
+from simulator.contract import U8, Backend, Encoded, Library, Offer, RawDecoder, SampleError
 from simulator.contract.image_formats.dng import written
-from simulator.contract.raw import PATTERNS, Developer, Raw
+from simulator.contract.raw import PATTERNS, Developer, Raw, develops
 
 _LIBRARY = Library("rawpy", distribution="rawpy", extra="raw")
 _LEAST = 22
@@ -18,14 +18,13 @@ _TONE = {"linear": (1, 1), "srgb": (2.4, 12.92), "bt709": (2.222, 4.5)}
 _DENOISE = {"none": "Off", "fbdd_light": "Light", "fbdd_full": "Full"}
 
 
-class LibRawDecoder(Decoder):
+class LibRawDecoder(RawDecoder):
     """Reads a Bayer plane with its levels, white balance as shot and color matrix.
 
     Black levels that differ between sites are made the lowest of them. A plane is never turned.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("dng",)
-    gives_raw: ClassVar[bool] = True
 
     def _raw(self, image: Encoded) -> Raw:
         rawpy = _LIBRARY.load()
@@ -94,15 +93,7 @@ BACKEND = Backend(
         ),
         Offer(
             "develop",
-            {
-                "black_level": ("subtract", "ignore"),
-                "white_balance": ("as_shot", "gray_world", "none"),
-                "demosaic": tuple(_DEMOSAIC),
-                "color_matrix": ("file", "none"),
-                "tone": tuple(_TONE),
-                "denoise": tuple(_DENOISE),
-                "bits": (16,),
-            },
+            develops(tuple(_DEMOSAIC), tuple(_TONE), tuple(_DENOISE), bits=(16,)),
             LibRawDeveloper,
             source="LibRaw documentation, libraw_output_params_t; rawpy, Params",
         ),

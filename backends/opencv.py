@@ -31,7 +31,7 @@ from simulator.contract import (
     Unsupported,
     yuv_frame,
 )
-from simulator.contract.raw import TONES, SteppedDeveloper
+from simulator.contract.raw import BITS, SteppedDeveloper, develops
 from simulator.contract.video import VideoReader
 
 _LIBRARY = Library("cv2", distribution="opencv-python-headless", extra="opencv")
@@ -202,15 +202,7 @@ def _develops(demosaic: tuple[str, ...], bits: tuple[int, ...]) -> Offer:
     """What OpenCV demosaics in samples of some bits."""
     return Offer(
         "develop",
-        {
-            "black_level": ("subtract", "ignore"),
-            "white_balance": ("as_shot", "gray_world", "none"),
-            "demosaic": demosaic,
-            "color_matrix": ("file", "none"),
-            "tone": TONES,
-            "denoise": ("none", "median"),
-            "bits": bits,
-        },
+        develops(demosaic, denoise=("none", "median"), bits=bits),
         OpenCVDeveloper,
         evidence=Evidence.EMULATED,
         source="OpenCV documentation, cv::ColorConversionCodes; only the demosaic is OpenCV's",
@@ -272,7 +264,7 @@ BACKEND = Backend(
             OpenCVConverter,
             source="OpenCV documentation, cv::ColorConversionCodes",
         ),
-        _develops(("bilinear", "edge_aware"), (8, 10, 12, 14, 16)),
+        _develops(("bilinear", "edge_aware"), BITS),
         _develops(("vng",), (8,)),
     ),
 )

@@ -90,6 +90,7 @@ from simulator.contract.pixels import Asked as Asked
 from simulator.contract.pixels import Converter as Converter
 from simulator.contract.pixels import Decoder as Decoder
 from simulator.contract.pixels import Encoder as Encoder
+from simulator.contract.pixels import RawDecoder as RawDecoder
 from simulator.contract.pixels import Resizer as Resizer
 from simulator.contract.pixels import even as even
 from simulator.contract.pixels import subsample as subsample

@@ -95,9 +95,9 @@ class Decoder(Implementation):
             raise SampleError(f"{type(self).__name__} gave {got}, not {image.size('ignore')}")
         return raw
 
+    @abstractmethod
     def _rgb(self, image: Encoded) -> U8:
         """Return (H, W, 3) uint8 in R, G, B order."""
-        raise Unsupported(f"{type(self).__name__} gives raw planes; write a section develop")
 
     def _raw(self, image: Encoded) -> Raw:
         raise Unsupported(f"{type(self).__name__} gives no raw planes")
@@ -134,6 +134,19 @@ class Decoder(Implementation):
         if problem:
             raise SampleError(f"{type(self).__name__}: {problem}")
         return frame
+
+
+class RawDecoder(Decoder):
+    """Reads raw planes, which a section ``develop`` makes RGB of; a plane is never turned."""
+
+    gives_raw: ClassVar[bool] = True
+
+    @abstractmethod
+    def _raw(self, image: Encoded) -> Raw:
+        """Return the plane as it lies in the file."""
+
+    def _rgb(self, image: Encoded) -> U8:
+        raise Unsupported(f"{type(self).__name__} gives raw planes; write a section develop")
 
 
 @dataclass(frozen=True, slots=True)

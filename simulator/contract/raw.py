@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.contract.backend import Implementation
+from simulator.contract.backend import Admits, Implementation
 from simulator.contract.frame import U8, Frame, rgb_frame
 from simulator.contract.stage import CLAIMS, REPEATS, StageSpec, proved_by
 from simulator.errors import SampleError
@@ -24,6 +24,7 @@ PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 """Bayer's four arrangements: the first two sites of the first row, then of the second."""
 IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 TONES = ("linear", "srgb", "bt709", "smoothstep")
+BITS = (8, 10, 12, 14, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,24 @@ class Developer(Implementation):
     @abstractmethod
     def _develop(self, raw: Raw) -> U8:
         """Return (H, W, 3) uint8 in R, G, B order."""
+
+
+def develops(
+    demosaic: tuple[str, ...],
+    tone: tuple[str, ...] = TONES,
+    denoise: tuple[str, ...] = ("none",),
+    bits: tuple[int, ...] = BITS,
+) -> dict[str, Admits]:
+    """Return what an offer of a developer admits, in the order of its work."""
+    return {
+        "black_level": ("subtract", "ignore"),
+        "white_balance": ("as_shot", "gray_world", "none"),
+        "demosaic": demosaic,
+        "color_matrix": ("file", "none"),
+        "tone": tone,
+        "denoise": denoise,
+        "bits": bits,
+    }
 
 
 class SteppedDeveloper(Developer):

@@ -93,10 +93,11 @@ class Recipe(ABC):
         """Return a JSON value of everything that its result depends on, besides its input.
 
         By default these are all its fields: a section as it is written, and of a field with an
-        identity of its own, that.
+        identity of its own, that. A field that may be left out says nothing where it is None.
         """
         # Every step is a dataclass, which its base cannot say.
-        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        given = [(one, getattr(self, one.name)) for one in fields(self)]  # type: ignore[arg-type]
+        values = [value for one, value in given if one.default is not None or value is not None]
         return [self.operation or self.stage, *map(_identity, values)]
 
     @abstractmethod

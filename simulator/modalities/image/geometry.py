@@ -275,29 +275,30 @@ class Geometry:
         Raises:
             SampleError: the image is smaller than the crop.
         """
+        if self.kind in PADDED:
+            return rgb if self.value == ZERO else self._padded(rgb, self.value)
         rows, columns = rgb.shape[:2]
         height, width = network = self.taken(rows, columns)
-        if (rows, columns) == network or self.value == ZERO:
+        if (rows, columns) == network:
             return rgb
-        top, left = self._start((rows, columns), network)
-        if self.kind in PADDED:
-            out = np.full((height, width, 3), self.value, rgb.dtype)
-            out[top : top + rows, left : left + columns] = rgb
-            return out
         if rows < height or columns < width:
             raise SampleError(
                 f"{rows}x{columns} pixels after resize are too few for {height}x{width}"
             )
+        top, left = self._start((rows, columns), network)
         return rgb[-top : -top + height, -left : -left + width]
 
     def surround(self, pixels: Array) -> Array:
         """Pad (rows, columns, ...) with zeros to the network's size."""
+        return self._padded(pixels, 0)
+
+    def _padded(self, pixels: Array, value: int) -> Array:
         rows, columns = pixels.shape[:2]
-        height, width = network = self.taken(rows, columns)
+        network = self.taken(rows, columns)
         if (rows, columns) == network:
             return pixels
         top, left = self._start((rows, columns), network)
-        out = np.zeros((height, width, *pixels.shape[2:]), pixels.dtype)
+        out = np.full((*network, *pixels.shape[2:]), value, pixels.dtype)
         out[top : top + rows, left : left + columns] = pixels
         return out
 

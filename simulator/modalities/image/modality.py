@@ -107,7 +107,7 @@ class ImageModality(Modality):
         return read_image(name, path)
 
     def feeds(self, card: Any) -> tuple[Feed, ...]:
-        """Return the one tensor of (1, 3, H, W) or (1, H, W, 3), float32 or uint8."""
+        """Return the tensor of (1, 3, H, W) or (1, H, W, 3), float32 or uint8, and its mask."""
         spec = card.input
         shape, remedy, tried = tensor_shape(spec), "", 1
         if spec.is_free:

@@ -57,11 +57,6 @@ class Decode(OfPixels):
     stage = "decode"
     gives: ClassVar[Boundary] = Boundary.FRAME
 
-    def identity(self) -> Any:
-        """Return the decoder, and what decodes clips if there is one."""
-        found = super().identity()
-        return found if self.video else found[:-1]
-
     def open(self, runtimes: Runtimes) -> Apply:
         """Return the decoder's method, or for a frame of a clip that of what decodes clips."""
         decoder: Decoder = self.choice.make()
@@ -252,12 +247,6 @@ class Normalize(Recipe):
     names: tuple[str, str] | None = None
     stage = "normalize"
     gives: ClassVar[Boundary] = Boundary.INPUT
-
-    def identity(self) -> Any:
-        """Return all fields that say something."""
-        made = [self.stage, self.mean, self.std, self.arithmetic, self.order, self.layout]
-        padded = [self.geometry.identity()] if self.geometry else []
-        return [*made, *padded, *([self.names] if self.names else [])]
 
     def open(self, runtimes: Runtimes) -> Apply:
         """Return a function of our own; no library is involved."""

@@ -23,6 +23,7 @@ from simulator.contract.raw import (
     Sensor,
     SteppedDeveloper,
     develops,
+    light_of,
     mosaic,
     sites,
 )
@@ -51,9 +52,8 @@ class Unprocessing(Sensor):
         said = self.options
         levels = np.arange(256) / 255
         smooth = np.maximum(0.5 - np.sin(np.arcsin(1 - 2 * levels) / 3), 1e-8) ** 2.2
-        srgb = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
         matrix = to_camera(said["camera"])
-        image = (smooth if said["tone"] == "smoothstep" else srgb)[rgb] @ matrix.T
+        image = (smooth if said["tone"] == "smoothstep" else light_of(levels))[rgb] @ matrix.T
         gains = np.array((said["red_gain"], 1, said["blue_gain"])) * said["exposure"]
         gray = image.mean(axis=-1, keepdims=True)
         near = (np.maximum(gray - _INFLECTION, 0) / (1 - _INFLECTION)) ** 2

@@ -87,7 +87,11 @@ def written(samples: NDArray[np.uint8] | NDArray[np.uint16], compression: int = 
     rows = np.zeros((height, 1 + content.shape[1]), np.uint8)
     rows[:, 1:] = content
     header = struct.pack(">IIBBBBB", width, height, 8 * samples.itemsize, kind, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), compression)), (b"IEND", b""))
+    parts = (
+        (b"IHDR", header),
+        (b"IDAT", zlib.compress(rows.tobytes(), compression)),
+        (b"IEND", b""),
+    )
     return SIGNATURE + b"".join(chunk(*part) for part in parts)
 
 

@@ -60,15 +60,25 @@ def mosaic(rgb: NDArray[Any], pattern: str) -> NDArray[Any]:
     return np.asarray(np.take_along_axis(rgb, at[..., None], axis=-1)[..., 0])
 
 
+def srgb(light: F64) -> F64:
+    """Return levels in [0, 1] of linear light in [0, 1] (IEC 61966-2-1)."""
+    return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+
+
+def light_of(level: F64) -> F64:
+    """Return linear light of levels of sRGB, the inverse of :func:`srgb`."""
+    return np.where(level <= 0.04045, level / 12.92, ((level + 0.055) / 1.055) ** 2.4)
+
+
 def toned(light: F64, tone: str) -> F64:
     """Return display levels in [0, 1] of linear light in [0, 1].
 
     Source:
-        ``srgb``: IEC 61966-2-1. ``bt709``: ITU-R BT.709-6, 1.2. ``smoothstep``: Brooks et al.,
+        ``srgb``: :func:`srgb`. ``bt709``: ITU-R BT.709-6, 1.2. ``smoothstep``: Brooks et al.,
         "Unprocessing Images for Learned Raw Denoising", CVPR 2019: gamma 2.2, then 3 y^2 - 2 y^3.
     """
     if tone == "srgb":
-        return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+        return srgb(light)
     if tone == "bt709":
         return np.where(light < 0.018, 4.5 * light, 1.099 * light**0.45 - 0.099)
     if tone == "smoothstep":

@@ -9,6 +9,7 @@ from itertools import permutations
 import numpy as np
 
 from simulator.contract import Array
+from simulator.contract.raw import light_of, srgb
 
 _SHOWN = (32, 64, 128, 192, 224)
 _ONE = 1.02
@@ -145,7 +146,7 @@ def _power(means: Array) -> float:
 
 
 LIGHT: Mapping[str, Callable[[Array], Array]] = {
-    _LINEAR: lambda v: np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4),
-    _BENT: lambda v: np.where(v <= 0.0031308, v * 12.92, 1.055 * v ** (1 / 2.4) - 0.055),
+    _LINEAR: light_of,
+    _BENT: srgb,
 }
-"""The transfer function of sRGB and its inverse (IEC 61966-2-1), of 0 to 1."""
+"""The transfer function of sRGB and its inverse, of 0 to 1."""

@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from simulator.contract.library import Library
+from simulator.errors import SampleError, SimulatorError, first_line
 
+T = TypeVar("T")
+V = TypeVar("V")
 Options = Mapping[str, Any]
 """The checked fields of one profile section, without ``backend``."""
 
@@ -25,6 +28,15 @@ class Implementation(ABC):  # noqa: B024  each stage has abstract methods of its
 
     def __init__(self, options: Options) -> None:
         self.options = options
+
+    def _ask(self, library: Callable[[V], T], given: V) -> T:
+        """Return what a library makes of a sample; an error of its own fails that sample."""
+        try:
+            return library(given)
+        except SimulatorError:
+            raise
+        except Exception as error:  # the library's own reason, whatever its type
+            raise SampleError(f"{type(self).__name__}: {first_line(error)}") from error
 
 
 class Stage:

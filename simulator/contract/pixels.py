@@ -23,7 +23,7 @@ from simulator.contract.frame import (
     yuv_frame,
 )
 from simulator.contract.raw import Raw
-from simulator.errors import SampleError, SimulatorError, Unsupported, first_line
+from simulator.errors import SampleError, Unsupported
 
 T = TypeVar("T")
 
@@ -107,12 +107,7 @@ class Decoder(Implementation):
 
     def _guard(self, decode: Callable[[Encoded], T], image: Encoded) -> T:
         self._refuse(image)
-        try:
-            return decode(image)
-        except SimulatorError:
-            raise
-        except Exception as error:  # the library's own reason, whatever its type
-            raise SampleError(f"{type(self).__name__}: {first_line(error)}") from error
+        return self._ask(decode, image)
 
     def _refuse(self, image: Encoded) -> None:
         who, format = type(self).__name__.removesuffix("Decoder"), image.format

@@ -106,13 +106,7 @@ class VideoReader(Implementation):
         raise Unsupported(f"{type(self).__name__} does not give YUV planes")
 
     def _made(self, make: Callable[[Any], T], moment: Moment) -> T:
-        frame = self._found(moment)
-        try:
-            return make(frame)
-        except SimulatorError:
-            raise
-        except Exception as error:  # the library's own reason, whatever its type
-            raise SampleError(f"{type(self).__name__}: {first_line(error)}") from error
+        return self._ask(make, self._found(moment))
 
     def _found(self, moment: Moment) -> Any:
         clip: _Clip | None = getattr(self._here, "clip", None)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import io
-from functools import reduce
-from operator import or_
 from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.ffmpeg_video import INTERPOLATION, SWITCHES, av, plane, reformatter, swscale
+from backends.ffmpeg_video import INTERPOLATION, SWITCHES, av, plane, swscale
 from backends.ffmpeg_video import OFFER as VIDEO
 from backends.sound.ffmpeg_sound import OFFERS as SOUND
 from simulator.contract import (
@@ -72,12 +70,11 @@ class FFmpegDecoder(Decoder):
 
     def _rgb(self, image: Encoded) -> U8:
         picture = _decode(image)
-        names = reformatter.Interpolation
-        flags = reduce(or_, (names[flag] for flag in self._flags))
         # swscale rounds 16 bits to 8; the contract keeps the high byte.
         wide = image.bits == 16
         target = "rgb48le" if wide else "rgb24"
-        rgb: Array = picture.reformat(format=target, interpolation=flags, threads=1).to_ndarray()
+        made = picture.reformat(format=target, interpolation=self._flags, threads=1)
+        rgb: Array = made.to_ndarray()
         return (rgb >> 8 if wide else rgb).astype(np.uint8, copy=False)
 
     def _planes(self, image: Encoded) -> Frame:

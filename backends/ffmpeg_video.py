@@ -94,15 +94,13 @@ class FFmpegVideo(VideoReader):
                 yield float((frame.pts - (stream.start_time or 0)) * stream.time_base), frame
 
     def _rgb(self, frame: Any) -> U8:
-        names = reformatter.Interpolation
         asked: dict[str, Any] = {}
         if (matrix := self.options["matrix"]) != "tags":
             asked["src_colorspace"] = reformatter.Colorspace[_MATRICES[matrix]]
         if (range := self.options["range"]) != "tags":
             asked["src_color_range"] = reformatter.ColorRange[_RANGES[range]]
-        flags = reduce(or_, (names[flag] for flag in self._flags))
         rgb: U8 = frame.reformat(
-            format="rgb24", interpolation=flags, threads=1, **asked
+            format="rgb24", interpolation=self._flags, threads=1, **asked
         ).to_ndarray()
         return rgb
 
@@ -115,8 +113,8 @@ class FFmpegVideo(VideoReader):
         return yuv_frame(PixelFormat.I420, y, u, v, declared, Range.FULL if full else Range.LIMITED)
 
 
-def swscale(flags: Any) -> tuple[str, ...]:
-    """Return PyAV's names of swscale's flags.
+def swscale(flags: Any) -> Any:
+    """Return swscale's flags as PyAV takes them: together, one number.
 
     Raises:
         Unsupported: they do not hold exactly one interpolation.
@@ -126,7 +124,8 @@ def swscale(flags: Any) -> tuple[str, ...]:
             f"swscale_flags must hold exactly one of {', '.join(INTERPOLATION)}; "
             f"got {', '.join(flags) or 'none'}"
         )
-    return tuple(SWITCHES.get(flag, flag.upper()) for flag in flags)
+    known = reformatter.Interpolation
+    return reduce(or_, (known[SWITCHES.get(flag, flag.upper())] for flag in flags))
 
 
 def plane(found: Any) -> U8:

@@ -65,6 +65,8 @@ class DroppedFrames(Condition):
             if moment is None:
                 raise SampleError("is no frame of a video, of which alone frames are dropped")
             back = min(int(rng.geometric(1 - self.share)) - 1, len(moment.before))
+            if not back:
+                return image
             seen = ClipFrame(replace(moment, back=back))
             try:
                 return replace(inspect(image.name, seen.read(IMAGE)), moment=seen.moment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-from simulator.contract.image_formats import IMAGE_FORMATS
+from simulator.contract.image_formats import IMAGE_FORMATS, format_of
 from simulator.contract.image_formats.bayer import with_header
 from simulator.errors import SampleError
 from simulator.files import IMAGE
@@ -76,7 +76,7 @@ def inspect(name: str, data: bytes) -> Encoded:
     """
     if not data:
         raise SampleError("the file is empty")
-    format = next((one for one in IMAGE_FORMATS if one.is_one(data)), None)
+    format = format_of(data)
     if format is None:
         raise SampleError(f"no image of a known format ({', '.join(IMAGE_FORMATS.names)})")
     try:

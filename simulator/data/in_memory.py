@@ -17,7 +17,7 @@ import numpy as np
 
 from simulator import cache, registry
 from simulator.contract import ImageWriter, Stage
-from simulator.contract.image_formats import IMAGE_FORMATS
+from simulator.contract.image_formats import format_of
 from simulator.data.address import Root, safe
 from simulator.data.folder import Dataset, Files
 from simulator.data.labels import Labels
@@ -148,7 +148,7 @@ def _file(sample: _Sample) -> tuple[Any, str]:
     """What becomes a file, pixels, bytes or a path, and the end of the file's name."""
     content, where = sample.content, sample.where
     if isinstance(content, bytes):
-        found = next((one for one in IMAGE_FORMATS if one.is_one(content)), None)
+        found = format_of(content)
         if found is None and content[:4] != b"RIFF":
             raise DataError(f"{where}: bytes that are no image of a known format and no WAV file")
         return content, found.suffixes[0] if found else ".wav"

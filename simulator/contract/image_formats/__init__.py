@@ -65,6 +65,11 @@ def suffixes() -> tuple[str, ...]:
     return tuple(sorted(suffix for one in IMAGE_FORMATS for suffix in one.suffixes))
 
 
+def format_of(data: bytes) -> ImageFormat | None:
+    """Return the format of a file, by its first bytes; None where no format knows it."""
+    return next((one for one in IMAGE_FORMATS if one.is_one(data)), None)
+
+
 def exif_orientation(exif: bytes) -> int:
     """Return EXIF tag 0x0112 of the first directory; 1 if it is missing or malformed.
 

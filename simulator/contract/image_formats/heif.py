@@ -41,12 +41,8 @@ def _header(data: bytes) -> Header:
     if not {b"ipco", b"ipma"} <= known.keys():
         raise SampleError("the file has no picture: no box 'ipco' or 'ipma'")
     every = list(boxes(data, *known[b"ipco"]))
-    own = {
-        kind: start
-        for index in _properties(data, known[b"ipma"][0], item)
-        if 0 < index <= len(every)
-        for kind, start, _ in every[index - 1 : index]
-    }
+    numbers = _properties(data, known[b"ipma"][0], item)
+    own = {every[n - 1][0]: every[n - 1][1] for n in numbers if 0 < n <= len(every)}
     if b"ispe" not in own:
         raise SampleError("the file does not say the size of its picture")
     width, height = struct.unpack_from(">II", data, own[b"ispe"] + 4)

@@ -2,19 +2,17 @@
 
     python tools/image_specimens.py
 
-Each holds ``simulator.testing.files.picture(16, 24)``; ``turned.*`` the same with orientation 6.
+Each holds ``simulator.testing.formats.picture()``; ``turned.*`` the same with orientation 6.
 Lossless but for AVIF and HEIC, whose chroma is whole. A GIF, a BMP, a JPEG 2000 are never turned.
 """
 
 import io
-from pathlib import Path
 
 import pillow_heif
 import pillow_jxl  # noqa: F401  registers itself
 from PIL import Image
 
-from simulator.testing import files
-from simulator.testing.formats import FOLDER
+from simulator.testing.formats import FOLDER, picture
 
 HOW = {
     "webp": ("WEBP", {"lossless": True, "method": 6}, True),
@@ -31,7 +29,7 @@ HOW = {
 def main() -> None:
     pillow_heif.register_heif_opener()
     FOLDER.mkdir(exist_ok=True)
-    picture = Image.fromarray(files.picture(16, 24) // 85 * 85)  # few colors: exact in a GIF, too
+    image = Image.fromarray(picture())  # few colors: exact in a GIF, too
     exif = Image.Exif()
     exif[0x0112] = 6
     for name, (codec, options, turns) in HOW.items():
@@ -39,9 +37,9 @@ def main() -> None:
             if more and not turns:
                 continue
             file = io.BytesIO()
-            picture.save(file, codec, **options, **more)
+            image.save(file, codec, **options, **more)
             (FOLDER / f"{stem}.{name}").write_bytes(file.getvalue())
-    print(sum(path.stat().st_size for path in Path(FOLDER).iterdir()), "bytes")
+    print(sum(path.stat().st_size for path in FOLDER.iterdir()), "bytes")
 
 
 if __name__ == "__main__":

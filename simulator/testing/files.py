@@ -87,13 +87,13 @@ def jpeg(
     count = bytes((len(planes),))
     parts = [
         b"\xff\xd8",
-        _segment(0xE0, b"JFIF\0" + bytes((1, 1, 0, 0, 1, 0, 1, 0, 0))),
+        segment(0xE0, b"JFIF\0" + bytes((1, 1, 0, 0, 1, 0, 1, 0, 0))),
         _exif(orientation) if orientation else b"",
-        _segment(0xDB, bytes((0, *[STEP] * 64))),
-        _segment(0xC0, struct.pack(">BHH", 8, height, width) + count + components),
-        _segment(0xC4, bytes((0, *(12 if n == 4 else 0 for n in range(1, 17)), *range(12)))),
-        _segment(0xC4, bytes((16, *(len(_AC) if n == 8 else 0 for n in range(1, 17)), *_AC))),
-        _segment(0xDA, count + bytes(x for n in range(len(planes)) for x in (n + 1, 0))
+        segment(0xDB, bytes((0, *[STEP] * 64))),
+        segment(0xC0, struct.pack(">BHH", 8, height, width) + count + components),
+        segment(0xC4, bytes((0, *(12 if n == 4 else 0 for n in range(1, 17)), *range(12)))),
+        segment(0xC4, bytes((16, *(len(_AC) if n == 8 else 0 for n in range(1, 17)), *_AC))),
+        segment(0xDA, count + bytes(x for n in range(len(planes)) for x in (n + 1, 0))
                  + bytes((0, 63, 0))),
         scan,
         b"\xff\xd9",
@@ -152,11 +152,12 @@ def _amplitude(value: int) -> tuple[int, str]:
     return size, f"{low:0{size}b}" if size else ""
 
 
-def _segment(marker: int, body: bytes) -> bytes:
+def segment(marker: int, body: bytes) -> bytes:
+    """Return a segment of a JPEG."""
     return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
 
 
 def _exif(orientation: int) -> bytes:
     entry = struct.pack("<HHIHH", 0x0112, 3, 1, orientation, 0)
     tiff = b"II*\0" + struct.pack("<IH", 8, 1) + entry + bytes(4)
-    return _segment(0xE1, b"Exif\0\0" + tiff)
+    return segment(0xE1, b"Exif\0\0" + tiff)

@@ -76,7 +76,7 @@ def color_profiles_are_obeyed(subject: Subject) -> None:
     """A profile whose red is sRGB's blue: ``to_srgb`` exchanges the two, else nothing happens."""
     flat = np.full((17, 11, 3), (110, 160, 110), np.uint8)  # Y, Cb, Cr: R 85, G 112, B 167
     data = files.jpeg(flat).data
-    tagged = data[:2] + _segment(swapped_profile()) + data[2:]
+    tagged = data[:2] + files.segment(0xE2, b"ICC_PROFILE\0\x01\x01" + swapped_profile()) + data[2:]
     for variant in working(subject):
         decoder: Decoder = variant.make()
         plain, got = (_middle(decoder, one) for one in (data, tagged))
@@ -118,11 +118,6 @@ def swapped_profile() -> bytes:
 def _xyz(values: tuple[float, float, float]) -> bytes:
     numbers = (round(value * 65536) for value in values)
     return b"XYZ " + bytes(4) + struct.pack(">3i", *numbers)
-
-
-def _segment(profile: bytes) -> bytes:
-    body = b"ICC_PROFILE\0\x01\x01" + profile
-    return b"\xff\xe2" + struct.pack(">H", len(body) + 2) + body
 
 
 def _off(decoder: Decoder, image: Encoded, want: U8) -> float:

@@ -54,10 +54,11 @@ class Released(Condition):
     def open(self) -> Disturb:
         """Return a function that reads the file instead of the sample's own."""
         folder = self.folder
+        known = [*suffixes(), *map(str.upper, suffixes())]
 
         def disturb(image: Encoded, _: np.random.Generator) -> Encoded:
             own = PurePosixPath(image.name)
-            ends = dict.fromkeys((own.suffix, *suffixes(), *(end.upper() for end in suffixes())))
+            ends = dict.fromkeys((own.suffix, *known))
             places = (folder / own.with_suffix(end) for end in ends)
             place = next((path for path in places if path.is_file()), None)
             if place is None:

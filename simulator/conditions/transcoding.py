@@ -19,7 +19,7 @@ class Transcoding(Condition):
     """Decodes the source and saves it in a lossy format; every stack then decodes that itself.
 
     Attributes:
-        quality: the encoder's, 1 (worst) to 100; chroma is subsampled 4:2:0.
+        quality: the encoder's, 1 (worst) to 100; chroma is subsampled 4:2:0, but for JPEG XL.
     """
 
     quality: int

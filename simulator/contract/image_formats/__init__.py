@@ -43,8 +43,8 @@ class ImageFormat:
         is_one: whether a file is of this format, by its first bytes.
         header: reads the header of a whole file. A SampleError says what is wrong with it; an
             IndexError or struct.error, that it ends too early.
-        example: writes a picture, (H, W, 3) uint8, without loss, for the conformance suite; the
-            suite has files of our own formats.
+        example: writes a picture, (H, W, 3) uint8, without loss, for the conformance suite: of a
+            raw plane, of two by two such pictures. None: the suite has a file of the format.
     """
 
     name: str

@@ -29,9 +29,7 @@ class PillowWriter(ImageWriter):
     writes: ClassVar[tuple[str, ...]] = ("png", "jpeg", *encoders)
 
     def _png(self, pixels: U8) -> bytes:
-        file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "PNG", **_COMPRESSION)
-        return file.getvalue()
+        return saved(pixels, "PNG", 1, _COMPRESSION)
 
     def _jpeg(
         self,
@@ -52,12 +50,12 @@ class PillowWriter(ImageWriter):
         return saved(rgb, name, orientation, {**more, "quality": quality})
 
 
-def saved(rgb: U8, name: str, orientation: int, more: dict[str, Any]) -> bytes:
+def saved(pixels: U8, name: str, orientation: int, more: Mapping[str, Any]) -> bytes:
     """Return a file as Pillow writes it; it carries an orientation other than 1."""
     if orientation != 1:
         exif = Image.Exif()
         exif[ORIENTATION] = orientation
-        more["exif"] = exif.tobytes()
+        more = {**more, "exif": exif.tobytes()}
     file = io.BytesIO()
-    Image.fromarray(rgb).save(file, name, **more)
+    Image.fromarray(pixels).save(file, name, **more)
     return file.getvalue()

@@ -43,7 +43,8 @@ def unpacked(data: bytes) -> Raw:
     Raises:
         SampleError: the header is wrong, or samples are missing.
     """
-    said, samples = _checked(data)
+    line = _line(data)
+    said, samples = _checked(line), data[len(line) + 1 :]
     shared, size = PACKING[said["packing"]]
     height, width = said["height"], said["width"]
     row = -(-width // shared) * size
@@ -84,8 +85,12 @@ def _said(text: bytes) -> dict[str, Any]:
     return said
 
 
-def _checked(data: bytes) -> tuple[dict[str, Any], bytes]:
-    line, _, samples = data.partition(b"\n")
+def _line(data: bytes) -> bytes:
+    end = data.find(b"\n")
+    return data if end < 0 else data[:end]
+
+
+def _checked(line: bytes) -> dict[str, Any]:
     said = _said(line)
     if missing := sorted(_NEEDED - set(said)):
         raise SampleError(f"the header of a Bayer plane lacks {', '.join(missing)}")
@@ -99,11 +104,11 @@ def _checked(data: bytes) -> tuple[dict[str, Any], bytes]:
         )
     if not said["black"] < said["white"] < 65536:
         raise SampleError(f"black {said['black']} is not below white {said['white']}")
-    return said, samples
+    return said
 
 
 def _header(data: bytes) -> Header:
-    said, _ = _checked(data)
+    said = _checked(_line(data))
     return Header(said["width"], said["height"], 1, int(said["packing"][3:]))
 
 

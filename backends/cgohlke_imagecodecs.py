@@ -16,6 +16,7 @@ from simulator.contract import (
     Offer,
     SampleError,
     Stage,
+    three_channels,
 )
 
 imagecodecs = Library("imagecodecs", distribution="imagecodecs", extra="formats")
@@ -45,10 +46,7 @@ class ImagecodecsDecoder(Decoder):
         if samples.dtype == np.uint16:
             deep = image.bits if image.bits > 8 else 16
             samples = (samples >> (deep - 8)).astype(np.uint8)
-        if samples.ndim == 2:
-            samples = samples[..., None]
-        color = samples.shape[2] >= 3
-        return samples[..., :3] if color else np.repeat(samples[..., :1], 3, axis=2)
+        return three_channels(samples)
 
 
 BACKEND = Backend(

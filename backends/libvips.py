@@ -19,6 +19,7 @@ from simulator.contract import (
     Library,
     Offer,
     Stage,
+    three_channels,
 )
 
 
@@ -60,9 +61,7 @@ class VipsDecoder(Decoder):
             samples = (samples >> 8).astype(np.uint8)
         if samples.dtype != np.uint8:
             samples = np.clip(np.rint(samples), 0, 255).astype(np.uint8)
-        samples = samples if samples.ndim == 3 else samples[..., None]
-        color = samples.shape[2] >= 3
-        return np.array(samples[..., :3] if color else np.repeat(samples[..., :1], 3, axis=2))
+        return np.array(three_channels(samples))
 
 
 _FIELDS: dict[str, Admits] = {

@@ -37,6 +37,13 @@ def backends() -> list[Backend]:
     return found
 
 
+def readers(format: str) -> Iterator[Backend]:
+    """Yield the backends with a decoder of an image format, by name."""
+    for one in backends():
+        if any(format in offer.make.reads for offer in one.of(Stage.DECODE)):
+            yield one
+
+
 def serving(stage: str) -> Iterator[Backend]:
     """Yield the backends that serve the engine itself in a stage, by name; no other is imported.
 

@@ -46,6 +46,7 @@ from simulator.contract.frame import Matrix as Matrix
 from simulator.contract.frame import PixelFormat as PixelFormat
 from simulator.contract.frame import Range as Range
 from simulator.contract.frame import rgb_frame as rgb_frame
+from simulator.contract.frame import three_channels as three_channels
 from simulator.contract.frame import yuv_frame as yuv_frame
 from simulator.contract.front_end import MOST as MOST
 from simulator.contract.front_end import FrontEnd as FrontEnd

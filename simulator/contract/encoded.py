@@ -6,7 +6,6 @@ import struct
 from dataclasses import dataclass, replace
 
 from simulator.contract.image_formats import IMAGE_FORMATS, format_of
-from simulator.contract.image_formats.bayer import with_header
 from simulator.errors import SampleError
 from simulator.files import IMAGE
 from simulator.places import Moment, Where, moment_of, read_sample
@@ -59,7 +58,10 @@ def read_image(name: str, path: Where) -> Encoded:
     Raises:
         SampleError: it cannot be read, or :func:`inspect` refuses it.
     """
-    data = with_header(path, read_sample(path, IMAGE))
+    data = read_sample(path, IMAGE)
+    for format in IMAGE_FORMATS:
+        if format.completed and path.suffix.lower() in format.suffixes:
+            data = format.completed(path, data)
     return replace(inspect(name, data), moment=moment_of(path))
 
 

@@ -116,6 +116,12 @@ def rgb_frame(array: U8) -> Frame:
     return Frame(PixelFormat.RGB, (array,))
 
 
+def three_channels(samples: Array) -> Array:
+    """Return (H, W, 3) of (H, W) or (H, W, C): gray three times, without alpha."""
+    samples = samples if samples.ndim == 3 else samples[..., None]
+    return samples[..., :3] if samples.shape[2] >= 3 else np.repeat(samples[..., :1], 3, axis=2)
+
+
 def yuv_frame(format: PixelFormat, y: U8, u: U8, v: U8, matrix: Matrix, range: Range) -> Frame:
     """Arrange Y, U and V planes in the layout of *format*.
 

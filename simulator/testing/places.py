@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from simulator import registry
-from simulator.contract import Stage
 from simulator.contract.recipe import Boundary, Chain, Context, Recipe
 from simulator.errors import UserError
 from simulator.modalities.modality import Feed, Modality
@@ -69,9 +68,7 @@ class Way:
 
     def reading(self, format: str | None) -> Way:
         """Return the stack with a decoder that reads files of a format; None: with its own."""
-        for backend in registry.backends() if format else ():
-            if not any(format in offer.make.reads for offer in backend.of(Stage.DECODE)):
-                continue
+        for backend in registry.readers(format) if format else ():
             with suppress(UserError):
                 profile = load(self.profile.name, (f"decode.backend={backend.name}",))
                 chain = Chain(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from simulator.contract.frame import U8
 from simulator.entry_points import Table
+from simulator.places import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class ImageFormat:
             IndexError or struct.error, that it ends too early.
         example: writes a picture, (H, W, 3) uint8, without loss, for the conformance suite: of a
             raw plane, of two by two such pictures. None: the suite has a file of the format.
+        completed: returns the bytes of a file with what lies beside it, given where the file is.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ImageFormat:
     is_one: Callable[[bytes], bool]
     header: Callable[[bytes], Header]
     example: Callable[[U8], bytes] | None = None
+    completed: Callable[[Where, bytes], bytes] | None = None
 
 
 IMAGE_FORMATS: Table[ImageFormat] = Table(

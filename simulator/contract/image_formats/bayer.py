@@ -28,10 +28,10 @@ _NEEDED = {"width", "height", "pattern", "black", "white", "packing"}
 _KNOWN = _NEEDED | {"stride", "white_balance", "color_matrix"}
 
 
-def with_header(path: Where, samples: bytes) -> bytes:
-    """Return samples behind the header that lies beside their file; without one, as they are."""
+def _with_header(path: Where, samples: bytes) -> bytes:
+    """Samples behind the header that lies beside their file; without one, as they are."""
     beside = path.with_name(path.name + ".json") if isinstance(path, Path) else None
-    if beside is None or path.suffix[1:].lower() not in PACKING or not beside.is_file():
+    if beside is None or not beside.is_file():
         return samples
     said = _said(read_sample(beside, IMAGE))
     return json.dumps({"packing": path.suffix[1:].lower(), **said}).encode() + b"\n" + samples
@@ -125,4 +125,5 @@ FORMAT = ImageFormat(
     lambda data: data[:1] == b"{",
     _header,
     _example,
+    _with_header,
 )

@@ -179,7 +179,10 @@ class ImageModality(Modality):
         if not lacks:
             return []
         count = sum(formats[one] for one in lacks)
-        readers = "; ".join(f"{one}: {' or '.join(_readers(one))}" for one in sorted(lacks))
+        able = {one: [backend.name for backend in registry.readers(one)] for one in sorted(lacks)}
+        readers = "; ".join(
+            f"{one}: {' or '.join(names or ['none'])}" for one, names in able.items()
+        )
         told = (
             f"{decoder.backend.name} cannot read {count:,} of {len(files):,} files, these backends "
             f"can: {readers}"
@@ -217,14 +220,8 @@ class ImageModality(Modality):
         return {"width": source.width, "height": source.height, "bytes": len(source.data)}
 
 
-def _readers(format: str) -> list[str]:
-    """The backends whose decoders read a format."""
-    able = (
-        backend.name
-        for backend in registry.backends()
-        if any(format in offer.make.reads for offer in backend.of(Stage.DECODE))
-    )
-    return list(able) or ["none"]
+def _readers(format: str) -> str:
+    return " or ".join(backend.name for backend in registry.readers(format)) or "none"
 
 
 IMAGE = ImageModality()

@@ -49,12 +49,13 @@ class Detectron2(Importer):
         turned = given.origin("FORMAT", "BGR is the default")
         steps = ImageSteps(draft, "Detectron2", order, [turned])
         said = "ResizeTransform: Pillow, bilinear"
-        shortest = given.take("MIN_SIZE_TEST", values.pixels, 800)
-        longest = given.take("MAX_SIZE_TEST", values.pixels, 1333)
+        size = (
+            given.take("MIN_SIZE_TEST", values.pixels, 800),
+            given.take("MAX_SIZE_TEST", values.pixels, 1333),
+        )
         default = {"MIN_SIZE_TEST": "800, the default", "MAX_SIZE_TEST": "1333, the default"}
         given.values = {**default, **given.values}
         kernel = Kernel("pillow", "bilinear", said, said, said)
-        size = min(shortest, longest), max(shortest, longest)
         steps.resize(given, "MIN_SIZE_TEST", "keep_ratio", size, kernel, "half_up", "MAX_SIZE_TEST")
         mean = model.take("PIXEL_MEAN", values.three, _MEAN)
         std = model.take("PIXEL_STD", values.three_above_zero, [Fraction(1)] * 3)

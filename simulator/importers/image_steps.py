@@ -144,8 +144,9 @@ class ImageSteps:
             keys: of the step.
             key: the key that says the size.
             scaling: what *size* is.
-            size: height and width; the short side twice; the box to fit into, or its short and
-                its long side. None: that of the network, which the document does not say.
+            size: height and width; the short side twice; the box to fit into; or the limits of
+                the short and of the long side. None: that of the network, which the document does
+                not say.
             kernel: with what.
             rounding: of the side that follows from the other.
             how: the key that says the kind of scaling, if there is one.
@@ -287,8 +288,8 @@ class ImageSteps:
             said = f"{self.tool}: sides are rounded {last.rounding.replace('_', ' ')}"
         rounding = _KEEPING.get(last.rounding, last.rounding)
         draft.write("geometry", "rounding", rounding, said)
-        draft.write("geometry", "shortest", min(last.size), last.origin)
-        draft.write("geometry", "longest", max(last.size), last.origin)
+        draft.write("geometry", "shortest", last.size[0], last.origin)
+        draft.write("geometry", "longest", last.size[1], last.origin)
         draft.write("geometry", "multiple_of", step, why)
         draft.write("geometry", "value", value, why)
         draft.claim("geometry", "emulated", f"{self.tool}'s resize, rebuilt")

@@ -239,8 +239,8 @@ def _detector(steps: ImageSteps, keys: Keys) -> None:
     said = "torch.nn.functional.interpolate, bilinear"
     fields = {"antialias": False, "arithmetic": "float32"}
     kernel = Kernel("pytorch", "bilinear", said, said, said, fields)
-    size = min(shortest, longest), max(shortest, longest)
-    steps.resize(keys, "min_size", "keep_ratio", size, kernel, "down", "max_size")
+    box = shortest, longest
+    steps.resize(keys, "min_size", "keep_ratio", box, kernel, "down", "max_size")
     if not keys.draft.problems:
         why = "zeros, to multiples of size_divisible; 32 is the default"
         steps.pad_to_multiple(keys, "size_divisible", divisor, [Fraction(0)] * 3, why)

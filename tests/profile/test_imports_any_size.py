@@ -226,17 +226,20 @@ def test_mmdetection(imports, rows, columns):
     np.testing.assert_array_equal(found["pixel_values"], wanted)
 
 
-@pytest.mark.parametrize(("rows", "columns"), SIZES[:3])
-def test_detectors_of_torchvision(imports, rows, columns):
+@pytest.mark.parametrize(
+    ("rows", "columns", "short", "long"), [*((*one, 40, 96) for one in SIZES[:3]), (37, 53, 60, 50)]
+)
+def test_detectors_of_torchvision(imports, rows, columns, short, long):
     """GeneralizedRCNNTransform: normalize, interpolate, zeros to multiples of 32. It resizes
-    normalized numbers, and we resize bytes: the same but for half a level."""
+    normalized numbers, and we resize bytes: the same but for half a level. A long side may be
+    limited to less than the short one is resized to."""
     image, mean, std = photo(rows, columns), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
     text = "from torchvision.models.detection.transform import GeneralizedRCNNTransform\n"
-    text += f"transform = GeneralizedRCNNTransform(40, 96, {mean}, {std})\n"
+    text += f"transform = GeneralizedRCNNTransform({short}, {long}, {mean}, {std})\n"
 
     found = fed(imports.folder, imports.profile(text, "detector.py"), image)["pixel_values"]
 
-    scale = min(40 / min(rows, columns), 96 / max(rows, columns))
+    scale = min(short / min(rows, columns), long / max(rows, columns))
     unit = torch.from_numpy(image).permute(2, 0, 1).float() / 255
     m, s = (torch.tensor(one)[:, None, None] for one in (mean, std))
     made = torch.nn.functional.interpolate(

@@ -72,10 +72,7 @@ class Detectron2(Importer):
         given.rest(_ASIDE)
         augmented = test.inner("AUG")
         augmented.only("ENABLED", False, "several inputs of one image; a profile has one")
-        test.skip("AUG")
-        model.skip("BACKBONE")
         for keys in (top, model, test, backbone, augmented):
-            keys.skip("INPUT", "MODEL", "TEST")
             keys.rest({key: _ASIDE.get(key, "the network itself") for key in keys.values})
         if not draft.problems:
             steps.finish(("divide", "preprocess_image: (x - mean) / std"), given)

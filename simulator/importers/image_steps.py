@@ -73,6 +73,13 @@ class _Resize:
         keys = [self.key, self.how] if self.how in self.keys else [self.key]
         return together(*map(self.keys.origin, keys))
 
+    def rule(self, tool: str) -> tuple[str, str]:
+        """Return how sides are rounded where nothing is cropped, and that *tool* does so."""
+        if self.rounding not in _KEEPING:
+            return self.rounding, f"{tool}'s own rule"
+        said = f"{tool}: sides are rounded {self.rounding.replace('_', ' ')}"
+        return _KEEPING[self.rounding], said
+
 
 @dataclass(slots=True)
 class ImageSteps:
@@ -233,10 +240,8 @@ class ImageSteps:
         if pixel is None:
             return
         self._done = True
-        rounding = _KEEPING.get(last.rounding, last.rounding)
-        said = f"{self.tool}: sides are rounded {last.rounding.replace('_', ' ')}"
         draft.write("geometry", "kind", "letterbox", last.origin)
-        draft.write("geometry", "rounding", rounding, said)
+        draft.write("geometry", "rounding", *last.rule(self.tool))
         draft.write("geometry", "position", position, keys.origin(key))
         draft.write("geometry", "value", pixel, why)
         draft.claim("geometry", "emulated", f"{self.tool}'s resize and padding, rebuilt")
@@ -283,11 +288,7 @@ class ImageSteps:
         """Write a geometry after which images differ in size."""
         draft, (step, value, why) = self.draft, self._multiple
         draft.write("geometry", "kind", "keep_ratio", last.origin)
-        said = f"{self.tool}'s own rule"
-        if last.rounding in _KEEPING:
-            said = f"{self.tool}: sides are rounded {last.rounding.replace('_', ' ')}"
-        rounding = _KEEPING.get(last.rounding, last.rounding)
-        draft.write("geometry", "rounding", rounding, said)
+        draft.write("geometry", "rounding", *last.rule(self.tool))
         draft.write("geometry", "shortest", last.size[0], last.origin)
         draft.write("geometry", "longest", last.size[1], last.origin)
         draft.write("geometry", "multiple_of", step, why)

@@ -218,7 +218,8 @@ def _keep_ratio(steps: ImageSteps, keys: Keys, rounding: Any, kernel: Kernel) ->
 
     def check(value: Any) -> tuple[int, int]:
         if isinstance(value, int):
-            value = {"shortest_edge": value, "longest_edge": keys.take("max_size", int, 1333)}
+            longest = keys.take("max_size", values.pixels, 1333)
+            value = {"shortest_edge": value, "longest_edge": longest}
         if not isinstance(value, dict) or set(value) != {"shortest_edge", "longest_edge"}:
             raise ValueError("{shortest_edge, longest_edge} or {height, width} expected")
         return values.pixels(value["shortest_edge"]), values.pixels(value["longest_edge"])

@@ -72,7 +72,7 @@ KEEPING = {
 }
 """Processors that resize the short side, and less where the long side would be too long, with how
 they round; bilinear by default in all versions (``get_size_with_aspect_ratio``)."""
-TO_BATCH = ("Detr", "ConditionalDetr", "DeformableDetr", "RTDetr", "Yolos", "GroundingDino")
+TO_BATCH = (*KEEPING, "RTDetr")
 """Processors whose ``do_pad`` pads to the largest image of a batch."""
 
 STEPS = ("do_pad", "pad_size", "size_divisor", "do_thumbnail", "do_align_long_axis", "max_size")

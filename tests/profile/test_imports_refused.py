@@ -76,6 +76,10 @@ def test_timm(imports, change, problem):
         ({"size": {"shortest_edge": 0}}, ": size="),
         ({"size": None}, ": size: not written"),
         ({"do_pad": True}, ": do_pad=true: a separate step"),
+        (
+            {"image_processor_type": "DetrImageProcessor", "size": 40, "max_size": [9]},
+            ": max_size=[9]: a number of pixels",
+        ),
         ({"image_mean": None}, ": image_mean: not written; the default depends"),
         ({"image_std": [0, 1, 1]}, ": image_std=[0, 1, 1]: numbers above 0"),
         ({"rescale_factor": 0}, ": rescale_factor=0: a number above 0"),

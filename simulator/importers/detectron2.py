@@ -82,17 +82,19 @@ def _merged(file: ConfigFile, depth: int) -> Object:
     """Return the keys of a file over those of its base.
 
     Raises:
-        ProfileError: a base is not there, or bases go in a circle.
+        ProfileError: a base is not there or not one file, or bases go in a circle.
     """
     own = dict(file.yaml.values)
     name = own.get("_BASE_")
-    if not isinstance(name, str):
+    if name is None:
         return own
-    beside = file.path.parent / name
-    if not beside.is_file() or depth > _MOST_BASES:
+    why = "one file expected; write several into one"
+    if isinstance(name, str):
+        beside = file.path.parent / name
+        if beside.is_file() and depth <= _MOST_BASES:
+            return _over(_merged(ConfigFile(beside), depth + 1), own)
         why = "not there, or in a circle; keep the files that it is based on beside it"
-        raise ProfileError([f"{file.yaml.where(('_BASE_',))}: _BASE_={values.show(name)}: {why}"])
-    return _over(_merged(ConfigFile(beside), depth + 1), own)
+    raise ProfileError([f"{file.yaml.where(('_BASE_',))}: _BASE_={values.show(name)}: {why}"])
 
 
 def _over(base: Object, own: Object) -> Object:

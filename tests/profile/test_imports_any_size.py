@@ -274,6 +274,7 @@ def test_detectron2(imports, rows, columns):
         ("TEST: {AUG: {ENABLED: true}}", ":1: AUG.ENABLED=true: several inputs"),
         ("INPUT: {FORMAT: L}", ":1: FORMAT=L: a profile cannot express"),
         ("_BASE_: none.yaml", ":1: _BASE_=none.yaml: not there"),
+        ("_BASE_: [one.yaml, two.yaml]", ':1: _BASE_=["one.yaml", "two.yaml"]: one file expected'),
     ],
 )
 def test_what_of_detectron2_is_refused(imports, change, problem):

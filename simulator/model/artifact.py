@@ -21,7 +21,7 @@ from simulator.contract.passes import Fitting, Request
 from simulator.errors import ModelError
 from simulator.model.after import finish
 from simulator.model.card import Card
-from simulator.model.onnxfile import ModelFile, dims, load
+from simulator.model.onnxfile import ModelFile, dims, load, structure
 from simulator.model.passes.graph.batch import with_batch
 from simulator.model.passes.graph.edit import inferred, inputs_of, pin
 from simulator.model.rewritten import changed, pinned, rewritten
@@ -97,7 +97,7 @@ def prepare(
     exporter, quantizer = choices.get(Stage.EXPORT), choices.get(Stage.QUANTIZE)
     strict = of_one_size(choices) if made.format == ONNX else None
     differs = strict is not None and _differs(card, made)
-    late = differs and quantizer and not exporter  # so that it sees images of every size
+    late = strict if differs and quantizer and not exporter else None  # it sees every size
     if strict and not late and (strict is not exporter or differs):
         made = _fixed(card, made, strict)
     runtime = profile.spec.runtime
@@ -121,7 +121,7 @@ def prepare(
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity if feeds else None,
             feeds.remarks if feeds else {},
         )  # fmt: skip
-        made = _fixed(card, made, strict) if strict and late else made
+        made = _fixed(card, made, late) if late else made
     if exporter or choices[Stage.RUNTIME].offer.make.resizes:
         return made
     return _batched(card, made, runtime)
@@ -137,7 +137,7 @@ def _differs(card: Card, made: Artifact) -> bool:
     """Whether images of any size fit into a file."""
     if card.feeds[0].axes not in ("NCHW", "NHWC"):
         return False
-    return any(None in dims(value)[1:] for value in inputs_of(load(made.path)))
+    return any(None in dims(value)[1:] for value in inputs_of(structure(made.path)[0]))
 
 
 def _none() -> Iterator[Mapping[str, Array]]:

@@ -78,13 +78,11 @@ class FollowUpInference(Protocol):
 
 
 class Handover(Protocol):
-    """What a card's second network takes, made of the outputs of the first; plain data.
+    """What a card's second network takes, made of the outputs of the first; plain data."""
 
-    Attributes:
-        kept: its inputs that :meth:`Task.decode` gets beside its outputs.
-    """
-
-    kept: tuple[str, ...]
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Its inputs that :meth:`Task.decode` gets beside its outputs."""
 
     def identity(self) -> Any:
         """Return what it depends on besides the outputs and the placement; JSON."""

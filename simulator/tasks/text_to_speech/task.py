@@ -161,7 +161,7 @@ class TextToSpeech(Task):
         _check_sequences(shapes, mel.outputs)
         vocoder.check(mel.n_mels, inputs)
 
-    def handover(self, settings: Any) -> Speaking | None:  # type: ignore[override]
+    def handover(self, settings: Any) -> Speaking | None:
         """Return how mel bands are passed on."""
         mel, vocoder = self.output.spectrogram, self.output.vocoder
         return Speaking(vocoder, mel, self.output.own) if mel and vocoder else None

@@ -47,6 +47,5 @@ class Output(Section):
     @property
     def own(self) -> tuple[str, ...]:
         """The outputs that are read of the network that takes the text."""
-        waveform = (self.waveform,) if self.waveform else ()
-        durations = (self.durations,) if self.durations else ()
-        return (*waveform, *durations, *(self.spectrogram.outputs if self.spectrogram else ()))
+        spectrogram = self.spectrogram.outputs if self.spectrogram else ()
+        return tuple(name for name in (self.waveform, self.durations, *spectrogram) if name)

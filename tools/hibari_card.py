@@ -159,21 +159,34 @@ def ordered(graph: onnx.GraphProto) -> None:
 def spectrum(folder: Path) -> onnx.ModelProto:
     """The nodes that make a spectrum of the network's parts."""
     parts = [torch.zeros(1, N_FFT // 2 + 1, 5) for _ in range(4)]
-    path = folder / "spectrum.onnx"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            Spectrum().eval(), (*parts, torch.zeros(1, 5)), str(path), dynamo=False,
-            opset_version=17, input_names=list(PARTS),
-            output_names=["real", "imaginary"],
-            dynamic_axes={
-                **{name: {2: "F"} for name in (*PARTS[:4], "real", "imaginary")},
-                "f0": {1: "F"},
-            },
-        )  # fmt: skip
+    path, made = folder / "spectrum.onnx", ["real", "imaginary"]
+    free = {**{name: {2: "F"} for name in (*PARTS[:4], *made)}, "f0": {1: "F"}}
+    exported(Spectrum(), (*parts, torch.zeros(1, 5)), path, list(PARTS), made, free)
     found = onnx.load(str(path))
     path.unlink()
     return found
+
+
+def exported(
+    network: torch.nn.Module, given: tuple[torch.Tensor, ...], file: Path,
+    inputs: list[str], outputs: list[str], free: dict[str, dict[int, str]],
+) -> None:  # fmt: skip
+    """Write a network as ONNX.
+
+    Args:
+        network: what is written.
+        given: inputs of any length.
+        file: where.
+        inputs: names.
+        outputs: names.
+        free: dimensions of any length, by the name of their input or output.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network.eval(), given, str(file), dynamo=False, opset_version=17, input_names=inputs,
+            output_names=outputs, dynamic_axes=free,
+        )  # fmt: skip
 
 
 def with_durations(file: Path) -> onnxruntime.InferenceSession:

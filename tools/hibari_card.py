@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +190,28 @@ def exported(
         )  # fmt: skip
 
 
+def behind(
+    one: onnx.ModelProto, other: onnx.ModelProto, prefix: str, names: Iterable[str],
+    outputs: list[str],
+) -> onnx.ModelProto:  # fmt: skip
+    """Put a network behind another, whose outputs of these names it takes.
+
+    Args:
+        one: the first.
+        other: the second; every name in it begins with *prefix* then.
+        prefix: see above.
+        names: of outputs of the first, and of inputs of the second.
+        outputs: what the whole gives.
+    """
+    other.ir_version = one.ir_version
+    merged = compose.merge_models(
+        one, compose.add_prefix(other, prefix), outputs=outputs,
+        io_map=[(name, f"{prefix}{name}") for name in names],
+    )  # fmt: skip
+    del merged.opset_import[1:]  # both name the same set
+    return merged
+
+
 def with_durations(file: Path) -> onnxruntime.InferenceSession:
     """Open the package's network with its durations, in units of STEPS frames, as a last output."""
     model = onnx.load(str(file))
@@ -230,17 +253,11 @@ def main() -> None:
     assets = Path(hibari.__file__).parent / "assets"
     folder.mkdir(parents=True, exist_ok=True)
     one, other = acoustic(assets / "hibari.onnx"), spectrum(folder)
-    other.ir_version = one.ir_version
-    merged = compose.merge_models(
-        one, compose.add_prefix(other, "of/"),
-        io_map=[(name, f"of/{name}") for name in PARTS],
-        outputs=["of/real", "of/imaginary", "durations"],
-    )  # fmt: skip
+    merged = behind(one, other, "of/", PARTS, ["of/real", "of/imaginary", "durations"])
     for port in (one for one in merged.graph.output if one.name.startswith("of/")):
         name = port.name.removeprefix("of/")
         merged.graph.node.append(helper.make_node("Identity", [port.name], [name]))
         port.name = name
-    del merged.opset_import[1:]  # both name the same set
     onnx.checker.check_model(merged)
     onnx.save(merged, str(folder / "model.onnx"))
     symbols = 1 + max(json.loads((assets / "vocab.json").read_text(encoding="utf-8")).values())

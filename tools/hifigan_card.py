@@ -20,8 +20,7 @@ from typing import Any
 import onnx
 import torch
 import yaml
-from hibari_card import exported
-from onnx import compose
+from hibari_card import behind, exported
 
 from simulator.reference.sound import mel_filters
 
@@ -67,13 +66,8 @@ def with_bands(folder: Path, card: dict[str, Any]) -> None:
     free = {**{name: {2: "F"} for name in names}, "mel": {2: "T"}}
     exported(Bands(), (part, part), file, [*names], ["mel"], free)
     one, other = onnx.load(str(folder / card["model"])), onnx.load(str(file))
-    other.ir_version = one.ir_version
-    merged = compose.merge_models(
-        one, compose.add_prefix(other, "bands/"), io_map=[(n, f"bands/{n}") for n in names],
-        outputs=["bands/mel", card["output"]["durations"]],
-    )  # fmt: skip
-    del merged.opset_import[1:]
-    onnx.save(merged, str(file))
+    outputs = ["bands/mel", card["output"]["durations"]]
+    onnx.save(behind(one, other, "bands/", names, outputs), str(file))
     card["model"] = file.name
     card["output"]["rate"] = 22050
     card["output"]["spectrogram"] = {

@@ -16,9 +16,10 @@ from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order, together
-from simulator.importers.image_steps import ImageSteps, Kernel, Rounding, Scaling, Size
+from simulator.importers.image_steps import ImageSteps
 from simulator.importers.keys import Keys
 from simulator.importers.open_model_zoo import Inside, divisors, numbers
+from simulator.importers.resizing import Kernel, Rounding, Scaling, Size
 
 _OPENCV = {"NEAREST": "nearest", "LINEAR": "bilinear", "BILINEAR": "bilinear", "CUBIC": "bicubic",
            "BICUBIC": "bicubic", "AREA": "area", "LANCZOS4": "lanczos4"}  # fmt: skip

@@ -15,9 +15,10 @@ from typing import Any
 from simulator.importers import values
 from simulator.importers.compositions import Composition, compositions
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Scaling, follow
+from simulator.importers.image_steps import Follow, ImageSteps, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.resizing import Kernel, Scaling
 from simulator.modalities.image.sections import image_spec
 
 _SIDES = "height width interpolation mask_interpolation area_for_downscale p"

@@ -18,11 +18,12 @@ from simulator.errors import ProfileError
 from simulator.importers import protobuf_file, values
 from simulator.importers.compositions import Composition
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, follow
+from simulator.importers.image_steps import Follow, ImageSteps, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.importers.protobuf_file import Schema
 from simulator.importers.python_values import Called, Reader
+from simulator.importers.resizing import Kernel
 from simulator.importers.textproto import TextProto
 
 _ORDER: Order = ("multiply", "fn.crop_mirror_normalize: (x - mean) * (1 / std) in float32")

@@ -14,9 +14,10 @@ from fractions import Fraction
 from simulator.errors import ProfileError
 from simulator.importers import values
 from simulator.importers.draft import Draft
-from simulator.importers.image_steps import ImageSteps, Kernel
+from simulator.importers.image_steps import ImageSteps
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.resizing import Kernel
 from simulator.importers.values import Object, keys_by_reason
 
 _MOST_BASES = 10

@@ -17,10 +17,11 @@ from typing import Any
 from simulator.importers import huggingface_types as types
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import ImageSteps, Kernel
+from simulator.importers.image_steps import ImageSteps
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.importers.network import CardFields, NetworkFile
+from simulator.importers.resizing import Kernel
 from simulator.modalities.image.sections import image_spec
 
 _PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}

@@ -9,76 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
 from simulator.importers.draft import Draft, Normalization, Order, together
 from simulator.importers.keys import Keys
+from simulator.importers.resizing import Kernel, Resize, Rounding, Scaling, Size
 from simulator.importers.values import show
 from simulator.modalities.image.geometry import ZERO
 
-Size = tuple[int, int]
-"""Height and width, in pixels."""
-Scaling = Literal["squash", "short_side", "fit", "keep_ratio"]
-"""Both sides to a size; the short side to one; both by one factor, so that they fit; or so that
-they fit into a box that turns with the image, its short and its long side."""
-Rounding = Literal["down", "half_up", "even", "torchvision", "transformers", "yolos"]
-"""Of fractions of a pixel: down; to the nearest, halves up; to the nearest, ties to even; or by a
-library's own rule where the ratio is kept."""
-_ROUNDINGS: dict[tuple[Rounding, Rounding], str] = {
-    ("down", "even"): "torchvision", ("half_up", "half_up"): "dali", ("down", "down"): "floor",
-    ("even", "down"): "albumentations",
-}  # fmt: skip
-"""``geometry.rounding`` by how the resized side, and how the start of the crop, is rounded."""
-_KEEPING = {"down": "floor", "half_up": "dali", "even": "albumentations"}
-"""The same where nothing is cropped."""
 _LINEAR = ("bilinear", "bicubic", "area", "box", "hamming", "lanczos", "lanczos3", "lanczos4")
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A resizer of the section ``resize``.
-
-    Attributes:
-        backend, interpolation: as a profile has them.
-        library: where the document says the first.
-        origin: where it says the second.
-        source: the evidence, of this kind.
-        fields: further fields.
-        kind: of evidence.
-    """
-
-    backend: str
-    interpolation: str
-    library: str
-    origin: str
-    source: str
-    fields: Mapping[str, object] = field(default_factory=dict)
-    kind: str = "native"
-
-
-@dataclass(frozen=True, slots=True)
-class _Resize:
-    """A resize that was followed."""
-
-    keys: Keys
-    key: str
-    scaling: Scaling
-    size: Size
-    rounding: Rounding
-    how: str
-
-    @property
-    def origin(self) -> str:
-        """Where its size, and the kind of scaling, are written."""
-        keys = [self.key, self.how] if self.how in self.keys else [self.key]
-        return together(*map(self.keys.origin, keys))
-
-    def rule(self, tool: str) -> tuple[str, str]:
-        """Return how sides are rounded where nothing is cropped, and that *tool* does so."""
-        if self.rounding not in _KEEPING:
-            return self.rounding, f"{tool}'s own rule"
-        said = f"{tool}: sides are rounded {self.rounding.replace('_', ' ')}"
-        return _KEEPING[self.rounding], said
 
 
 @dataclass(slots=True)
@@ -98,7 +36,7 @@ class ImageSteps:
     order: str
     turned: list[str]
     normalization: Normalization = field(default_factory=Normalization)
-    _resize: _Resize | None = None
+    _resize: Resize | None = None
     _done: bool = False
     _multiple: tuple[int, int | str, str] = (1, 0, "nothing is padded")
     _zeros: int | None = None
@@ -169,7 +107,7 @@ class ImageSteps:
             kind = "assumed"
             source += "; of normalized numbers there; here of bytes, the same but for rounding"
         draft.claim("resize", kind, source)
-        self._resize = _Resize(keys, key, scaling, size or (0, 0), rounding, how)
+        self._resize = Resize(keys, key, scaling, size or (0, 0), rounding, how)
         draft.whole |= {"resize", "geometry"}
         draft.write("resize", "backend", kernel.backend, kernel.library)
         draft.write("resize", "interpolation", kernel.interpolation, kernel.origin)
@@ -201,16 +139,14 @@ class ImageSteps:
                         "pads nor enlarges")  # fmt: skip
         else:
             self._done = True
-            rule = (last.rounding if last.scaling == "short_side" else "down", start)
-            squash = last.scaling == "squash"
-            kind = "squash_crop" if squash else "short_side_crop"
-            rounding = _of_start(start) if squash else _ROUNDINGS.get(rule)
+            sides, rounding = last.cropped(start)
             if rounding is None:
-                why = f"sides rounded {rule[0]} and starts {rule[1]}: no profile rounds so"
+                why = f"sides rounded {sides} and starts {start}: no profile rounds so"
                 keys.refuse(key, why)
                 return
+            kind = "squash_crop" if last.scaling == "squash" else "short_side_crop"
             draft.write("geometry", "kind", kind, last.origin)
-            said = f"{self.tool}: sides are rounded {rule[0]}, the start of the crop {start}"
+            said = f"{self.tool}: sides are rounded {sides}, the start of the crop {start}"
             draft.write("geometry", "rounding", rounding, said.replace("_", " "))
             draft.write("geometry", "short_side", side, last.origin)
             draft.claim("geometry", "emulated", f"{self.tool}'s resize and crop, rebuilt")
@@ -284,7 +220,7 @@ class ImageSteps:
                     f"number, or with 0 after the normalization ({why})")  # fmt: skip
         return None
 
-    def _keep_ratio(self, last: _Resize) -> None:
+    def _keep_ratio(self, last: Resize) -> None:
         """Write a geometry after which images differ in size."""
         draft, (step, value, why) = self.draft, self._multiple
         draft.write("geometry", "kind", "keep_ratio", last.origin)
@@ -329,10 +265,6 @@ class ImageSteps:
         self.draft.color(self.turned[0], self.order, together(*self.turned))
         said = together(*made.origins or ["no step normalizes; the model may do it"])
         self.draft.normalize(made.mean, made.std, order, lambda _: said)
-
-
-def _of_start(start: Rounding) -> str:
-    return next(name for (_, one), name in _ROUNDINGS.items() if one == start)
 
 
 Follow = Callable[[ImageSteps, Keys], None]

@@ -21,9 +21,10 @@ from typing import Any
 from simulator.errors import ProfileError
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order, together
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Size, follow
+from simulator.importers.image_steps import Follow, ImageSteps, follow
 from simulator.importers.importer import MAX_BYTES, ConfigFile
 from simulator.importers.keys import Keys
+from simulator.importers.resizing import Kernel, Size
 
 KERNELS = {"bilinear": "bilinear", "nearest": "nearest", "bicubic": "bicubic",
            "lanczos3": "lanczos3"}  # fmt: skip

@@ -17,8 +17,9 @@ from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Order
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Size
+from simulator.importers.image_steps import Follow, ImageSteps
 from simulator.importers.keys import Keys
+from simulator.importers.resizing import Kernel, Size
 
 BY_MMCV: Order = ("multiply", "mmcv.imnormalize_: (x - mean) * (1 / std)")
 _NOTHING = "changes no pixel"

@@ -17,10 +17,11 @@ from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, follow
+from simulator.importers.image_steps import Follow, ImageSteps, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.importers.network import CardFields, NetworkFile
+from simulator.importers.resizing import Kernel
 from simulator.importers.values import keys_by_reason
 
 _OPENCV = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "area", 4: "lanczos4",

@@ -18,10 +18,11 @@ from typing import Any
 
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import ImageSteps, Kernel, Scaling, follow
+from simulator.importers.image_steps import ImageSteps, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.importers.openmmlab_steps import ASIDE, BY_MMCV, kinds
+from simulator.importers.resizing import Kernel, Scaling
 from simulator.importers.textproto import TextProto
 
 _SPEC = (

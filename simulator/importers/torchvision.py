@@ -17,9 +17,10 @@ from typing import Any, Literal
 from simulator.importers import values
 from simulator.importers.compositions import compositions
 from simulator.importers.draft import Draft, Order
-from simulator.importers.image_steps import Follow, ImageSteps, Kernel, Scaling, follow
+from simulator.importers.image_steps import Follow, ImageSteps, follow
 from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
+from simulator.importers.resizing import Kernel, Scaling
 from simulator.modalities.image.sections import image_spec
 
 PARAMETERS = {

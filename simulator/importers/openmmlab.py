@@ -162,10 +162,9 @@ def _place(config: Any, *place: str) -> Any:
 
 
 def _preprocessor(config: Scope) -> tuple[str, ...] | None:
-    model = config.get("model")
-    if isinstance(model, dict) and isinstance(model.get("data_preprocessor"), dict):
-        return "model", "data_preprocessor"
-    return ("data_preprocessor",) if isinstance(config.get("data_preprocessor"), dict) else None
+    """Return the place of the data preprocessor."""
+    places = ("model", "data_preprocessor"), ("data_preprocessor",)
+    return next((one for one in places if isinstance(_place(config, *one), dict)), None)
 
 
 def _config(path: Path, text: str, around: list[Path]) -> tuple[Reader, Scope]:

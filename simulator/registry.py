@@ -37,13 +37,6 @@ def backends() -> list[Backend]:
     return found
 
 
-def readers(format: str) -> Iterator[Backend]:
-    """Yield the backends with a decoder of an image format, by name."""
-    for one in backends():
-        if any(format in offer.make.reads for offer in one.of(Stage.DECODE)):
-            yield one
-
-
 def serving(stage: str) -> Iterator[Backend]:
     """Yield the backends that serve the engine itself in a stage, by name; no other is imported.
 
@@ -233,6 +226,12 @@ def takers(format: str) -> list[str]:
     """Return the backends whose runtimes take a format of model files."""
     return [backend.name for backend in backends()
             if any(offer.make.takes == format for offer in backend.of(Stage.RUNTIME))]  # fmt: skip
+
+
+def readers(format: str) -> list[str]:
+    """Return the backends whose decoders read a format of files."""
+    return [backend.name for backend in backends()
+            if any(format in offer.make.reads for offer in backend.of(Stage.DECODE))]  # fmt: skip
 
 
 def openers(format: str) -> list[str]:

@@ -148,7 +148,7 @@ def _column(axis: str, base: Any, card: Card, slow: bool) -> Column:
 def _decoders(slow: bool) -> Column:
     """Those of JPEG, which the probes are; cameras' planes need a section that develops them."""
     every = section(Stage.DECODE, "decode", slow)
-    jpeg = {one.name for one in registry.readers("jpeg")}
+    jpeg = registry.readers("jpeg")
     return {name: one for name, one in every.items() if one["decode"]["backend"] in jpeg}
 
 

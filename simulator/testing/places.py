@@ -70,7 +70,7 @@ class Way:
         """Return the stack with a decoder that reads files of a format; None: with its own."""
         for backend in registry.readers(format) if format else ():
             with suppress(UserError):
-                profile = load(self.profile.name, (f"decode.backend={backend.name}",))
+                profile = load(self.profile.name, (f"decode.backend={backend}",))
                 chain = Chain(
                     tuple(self.modality.front_end(profile, choose(profile), self.card.spec))
                 )

@@ -179,9 +179,8 @@ class ImageModality(Modality):
         if not lacks:
             return []
         count = sum(formats[one] for one in lacks)
-        able = {one: [backend.name for backend in registry.readers(one)] for one in sorted(lacks)}
         readers = "; ".join(
-            f"{one}: {' or '.join(names or ['none'])}" for one, names in able.items()
+            f"{one}: {' or '.join(registry.readers(one) or ['none'])}" for one in sorted(lacks)
         )
         told = (
             f"{decoder.backend.name} cannot read {count:,} of {len(files):,} files, these backends "
@@ -218,10 +217,6 @@ class ImageModality(Modality):
     def sizes(self, source: Encoded) -> dict[str, int]:
         """Return columns, rows and bytes of the file."""
         return {"width": source.width, "height": source.height, "bytes": len(source.data)}
-
-
-def _readers(format: str) -> str:
-    return " or ".join(backend.name for backend in registry.readers(format)) or "none"
 
 
 IMAGE = ImageModality()

@@ -46,15 +46,18 @@ class Port:
 
     def order(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """Return the order of axes that turns *shape* into this port's; None if there is none."""
-        if self._fits(shape):
+        if of_shape(shape, self.shape):
             return tuple(range(len(shape)))
         orders = [(0, 2, 3, 1), (0, 3, 1, 2)] if self.either_layout and len(shape) == 4 else []
-        return next((order for order in orders if self._fits([shape[i] for i in order])), None)
+        fitting = (one for one in orders if of_shape([shape[i] for i in one], self.shape))
+        return next(fitting, None)
 
-    def _fits(self, shape: Sequence[int]) -> bool:
-        return len(shape) == len(self.shape) and all(
-            want in (None, got) for want, got in zip(self.shape, shape, strict=True)
-        )
+
+def of_shape(shape: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
+    """Whether all that has a shape has another one, too; None is a side of any length."""
+    return len(shape) == len(wanted) and all(
+        want in (None, got) for got, want in zip(shape, wanted, strict=True)
+    )
 
 
 def shape_words(shape: Sequence[int | None]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from simulator.contract import Stage
-from simulator.contract.model import shape_words
+from simulator.contract.model import of_shape, shape_words
 from simulator.contract.model_format import ONNX
 from simulator.errors import ModelError
 from simulator.modalities.card import CardSpec
@@ -14,7 +14,6 @@ from simulator.modalities.modality import Feed
 from simulator.model.artifact import of_one_size
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
-from simulator.pipeline.fitted import fits
 from simulator.profile import artifact
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
@@ -60,7 +59,7 @@ def in_sizes(
         feed = card.modality.feeds(found[0])[0].shape
         shapes = [one.shape for one in source.inputs.values()]
         port = next((one for one in shapes if len(one) == len(feed)), feed)
-        if not fits([side or 0 for side in feed], port):
+        if not of_shape(feed, port):
             raise ModelError(
                 f"{profile.where(('geometry', 'input_size'))}: geometry.input_size: {card.model} "
                 f"takes {shape_words(port)} only, and the stack gives {shape_words(feed)}; export "

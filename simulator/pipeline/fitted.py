@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from simulator.contract import Array, array_words
-from simulator.contract.model import shape_words
+from simulator.contract.model import of_shape, shape_words
 from simulator.errors import SampleError
 from simulator.modalities.modality import Feed
 from simulator.pipeline.listed import Tensors
@@ -36,12 +36,14 @@ def as_outputs(found: Tensors, wanted: Mapping[str, Shape]) -> dict[str, Array]:
     for name, shape in wanted.items():
         one = found.get(name)
         laid = () if one is None or one.dtype.kind not in "fiu" else (one, one[None])
-        fitting = [each for each in laid if fits(each.shape, shape) or _beside(each.shape, shape)]
+        fitting = [
+            each for each in laid if of_shape(each.shape, shape) or _beside(each.shape, shape)
+        ]
         if not fitting:
             more = (
                 one is not None
                 and one.ndim > 0
-                and fits((*one.shape[:-1], one.shape[-1] - 1), shape)
+                and of_shape((*one.shape[:-1], one.shape[-1] - 1), shape)
             )
             hint = ": one class more, perhaps a background class at the start" if more else ""
             raise SampleError(f"gave {told}; the card's outputs are {must}{hint}")
@@ -87,13 +89,15 @@ def changes(found: Tensors, feeds: Sequence[Feed]) -> list[str]:
         if array.dtype.newbyteorder("=") != feed.dtype:
             lines.append(f"{array.dtype}, rounded to the network's {feed.dtype}")
         plain = _layouts(array, "")
-        if not any(fits(one.shape, feed.shape) for one in plain):
+        if not any(of_shape(one.shape, feed.shape) for one in plain):
             lines.append(f"{array_words(array)}, transposed to the network's {feed.axes}")
     return lines
 
 
 def _one(array: Array, feed: Feed) -> Array:
-    laid = next((one for one in _layouts(array, feed.axes) if fits(one.shape, feed.shape)), None)
+    laid = next(
+        (one for one in _layouts(array, feed.axes) if of_shape(one.shape, feed.shape)), None
+    )
     kinds = "f" if feed.dtype.kind == "f" else feed.dtype.kind + "iu" * (feed.dtype.kind in "iu")
     if laid is None or array.dtype.kind not in kinds:
         wanted = _wanted(feed)
@@ -116,13 +120,6 @@ def _layouts(array: Array, axes: str) -> list[Array]:
         to = (0, 3, 1, 2) if axes == "NCHW" else (0, 2, 3, 1)
         found += [one.transpose(to) for one in found if one.ndim == len(axes)]
     return found
-
-
-def fits(shape: Sequence[int], wanted: Sequence[int | None]) -> bool:
-    """Whether an array has a shape; None is a side of any length."""
-    return len(shape) == len(wanted) and all(
-        b in (None, a) for a, b in zip(shape, wanted, strict=True)
-    )
 
 
 def _beside(shape: Sequence[int], wanted: Sequence[int | None]) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Effective, Stage, clock
+from simulator.contract.model import of_shape
 from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.data.folder import Item
 from simulator.data.recording import Recording, load_recording
@@ -23,7 +24,6 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
 from simulator.notices import Kind, Notice
 from simulator.pipeline.adapted import refuse_together
-from simulator.pipeline.fitted import fits
 from simulator.pipeline.inference import Answered, answering, finishing, inferred
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.profile.implementations import Choices
@@ -153,7 +153,7 @@ def check_tensors(
     found.check(source.digest, items)
     (feed,) = card.modality.feeds(spec)
     shape = found.array(items[0]).shape
-    if not fits(shape, feed.shape):
+    if not of_shape(shape, feed.shape):
         raise DataError(
             f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
             f"that of {items[0].name} is {shape}"

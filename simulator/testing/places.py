@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from simulator import registry
+from simulator.contract.model import of_shape
 from simulator.contract.recipe import Boundary, Chain, Context, Recipe
 from simulator.errors import UserError
 from simulator.modalities.modality import Feed, Modality
@@ -108,10 +109,7 @@ def fits(value: Any, feeds: Sequence[Feed]) -> str | None:
         return f"inputs {', '.join(map(str, names))} expected, got {got}"
     for feed in feeds:
         array = np.asarray(given[feed.name])
-        same = len(array.shape) == len(feed.shape) and all(
-            want in (None, got) for got, want in zip(array.shape, feed.shape, strict=True)
-        )
-        if array.dtype != feed.dtype or not same:
+        if array.dtype != feed.dtype or not of_shape(array.shape, feed.shape):
             name = f"{feed.name}: " if feed.name else ""
             return f"{name}{feed.dtype} {feed.shape} expected, got {array.dtype} {array.shape}"
     return None

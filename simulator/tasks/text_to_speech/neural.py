@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import model_validator
 
 from simulator.contract import Array
-from simulator.contract.model import Port, shape_words
+from simulator.contract.model import Port, of_shape, shape_words
 from simulator.errors import ModelError, unknown
 from simulator.profile.section import Section
 from simulator.tasks.text_to_speech.spectrogram import Outputs, Spectrogram
@@ -52,10 +52,7 @@ class NeuralVocoder(Section):
             raise ModelError(f"the second network's input {more[0]!r} is fed by nothing")
         port, maps = inputs[self.input], self.layout == "NMT"
         wanted = (1, bands if maps else None, None if maps else bands)
-        fits = len(port.shape) == 3 and all(
-            two in (one, None) for one, two in zip(wanted, port.shape, strict=True)
-        )
-        if not fits or port.dtype != np.float32:
+        if not of_shape(wanted, port.shape) or port.dtype != np.float32:
             raise ModelError(
                 f"the second network's input {self.input!r}: expected float32 "
                 f"{shape_words(wanted)}, got {port.dtype} {shape_words(port.shape)}"

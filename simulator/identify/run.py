@@ -36,6 +36,7 @@ from simulator.identify.target import Target
 from simulator.identify.trials import Trials
 from simulator.modalities.image.card import ImageCard
 from simulator.notices import Kind, Notice, merged
+from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_together
 from simulator.profile.derived import derived
 from simulator.profile.reference import read_code
@@ -186,21 +187,9 @@ def recorded_only(session: Session, found: Recording) -> tuple[Session, list[Not
     kept = [item for item in there if item.name in sizes]
     if not kept:
         raise DataError(f"{found.path}: no image of it can be used; {notes[0].text}")
-    _refuse_shape(session, target, kept[0])
+    if target.kind == "tensors":
+        recorded.check_shape(found, session.card, kept[0], session.card.spec)
     return session.subset(kept), notes, len(every) - len(there)
-
-
-def _refuse_shape(session: Session, target: Target, item: Item) -> None:
-    """Refuse tensors that the model does not take."""
-    if target.kind != "tensors":
-        return
-    (feed,) = session.card.modality.feeds(session.card.spec)
-    shape = target.of(item).shape
-    if shape != feed.shape:
-        raise DataError(
-            f"{target.recording.path}: the model card expects float32 tensors of shape "
-            f"{feed.shape}; that of {item.name} is {shape}"
-        )
 
 
 def _offered(session: Session, found: Recording, base: str) -> Space:

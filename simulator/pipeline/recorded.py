@@ -151,12 +151,17 @@ def check_tensors(
         DataError: they are not.
     """
     found.check(source.digest, items)
+    check_shape(found, card, items[0], spec)
+
+
+def check_shape(found: Recording, card: Card, item: Item, spec: CardSpec) -> None:
+    """Refuse recorded inputs of another shape than the network's; see :func:`check_tensors`."""
     (feed,) = card.modality.feeds(spec)
-    shape = found.array(items[0]).shape
+    shape = found.array(item).shape
     if not of_shape(shape, feed.shape):
         raise DataError(
             f"{found.path}: the model card expects float32 tensors of shape {feed.shape}; "
-            f"that of {items[0].name} is {shape}"
+            f"that of {item.name} is {shape}"
         )
 
 
@@ -191,7 +196,6 @@ def recorded_stack(
     items: Sequence[Item],
 ) -> Stack:  # fmt: skip
     """Return a stack whose predictions were recorded; nothing of it is run."""
-    """A stack whose predictions were recorded; nothing of it is run."""
     wanted = source.wanted(card)
     found.check(source.digest, items, tuple(wanted))
     effective = Effective({}, {"device": found.spec.device}, {"recording": found.spec.name})

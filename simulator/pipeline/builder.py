@@ -203,8 +203,7 @@ class StackBuilder:
             return None, []
         through = Chain((*self.front_end(*pair[given.through]).recipes, *then))
         asked = Asked(quantizer.gives, given.samples, given.source)
-        feeds, lines = self._calibrator().feeds(asked, through)
-        return feeds, [Notice(Kind.CALIBRATION, line) for line in lines]
+        return self._calibrator().feeds(asked, through)
 
     def opened(
         self, chosen: ResolvedProfile, artifact: Artifact, feeds: Sequence[Feed],
@@ -321,14 +320,14 @@ class StackBuilder:
         runtimes = [one[Stage.RUNTIME] for one in (choices, *(made for _, made in pair.values()))]
         choice = in_fp32(runtimes, f"graph.{next(iter(needed))}")
         found: dict[str, Fitting] = {}
-        lines: list[str] = []
+        notices: list[Notice] = []
         for axis, given in needed.items():
             self.report(f"{profile.name}: graph.{axis} (fitted once, then cached)")
             asked = Asked(f"graph.{axis}", given.samples, given.source, f"graph.{axis}'s source")
             through = [self.front_end(*pair[side]) for side in given.through]
             found[axis], more = self._calibrator().fitting(asked, through, choice)
-            lines += more
-        return found, [Notice(Kind.CALIBRATION, line) for line in lines]
+            notices += more
+        return found, notices
 
     def _calibrator(self) -> Calibrator:
         return Calibrator(

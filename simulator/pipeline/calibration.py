@@ -19,6 +19,7 @@ from simulator.digests import sha256
 from simulator.errors import DataError, SampleError
 from simulator.modalities.modality import Modality
 from simulator.model.artifact import Feeds
+from simulator.notices import Kind, Notice
 from simulator.pipeline.float_runtime import running
 from simulator.pipeline.local import LocalExecutor
 from simulator.pipeline.plan import Arm, plan
@@ -63,7 +64,7 @@ class Calibrator:
     runtimes: RuntimePool
     evaluated: Sequence[Item] | None = None
 
-    def feeds(self, asked: Asked, through: Chain) -> tuple[Feeds, list[str]]:
+    def feeds(self, asked: Asked, through: Chain) -> tuple[Feeds, list[Notice]]:
         """Return the calibration inputs of a quantizer, and warnings about them.
 
         Args:
@@ -84,7 +85,7 @@ class Calibrator:
 
     def fitting(
         self, asked: Asked, through: Sequence[Chain], choice: Choice
-    ) -> tuple[Fitting, list[str]]:
+    ) -> tuple[Fitting, list[Notice]]:
         """Return what a rewrite of the graph is fitted to, and warnings about it.
 
         Args:
@@ -111,7 +112,7 @@ class Calibrator:
         identity = [_identity(items, through), choice.identity()]
         return Fitting(identity, samples, partial(running, choice), remarks), warnings
 
-    def _chosen(self, asked: Asked) -> tuple[Sequence[Item], list[str]]:
+    def _chosen(self, asked: Asked) -> tuple[Sequence[Item], list[Notice]]:
         shared, unit = asked.source == "data", self.modality.unit
         files = Files.of(self.modality)
         images = self.dataset if shared else samples_of(root_of(asked.source), files)
@@ -129,7 +130,7 @@ class Calibrator:
             warnings.append(
                 f"some of the {unit}s that {asked.what} is calibrated on are also evaluated"
             )
-        return chosen, warnings
+        return chosen, [Notice(Kind.CALIBRATION, warning) for warning in warnings]
 
     def _evaluates(self, chosen: Sequence[Item]) -> bool:
         """Whether some samples are evaluated too, wherever their files are."""

@@ -133,9 +133,12 @@ class StackBuilder:
         before = front_end(self.card, fed, choices, self.dataset.items, spec).recipes
         remarks = self._tried.remarks(profile, choices, self.dataset.items)
         notices = [Notice(Kind.MODEL, line) for line in remarks]
+        answer = answering(profile, self.card)
+        files = [item.path for item in self.dataset.items]
+        format = under.condition.gives_format if under else None
+        of_data = self.card.modality.remarks(answer.placing, files, choices, format)
         after = under.requests() if under else ()
         fittings, artifacts, lines = self._artifacts(side, chosen, pair, after)
-        answer = answering(profile, self.card)
         sequel = answer.task.sequel(answer.settings)
         self.report(f"{side}: opening {choices[Stage.RUNTIME].backend.name}")
         told, samples = [*profile.notes, *told], profile.spec.runtime.samples
@@ -148,11 +151,7 @@ class StackBuilder:
         if len(sizes) > 1:
             shapes = [self.card.modality.feeds(content)[0].shape[1:] for content in sizes]
             infer = replace(infer, sized=tuple(zip(shapes, artifacts, strict=True)))
-        notices += [*lines, *more]
-        files = [item.path for item in self.dataset.items]
-        format = under.condition.gives_format if under else None
-        remarks = self.card.modality.remarks(answer.placing, files, choices, format)
-        notices += [Notice(Kind.DATA, line) for line in remarks]
+        notices += [*lines, *more, *(Notice(Kind.DATA, line) for line in of_data)]
         if own := own_file(profile):
             notices += self._compared(own.path.name, chosen, pair, infer, fed, spec)
         network: tuple[Recipe, ...] = (infer,)

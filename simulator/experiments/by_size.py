@@ -29,8 +29,8 @@ def by_size(
         ran: the samples.
         changes: what changed in each.
     """
-    lasts = [stack.chain.recipes[-1] for stack in stacks]
-    found = [(one.side, last.placing) for one, last in zip(stacks, lasts, strict=True)
+    lasts = {stack.side: stack.chain.last for stack in stacks}
+    found = [(side, last.placing) for side, last in lasts.items()
              if isinstance(last, Answer) and getattr(last.placing, "any_size", False)]  # fmt: skip
     if not found or len(ran) < 4 * LEAST:
         return []

@@ -22,7 +22,7 @@ from simulator.notices import Kind, Notice
 from simulator.pipeline import adapted, in_force, recorded
 from simulator.pipeline.batched import Batched
 from simulator.pipeline.calibration import Asked, Calibrator
-from simulator.pipeline.feeding import feeding, in_sizes, sized
+from simulator.pipeline.feeding import feeding, in_sizes, of_batch
 from simulator.pipeline.float_runtime import in_fp32
 from simulator.pipeline.front_end import front_end
 from simulator.pipeline.inference import Follow, Infer, answering, finishing
@@ -144,7 +144,7 @@ class StackBuilder:
         told, samples = [*profile.notes, *told], profile.spec.runtime.samples
         (infer, effective, more), *_ = [
             self.opened(
-                chosen, one, sized(self.card, content, samples), told, goes_on=sequel is not None
+                chosen, one, of_batch(self.card, content, samples), told, goes_on=sequel is not None
             )
             for content, one in zip(sizes, artifacts, strict=True)
         ]

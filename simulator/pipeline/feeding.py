@@ -1,4 +1,4 @@
-"""What a stack feeds to its own model file, of which the graph may do a part of the work itself."""
+"""What a stack feeds to its network: in which sizes and batches, and what a file does by itself."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def in_sizes(
     return found
 
 
-def sized(card: Card, spec: CardSpec, size: int) -> list[Feed]:
+def of_batch(card: Card, spec: CardSpec, size: int) -> list[Feed]:
     """Return the inputs of an inference of several samples.
 
     Args:

@@ -1,4 +1,4 @@
-"""The step of a front end that is not ours, and the check of what it gives."""
+"""Steps that are not ours: a front end, all up to the network's outputs, or up to the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes that look values up in a recording made on a real device."""
+"""Recipes, and the stack of them, that look values up in a recording made on a real device."""
 
 from __future__ import annotations
 

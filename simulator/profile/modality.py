@@ -159,9 +159,9 @@ def apart(modality: str) -> dict[str, tuple[str, ...]]:
 def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
     """Return the axes of some profiles, each with its key, in pipeline order.
 
-    The axis of another package's stage is included if one of the profiles has that stage. Where
-    one of them has a front end that is not ours, the whole way to the network's input is one axis;
-    where one has a runtime that takes samples, all up to the network's outputs is.
+    The axis of another package's stage, or of videos, is included if one of the profiles has that
+    stage. Where one of them has a front end that is not ours, the whole way to the network's input
+    is one axis; where one has a runtime that takes samples, all up to the network's outputs is.
     """
     known: dict[str, Key] = {}
     for modality in dict.fromkeys(spec.modality for spec in specs):

@@ -76,6 +76,18 @@ def allow_code(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def form(parser: argparse.ArgumentParser, of: str) -> None:
+    """Add the form in which tables are printed; *of* says which."""
+    parser.add_argument(
+        "--format", choices=("text", "markdown", "latex", "csv"), default="text", help=of
+    )
+
+
+def form_of(form: str, table: str | None) -> str:
+    """Return the form that is printed: of a table that is asked for by name, Markdown."""
+    return "markdown" if table and form == "text" else form
+
+
 def timeout(parser: argparse.ArgumentParser) -> None:
     """Add the time limit of an inference."""
     parser.add_argument(

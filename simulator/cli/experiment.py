@@ -36,12 +36,12 @@ def arguments(parser: argparse.ArgumentParser, command: Command[Any]) -> None:
 
 def _of_runs(parser: argparse.ArgumentParser, experiment: Experiment[Any]) -> None:
     add = parser.add_argument
-    if experiment.formats:
-        add("--format", choices=("text", *experiment.formats), default="text",
-            help="format of the table")  # fmt: skip
     if experiment.tables:
-        add("--table", choices=experiment.tables, default=experiment.tables[0], metavar="NAME",
-            help=f"which table, with --format: {', '.join(experiment.tables)}")  # fmt: skip
+        common.form(parser, "format of the table")
+    if len(experiment.tables) > 1:
+        add("--table", choices=experiment.tables, metavar="NAME",
+            help=f"which of its tables: {', '.join(experiment.tables)}; as Markdown, unless "
+            "--format says otherwise")  # fmt: skip
     if experiment.signed:
         common.signer(parser)
     common.timeout(parser)
@@ -95,7 +95,8 @@ def _experiment(
     results = found if isinstance(found, list) else [found]
     for result in results:
         sign(result.folder)
-    form, table = getattr(given, "format", "text"), getattr(given, "table", None)
+    table = getattr(given, "table", None)
+    form = common.form_of(getattr(given, "format", "text"), table)
     code = show(experiment, results, given.json, form, table)
     if experiment.compared and len(results) > 1 and given.out:
         told = "quiet" if given.json or form != "text" else "text"
@@ -131,7 +132,7 @@ def show(
         experiment: whose runs they are.
         found: one; of several models one for each.
         as_json: print the summaries as JSON, and nothing else.
-        form: ``text``, or one of the experiment's formats.
+        form: ``text``, or a form of tables.
         table: of those that it has to choose from.
     """
     from simulator.report.words import PAGE

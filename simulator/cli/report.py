@@ -37,11 +37,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="of one run a file, by default report.html in its folder; of several a folder, by "
         "default the one that they are in",
     )  # fmt: skip
-    parser.add_argument(
-        "--format", choices=("text", "markdown", "latex", "csv"), default="text",
-        help="print tables alone, in this form: of several sweeps those that compare them, else "
-        "that of the runs' own command",
-    )  # fmt: skip
+    common.form(
+        parser,
+        "print tables alone, in this form: of several sweeps those that compare them, else that of "
+        "the runs' own command",
+    )
     parser.add_argument(
         "--table", metavar="NAME",
         help="which of the command's own tables; as Markdown, unless --format says otherwise",
@@ -153,16 +153,12 @@ def _printed(
     Raises:
         UserError: their command has no such table, or no such form.
     """
-    if experiment is None or not experiment.formats:
+    if experiment is None or not experiment.tables:
         raise UserError(
             f"runs of one command that has tables expected, got runs of {_commands(summaries)}; "
             "leave out --format and --table"
         )
-    form = "markdown" if form == "text" else form
-    if form not in experiment.formats:
-        raise UserError(unknown("format", form, experiment.formats))
-    if table is not None and not experiment.tables:
-        raise UserError(f"simulate {experiment.name} has one table; leave out --table")
+    form = common.form_of(form, table)
     if table is not None and table not in experiment.tables:
         raise UserError(unknown("table", table, experiment.tables))
     return experiment.printed(summaries, form, table)

@@ -131,9 +131,9 @@ class Experiment(Command[O]):
         verdict: ``module:function`` that gives what a summary says, see
             :class:`simulator.report.verdicts.told.Told`.
         gate: whether rules can judge its runs.
-        printer: ``module:function`` that gives a table, of summaries, a format and a table's name.
-        formats: in which its table is printed in place of the screen.
-        tables: which it has to choose from; the first is the usual one.
+        tables: its tables for documents and other programs, by their names: ``module:function``,
+            which makes one of the summaries, one for each model, and of whether other programs read
+            it, as CSV. The first is the usual one.
         together: whether the runs of several models are shown on one screen.
         compared: ``module:function`` that compares the runs of several models, given their folders,
             a folder for the page, the terminal, what is printed (``text``, ``json``, a form of
@@ -148,9 +148,7 @@ class Experiment(Command[O]):
     json: ClassVar[bool] = True
     verdict: ClassVar[str] = ""
     gate: ClassVar[bool] = True
-    printer: ClassVar[str] = ""
-    formats: ClassVar[tuple[str, ...]] = ()
-    tables: ClassVar[tuple[str, ...]] = ()
+    tables: ClassVar[Mapping[str, str]] = {}
     together: ClassVar[bool] = False
     compared: ClassVar[str] = ""
     reported: ClassVar[bool] = True
@@ -174,9 +172,10 @@ class Experiment(Command[O]):
             self.print_result(one.summary, str(one.folder), console)
 
     def printed(self, summaries: Sequence[Any], form: str, table: str | None) -> str:
-        """Return the table of runs in one of the formats."""
-        usual = self.tables[0] if self.tables else None
-        return str(place(self.printer)(summaries, form, table or usual))
+        """Return a table of runs, None being the usual one, in one of the forms of tables."""
+        make = place(self.tables[table or next(iter(self.tables))])
+        write = place("simulator.report.table:FORMS")[form]
+        return str(write(make(summaries, form == "csv")))
 
     def notes(self, summary: Any) -> list[str]:
         """Return what the screen says besides the table, for the other formats."""

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from simulator.command.experiment import Experiment
 from simulator.command.options import Gate, OneModel, Option, Stacks
@@ -63,9 +63,10 @@ class Faults(Experiment[FaultsOptions]):
     summary = "simulator.results.faults:FaultsSummary"
     screen = "simulator.faults.screen:show"
     verdict = "simulator.report.verdicts.faults:faults"
-    printer = "simulator.faults.tables:printed"
-    formats = ("markdown", "latex", "csv")
-    tables = ("rates", "bits", "layers", "persistence", "persistent_bits")
+    tables: ClassVar[Mapping[str, str]] = {
+        name: f"simulator.faults.printed:{name}"
+        for name in ("rates", "bits", "layers", "persistence", "persistent_bits")
+    }
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return four faults, on three built-in images."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from simulator.errors import UserError
-from simulator.report.table import FORMS, Cell, Column, Table
+from simulator.report.table import Cell, Column, Table
 from simulator.report.words import figure, share
 from simulator.results.faults import (
     FaultEvent,
     FaultGroup,
     FaultsSummary,
-    FaultStack,
     Mean,
     Persistence,
     Rate,
@@ -22,21 +20,6 @@ from simulator.typed import Unit
 LEVELS = (0.0, 0.01, 0.05, 0.1, 0.15)
 """Levels of persistent areas that are in tables; figures have all."""
 KINDS = {"false": "False objects", "missed": "Missed objects"}
-
-
-def printed(summaries: Sequence[FaultsSummary], form: str, table: str | None = None) -> str:
-    """Return a table of a campaign for a document; the usual one as CSV has every group."""
-    (summary,) = summaries
-    if table in ("bits", "layers"):
-        return FORMS[form](groups(summary, table.removesuffix("s")))
-    if table in ("persistence", "persistent_bits"):
-        if not tracked(summary):
-            raise UserError(f"table: {table}: this campaign followed nothing over a video")
-        by_bit = table == "persistent_bits"
-        return FORMS[form](lasting_bits(summary) if by_bit else over_time(summary, rescaled=True))
-    if form == "csv":
-        return FORMS[form](every_group(summary))
-    return FORMS[form](rates(summary, f"{summary.model}, {summary.campaign}"))
 
 
 def rates(summary: FaultsSummary, first: str = "", title: str = "") -> Table:
@@ -67,27 +50,6 @@ def rates(summary: FaultsSummary, first: str = "", title: str = "") -> Table:
         found.append((f"{metric}, clean → faulty", cells))
     columns = [Column(first), *(Column(side, Unit.SHARE) for side in summary.stacks)]
     return Table(columns, [[name, *cells] for name, cells in found], title)
-
-
-def every_group(summary: FaultsSummary) -> Table:
-    """Return a row for each stack and group of faults, with rates and their intervals."""
-    figures = ("rate", "low", "high", "count", "of")
-    head = [f"{kind}_{name}" for kind in ("SDC", "DUE") for name in figures]
-    rows: list[list[Cell]] = []
-    for side, stack in summary.stacks.items():
-        groups: Mapping[str, Mapping[str, FaultStack | FaultGroup]] = {
-            "all": {"all": stack}, "bit": stack.by_bit, "layer": stack.by_layer,
-            "operator": stack.by_operator,
-        }  # fmt: skip
-        for by, found in groups.items():
-            for name, one in found.items():
-                values = [
-                    value
-                    for rate in (one.sdc, one.due)
-                    for value in (rate.rate, *rate.ci95, rate.count, rate.of)
-                ]
-                rows.append([summary.model, summary.campaign, side, by, name, *values])
-    return Table([*map(Column, ("model", "campaign", "stack", "by", "group", *head))], rows)
 
 
 def groups_of(summary: FaultsSummary, what: str) -> dict[str, dict[str, FaultGroup]]:

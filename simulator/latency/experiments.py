@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from simulator.command.experiment import Experiment
 from simulator.command.options import Gate, OneModel, Option, Stacks, Under
@@ -150,10 +150,11 @@ class Tail(Experiment[TailOptions]):
     Options = TailOptions
     runs = "simulator.latency.tail:tail"
     summary = "simulator.results.timed:TailSummary"
-    printer = "simulator.latency.printed:printed"
-    formats = ("markdown", "latex", "csv")
     on_servers = True
-    tables = ("deadlines", "validation", "worst-cases", "inference-count", "input")
+    tables: ClassVar[Mapping[str, str]] = {
+        name: f"simulator.latency.printed:{name.replace('-', '_')}"
+        for name in ("deadlines", "validation", "worst-cases", "inference-count", "input")
+    }
     screen = "simulator.latency.screen:tail"
     verdict = "simulator.report.verdicts.timed:tail"
     in_process = HERE

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 
-from simulator.report.table import FORMS, Cell, Column, Table
+from simulator.report.table import Cell, Column, Table
 from simulator.report.words import given_deadlines
 from simulator.results.timed import SplitThreshold, TailSummary
 from simulator.typed import Unit
@@ -13,23 +14,24 @@ PERCENTILES = ("99", "95", "90")
 Row = list[Cell]
 
 
-def printed(summaries: Sequence[TailSummary], form: str, table: str) -> str:
-    """Return a table of runs.
-
-    Args:
-        summaries: one for each model.
-        form: ``markdown``, ``latex`` or ``csv``.
-        table: one of :data:`TABLES`.
-    """
-    columns, rows = TABLES[table](summaries)
-    found = [[summary.model, side, *row] for summary in summaries for side, row in rows(summary)]
-    return FORMS[form](Table([Column("model"), Column("stack"), *columns], found))
-
-
 Rows = Callable[[TailSummary], Iterator[tuple[str, Row]]]
+Made = Callable[[Sequence[TailSummary]], tuple[list[Column], Rows]]
 
 
-def _deadlines(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
+def _of_stacks(make: Made) -> Callable[[Sequence[TailSummary], bool], Table]:
+    """Turn columns, and the rows of the stacks of one model, into a table of several models."""
+
+    @wraps(make)
+    def table(summaries: Sequence[TailSummary], wide: bool) -> Table:
+        columns, rows = make(summaries)
+        found = [[one.model, side, *row] for one in summaries for side, row in rows(one)]
+        return Table([Column("model"), Column("stack"), *columns], found)
+
+    return table
+
+
+@_of_stacks
+def deadlines(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """Quality over rounds under each deadline, and what chance predicts for the worst."""
     heads = ("late", "mean", "worst round", "best", "worst, by chance from", "to")
     columns = [Column("deadline"), Column("ms", Unit.NUMBER)]
@@ -45,7 +47,8 @@ def _deadlines(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     return [*columns, *(Column(head, Unit.SHARE) for head in heads)], rows
 
 
-def _validation(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
+@_of_stacks
+def validation(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The paper's Table 2: rJSD of the fits, mean over samples.
 
     Further columns: odd against even rounds, which is what halves of this length give by chance;
@@ -66,7 +69,8 @@ def _validation(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     return [*counts, *(Column(title) for title in titles)], rows
 
 
-def _worst_cases(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
+@_of_stacks
+def worst_cases(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The paper's Table 3: the worst round under each threshold, in %; Δ is train less test."""
     given = dict.fromkeys(name for one in summaries for name in given_deadlines(one))
     names = [*PERCENTILES, *given]
@@ -87,7 +91,8 @@ def _worst(one: SplitThreshold | None) -> Row:
     return [train, test, None if train is None or test is None else train - test]
 
 
-def _inference_count(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
+@_of_stacks
+def inference_count(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The paper's Table 4: inferences that Algorithm 1 needs, those of MLPerf for a p99, the share.
 
     Where not all instances have settled, the inferences are those that were made.
@@ -110,7 +115,8 @@ def _inference_count(summaries: Sequence[TailSummary]) -> tuple[list[Column], Ro
     return columns, rows
 
 
-def _input(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
+@_of_stacks
+def input(summaries: Sequence[TailSummary]) -> tuple[list[Column], Rows]:
     """The lines of the paper's Figure 2: time over size, and tall images against wide ones."""
 
     def rows(summary: TailSummary) -> Iterator[tuple[str, Row]]:
@@ -141,12 +147,3 @@ def _named(threshold: str) -> str:
 
 def _digits(value: float | None) -> str | None:
     return None if value is None else f"{value:.3f}"
-
-
-TABLES: Mapping[str, Callable[[Sequence[TailSummary]], tuple[list[Column], Rows]]] = {
-    "deadlines": _deadlines,
-    "validation": _validation,
-    "worst-cases": _worst_cases,
-    "inference-count": _inference_count,
-    "input": _input,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from simulator.command.experiment import Experiment
 from simulator.command.options import Gate, Models, Option, Question, Stacks, listed
@@ -60,11 +60,15 @@ class Robustness(Experiment[RobustnessOptions]):
     returns = "One result per model, that of a reference which is run here first."
     summary = "simulator.results.robustness:RobustnessSummary"
     screen = "simulator.robustness.screen:show"
-    printer = "simulator.robustness.papers:printed"
     verdict = "simulator.report.verdicts.conditions:robustness"
     compared = "simulator.robustness.models:compare"
-    formats = ("markdown", "latex", "csv")
-    tables = ("conditions", "categories", "robustmq", "bits", "losses")
+    tables: ClassVar[Mapping[str, str]] = {
+        "conditions": "simulator.robustness.papers:conditions",
+        "categories": "simulator.robustness.papers:categories",
+        "robustmq": "simulator.robustness.robustmq:table",
+        "bits": "simulator.robustness.robustmq:by_bits",
+        "losses": "simulator.robustness.papers:losses",
+    }
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return a suite of one condition, on four built-in images."""
@@ -82,3 +86,12 @@ class Robustness(Experiment[RobustnessOptions]):
             f"{summary.model} under {summary.suite}",
             f"{than} of {summary.model}'s quality under the conditions of {summary.suite}?",
         )
+
+    def printed(self, summaries: Sequence[RobustnessSummary], form: str, table: str | None) -> str:
+        """Return a table of runs; of those that stopped early, the cells they still measured."""
+        if any(summary.early for summary in summaries):
+            from simulator.report.table import FORMS
+            from simulator.robustness.papers import raced
+
+            return FORMS[form](raced(summaries))
+        return super().printed(summaries, form, table)

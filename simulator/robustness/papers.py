@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
-from simulator.report.table import FORMS, Cell, Column, Table
+from simulator.report.table import Cell, Column, Table
 from simulator.results.robustness import Figure, RobustnessSummary
 from simulator.robustness import robustmq, tables
 from simulator.robustness.figures import KINDS
@@ -24,33 +23,6 @@ CSV = (
     "FR", "uT5D", "T5D",
 )  # fmt: skip
 """Of the CSV; a cell is empty where a row has no such figure."""
-
-
-def printed(summaries: Sequence[RobustnessSummary], form: str, table: str) -> str:
-    """Return a table of the papers.
-
-    Args:
-        summaries: one for each model, of one suite.
-        form: ``markdown``, ``latex`` or ``csv``, which has every figure.
-        table: ``conditions``, ``categories``, ``robustmq``, ``bits`` or ``losses``.
-    """
-    if any(summary.early for summary in summaries):
-        made = [cells(one) for one in summaries]
-        rows: list[Line] = [
-            [summary.model, *row]
-            for summary, one in zip(summaries, made, strict=True)
-            for row in one.rows
-        ]
-        return FORMS[form](Table([Column("model"), *made[0].columns], rows))
-    wide = form == "csv"
-    made_by: Mapping[str, Callable[[Sequence[RobustnessSummary]], Table]] = {
-        "robustmq": robustmq.with_ends if wide else robustmq.table,
-        "bits": robustmq.by_bits,
-        "categories": partial(categories, wide=wide),
-        "losses": losses,
-        "conditions": _every_row if wide else conditions,
-    }
-    return FORMS[form](made_by[table](summaries))
 
 
 def categories(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Table:
@@ -87,17 +59,32 @@ def _spread(found: Iterable[Figure | None], wide: bool) -> Iterator[Cell]:
             yield spread(one) if one else None
 
 
+def raced(summaries: Sequence[RobustnessSummary]) -> Table:
+    """Return the cells that were still measured, of runs that stopped early."""
+    made = [cells(one) for one in summaries]
+    rows: list[Line] = [
+        [one.model, *row] for one, table in zip(summaries, made, strict=True) for row in table.rows
+    ]
+    return Table([Column("model"), *made[0].columns], rows)
+
+
 def _every_row(summaries: Sequence[RobustnessSummary]) -> Table:
     rows = (row for summary in summaries for row in rows_of(summary))
     return chosen(rows, {name: Column(name) for name in CSV}, "")
 
 
-def conditions(summaries: Sequence[RobustnessSummary]) -> Table:
+def conditions(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Table:
     """Return the metric in %, means over severities, as RobustMQ's and Kamann's tables have it.
 
     Then the share of answers in % that flip from frame to frame of each sequence, and how far the
     five best classes move, 0 to 15.
+
+    Args:
+        summaries: one for each model, of one suite.
+        wide: every figure of every condition, for other programs.
     """
+    if wide:
+        return _every_row(summaries)
     first = summaries[0]
     mce = "mCD" if first.metric == "mIoU" else "mCE"
     found: dict[str, Path] = {name: ("", "NR", name) for name in first.rows}
@@ -130,7 +117,7 @@ def conditions(summaries: Sequence[RobustnessSummary]) -> Table:
     return Table(columns, rows)
 
 
-def losses(summaries: Sequence[RobustnessSummary]) -> Table:
+def losses(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Table:
     """Return what each kind of noise takes from the stacks of every model."""
     made = [tables.losses(summary) for summary in summaries]
     rows: list[Line] = [

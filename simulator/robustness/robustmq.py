@@ -53,7 +53,7 @@ def worst_cases(summary: RobustnessSummary, form: str) -> dict[str, Path]:
     }
 
 
-def table(summaries: Sequence[RobustnessSummary]) -> Table:
+def table(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Table:
     """Return the table, in %.
 
     AR and AAI are of the mean over the budgets of an attack, WCAR one for each budget. Of several
@@ -62,7 +62,10 @@ def table(summaries: Sequence[RobustnessSummary]) -> Table:
 
     Args:
         summaries: one for each model, of one suite.
+        wide: as fractions, each with the ends of its 95 % interval.
     """
+    if wide:
+        return _with_ends(summaries)
     columns = _columns(summaries[0])
     rows: list[Sequence[Cell]] = [
         [
@@ -78,8 +81,7 @@ def table(summaries: Sequence[RobustnessSummary]) -> Table:
     return Table([*head, *(Column(name, Unit.SHARE) for name in ("clean", *columns))], rows)
 
 
-def with_ends(summaries: Sequence[RobustnessSummary]) -> Table:
-    """Return the table with each figure's 95 % interval, as fractions."""
+def _with_ends(summaries: Sequence[RobustnessSummary]) -> Table:
     columns = {"clean": ("", "clean"), **_columns(summaries[0])}
     ends = [f"{name}{end}" for name in columns for end in ("", "_low", "_high")]
     rows: list[Sequence[Cell]] = []
@@ -118,13 +120,14 @@ def _columns(first: RobustnessSummary) -> dict[str, Path]:
     return found
 
 
-def by_bits(summaries: Sequence[RobustnessSummary]) -> Table:
+def by_bits(summaries: Sequence[RobustnessSummary], wide: bool = False) -> Table:
     """Return each figure with a column for each bit-width, as RobustMQ's Tables 1 to 5, 7 and 9.
 
     The stack in FP32 stands in the row of every method.
 
     Args:
         summaries: one for each model, of one suite.
+        wide: the same, as other programs want it.
     """
     bits = sorted({stack.bits for one in summaries for stack in one.stacks.values()})
     rows: list[Sequence[Cell]] = []

@@ -293,7 +293,7 @@ def test_the_command_compares_models_and_writes_a_page(home, tmp_path, capsys, c
         ([*both, "--charts", "x"], "--charts is for the page of one run"),
         ([*both, "--json", "--format", "csv"], "--json is for several sweeps without --format"),
         ([both[0], "--group", "g=*"], "--group is for several sweeps"),
-        ([*both, "--table", "x"], "simulate sweep has one table"),
+        ([*both, "--table", "x"], "unknown table 'x' (offered: models, options)"),
     ):
         assert cli.main(["report", *words]) == 2
         assert why in capsys.readouterr().err

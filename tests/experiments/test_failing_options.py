@@ -9,7 +9,7 @@ from failing import DECODE, PAIR, TURBO, mixed
 import simulator
 from simulator import cli, repair, robustness
 from simulator.experiments.failures import tallied
-from simulator.experiments.sweep.report import printed
+from simulator.experiments.sweep.experiment import Sweep
 from simulator.results.summaries import parse
 
 SUITE = {
@@ -53,7 +53,7 @@ def test_an_option_of_a_sweep_has_its_own_count(card, images, tmp_path, capsys):
     failed = {name: one["count"] for name, one in summary["failed"].items()}
     assert failed == {"train": 0, "decoder/turbo": 9, "resize/box": 0}
     assert (summary["samples"], summary["skipped"]) == (6, 0)
-    table = printed([parse(json.dumps(summary).encode(), "")], "options")
+    table = Sweep().printed([parse(json.dumps(summary).encode(), "")], "markdown", "options")
     (row,) = (line for line in table.splitlines() if line.startswith("| decoder"))
     assert row.endswith("| 9 |")
 

@@ -16,7 +16,7 @@ from simulator import cli, sweep, worst
 from simulator.checkpoints.compare import checkpoints
 from simulator.errors import DataError, UserError
 from simulator.experiments.search.stopping import rounds
-from simulator.experiments.sweep import report as tables
+from simulator.experiments.sweep.experiment import Sweep
 from simulator.experiments.worst.run import ways_to
 
 RULE = ["flip_rate > 2%"]
@@ -165,11 +165,11 @@ def test_on_the_command_line(inputs, tmp_path, capsys):
 
 
 def test_tables_and_the_report_show_how_many_images(gated):
-    rows = [*csv.DictReader(io.StringIO(tables.printed([gated.summary], "csv")))]
+    rows = [*csv.DictReader(io.StringIO(Sweep().printed([gated.summary], "csv", None)))]
     assert {row["option"]: row["samples"] for row in rows} == {
         "train": "90", "bgr": "30", "nearest": "90", "box": "90", "combined": "30",
     }  # fmt: skip
-    head = tables.printed([gated.summary], "options").splitlines()[2]
+    head = Sweep().printed([gated.summary], "markdown", "options").splitlines()[0]
     assert head.rstrip("| ").endswith("n")
     page = gated.report.read_text()
     assert "order/bgr: dropped after 30 images: it fails: flip_rate &gt; 2%" in page

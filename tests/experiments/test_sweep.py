@@ -10,7 +10,7 @@ from rich.console import Console
 
 from simulator import sweep, worst
 from simulator.errors import ProfileError, UserError
-from simulator.experiments.sweep import report as tables
+from simulator.experiments.sweep.experiment import Sweep
 from simulator.profile.suite import load_suite
 
 CEIL = {"ceil_mode": {"ceil": {"graph.pooling.ceil_mode": "ceil"}}}
@@ -51,11 +51,13 @@ def test_systematic_metrics_by_hand(swept):
 
 
 def test_tables_say_the_same_in_every_form(swept):
-    markdown, latex = (tables.printed([swept], form) for form in ("markdown", "latex"))
+    markdown, latex, csv = (
+        Sweep().printed([swept], form, None) for form in ("markdown", "latex", "csv")
+    )
 
     assert "| colors | 100.00 | -66.67 / 66.7 % | +0.00 (+0.00) / 0.0 (0.0) % |" in markdown
     assert r"66.67 / 66.7 \%" in latex
-    assert "colors,order,bgr,0.33333" in tables.printed([swept], "csv")
+    assert "colors,order,bgr,0.33333" in csv
 
 
 def test_a_pooling_option_is_left_out_of_a_model_without_pooling(inputs, tmp_path):
@@ -86,7 +88,7 @@ def test_a_model_that_is_always_wrong_has_no_sni(card, data, tmp_path):
     assert result.summary["top1"] == 0
     assert result.summary["systematic"]["SNI"] is None
     console = Console(file=io.StringIO())
-    tables.show([result.summary], console)
+    Sweep().show([result], console)
     assert "SNI –" in console.file.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 
 import av
@@ -25,9 +26,9 @@ from simulator.analysis.persistence import Rule
 from simulator.errors import ProfileError
 from simulator.faults import screen
 from simulator.faults.campaign import load_campaign
+from simulator.faults.experiment import Faults
 from simulator.faults.persistence import persistence
 from simulator.faults.table import schema
-from simulator.faults.tables import printed
 from simulator.model.card import Card
 from simulator.report.page import sections_of
 from simulator.report.reading import read
@@ -281,8 +282,9 @@ def test_the_report_and_the_screen_tell_it(run, capsys):
     by_bit = dict(zip(["share", "area"], section.panels[3:5], strict=True))
     assert drawn(by_bit["share"]).data[0].y[0] == seen.by_bit["31"].false.rate
     assert drawn(by_bit["area"]).data[0].y[0] == area.value
-    assert printed([run.summary], "csv", "persistent_bits").startswith("stack,bit,")
-    assert printed([run.summary], "csv", "persistence").splitlines()[1].startswith("deploy,0%,")
+    printed = partial(Faults().printed, [run.summary], "csv")
+    assert printed("persistent_bits").startswith("stack,bit,")
+    assert printed("persistence").splitlines()[1].startswith("deploy,0%,")
     line = drawn(section.panels[0]).data[0]
     assert list(line.y) == [one.rate for one in seen.false]
     assert list(drawn(section.panels[2]).data[1].y) == seen.worst_missed

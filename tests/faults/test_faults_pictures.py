@@ -11,7 +11,7 @@ import tiny_tasks
 from PIL import Image
 
 from simulator import cli
-from simulator.faults.tables import printed
+from simulator.faults.experiment import Faults
 from simulator.report.page import sections_of
 from simulator.report.reading import read
 from simulator.report.sections.style import error_bars
@@ -133,6 +133,6 @@ def test_the_page_draws_severities_by_bit_and_precision_over_recall(made):
     assert len(clean) == len(faulty) == 101
     assert sum(clean) > sum(faulty)
     summary = read(folder / "run").summary
-    _, *lines = printed([summary], "csv", "bits").splitlines()
+    _, *lines = Faults().printed([summary], "csv", "bits").splitlines()
     assert [line.split(",")[1] for line in lines] == ["31", "30", "29"]
     assert "curves" not in {one.key for one in sections_of(read(made["classification"][0] / "run"))}

@@ -15,9 +15,10 @@ import simulator
 from simulator import cli, robustness
 from simulator.analysis import robustness as figures
 from simulator.errors import ProfileError, UserError
-from simulator.robustness import papers, robustmq
+from simulator.robustness import robustmq
 from simulator.robustness.bit_widths import bit_widths
 from simulator.robustness.document import load_suite
+from simulator.robustness.experiment import Robustness
 
 SUITE = {
     "schema": 1, "name": "mine", "summary": "a link, a pan, and other resizers",
@@ -253,11 +254,11 @@ def test_means_over_models_leave_out_what_did_not_converge(three):
 
 
 def test_the_csv_has_intervals_and_reasons(three):
-    rows = list(csv.DictReader(io.StringIO(papers.printed(three, "csv", "robustmq"))))
+    rows = list(csv.DictReader(io.StringIO(Robustness().printed(three, "csv", "robustmq"))))
     noise = three[0].system_noise.stacks["lsq_w4a4"]
     assert float(rows[1]["SR_low"]) == noise.mean_sr.ci95[0]
     assert rows[4]["clean"] == "" and "converged: false" in rows[4]["nc"]
-    rows = list(csv.DictReader(io.StringIO(papers.printed(three, "csv", "conditions"))))
+    rows = list(csv.DictReader(io.StringIO(Robustness().printed(three, "csv", "conditions"))))
     (one,) = [row for row in rows if (row["model"], row["stack"], row["condition"])
               == ("a", "lsq_w4a4", "resize.pil-box")]  # fmt: skip
     assert float(one["SR"]) == noise.sr["resize.pil-box"].value
@@ -266,7 +267,7 @@ def test_the_csv_has_intervals_and_reasons(three):
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
 def test_every_form_has_every_row(three, form):
-    out = papers.printed(three, form, "robustmq").splitlines()
+    out = Robustness().printed(three, form, "robustmq").splitlines()
     assert len(out) == {"markdown": 10, "latex": 12}[form]
     assert sum(" NC " in line for line in out) == 2
 

@@ -12,7 +12,7 @@ from races import killed_and_resumed
 from simulator import cli, robustness
 from simulator.errors import UserError
 from simulator.experiments.search.questions import WorstOption
-from simulator.robustness import papers
+from simulator.robustness.experiment import Robustness
 from simulator.tasks.settings import Network
 from simulator.tasks.task import TASKS
 
@@ -125,10 +125,10 @@ def test_killed_and_resumed_it_is_the_same(suite, card, ninety, cache, tmp_path,
 
 def test_screen_tables_and_report_show_how_many_images(raced, capsys, monkeypatch):
     result = raced("gate", fail_on=["flip_rate > 2%"])
-    rows = [*csv.reader(io.StringIO(papers.printed([result.summary], "csv", "conditions")))]
+    rows = [*csv.reader(io.StringIO(Robustness().printed([result.summary], "csv", "conditions")))]
 
     assert rows[0][-1] == "n" and {row[-1] for row in rows[1:]} == {"30"} and len(rows) == 5
-    assert "deploy/jpeg:60" in papers.printed([result.summary], "latex", "robustmq")
+    assert "deploy/jpeg:60" in Robustness().printed([result.summary], "latex", "robustmq")
     page = result.report.read_text()
     assert "deploy/clean: dropped after 30 images: it fails: flip_rate &gt; 2%" in page
     monkeypatch.setenv("COLUMNS", "80")

@@ -19,8 +19,8 @@ from simulator.conditions.attacks.target import target_on
 from simulator.errors import UserError
 from simulator.model.store import Artifact
 from simulator.report import page
-from simulator.robustness import papers
 from simulator.robustness.document import load_suite
+from simulator.robustness.experiment import Robustness
 
 pytest.importorskip("torch")
 OTHER = np.array([[1, 0, 0], [0.4, 1, 0], [0, 2.2, 1]], np.float32)
@@ -165,15 +165,17 @@ def test_losses_are_those_of_the_records(done):
 
 
 def test_tables_have_aai_and_sr_and_losses(done):
-    rows = list(csv.DictReader(io.StringIO(papers.printed([done.summary], "csv", "conditions"))))
+    rows = list(
+        csv.DictReader(io.StringIO(Robustness().printed([done.summary], "csv", "conditions")))
+    )
     (attack,) = [row for row in rows if row["stack"] == "other" and row["condition"] ==
                  f"fgsm:{BUDGETS[0]}/255,on=each,saved=float"]  # fmt: skip
     stack = done.summary.attacks.stacks["other"]
     assert float(attack["AAI"]) == stack.aai["own"]["1"].value
     assert float(attack["AR_high"]) == stack.ar["own"]["1"].ci95[1]
-    wide = papers.printed([done.summary], "markdown", "conditions").splitlines()[0]
+    wide = Robustness().printed([done.summary], "markdown", "conditions").splitlines()[0]
     assert "AAI own" in wide and "SR resize.pil-box" in wide
-    losses = papers.printed([done.summary], "markdown", "losses").splitlines()
+    losses = Robustness().printed([done.summary], "markdown", "losses").splitlines()
     assert len(losses) == 2 + 2 * 5
     text = page.write(done.folder).read_text()
     assert "What each kind of noise takes" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from simulator.command.experiment import Experiment
 from simulator.command.options import Gate, Models, Option, Question, Suite, Under
@@ -54,9 +54,11 @@ class Sweep(Experiment[SweepOptions]):
     runs = "simulator.experiments.sweep.run:sweep"
     returns = "One result per model; *out* has a run folder for each."
     summary = "simulator.results.suites:SweepSummary"
-    formats = ("markdown", "latex", "csv", "options")
     together = True
-    printer = "simulator.experiments.sweep.report:printed"
+    tables: ClassVar[Mapping[str, str]] = {
+        "models": "simulator.experiments.sweep.report:models",
+        "options": "simulator.experiments.sweep.report:options",
+    }
     compared = "simulator.checkpoints.screen:compare"
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

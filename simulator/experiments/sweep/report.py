@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from simulator.report import cells, terminal
+from simulator.report import terminal
 from simulator.report.command import INPUTS
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section, part
-from simulator.report.table import FORMS, NOTHING, Bar, Cell, Column, Table, markdown, screen
+from simulator.report.table import NOTHING, Bar, Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import chance, dropped, early, moved, named, share, title, turned
 from simulator.results.suites import OptionFigures, SweepSummary
@@ -44,21 +44,10 @@ def verdict(summary: SweepSummary) -> Told:
     )
 
 
-def printed(summaries: Sequence[SweepSummary], form: str, table: str | None = None) -> str:
-    """Return the table for a document.
-
-    Args:
-        summaries: one for each model, of the same suite.
-        form: ``markdown``, ``latex``, ``csv`` or ``options`` (in Markdown, a row per option).
-        table: there is one.
-    """
-    if form == "options":
-        return "".join(map(_options, summaries))
-    return FORMS[form](_every(summaries) if form == "csv" else _by_model(summaries))
-
-
-def _by_model(summaries: Sequence[SweepSummary]) -> Table:
-    """A line a model: the trained metric in %, then each column's change and flips."""
+def models(summaries: Sequence[SweepSummary], wide: bool = False) -> Table:
+    """Return a line a model: the trained metric in %, then each column's change and flips."""
+    if wide:
+        return _every(summaries)
     first = summaries[0]
     names = [name for name in first.order if any(name in summary.columns for summary in summaries)]
     many = {
@@ -112,7 +101,7 @@ def show(summaries: Sequence[SweepSummary], console: Console) -> None:
         summaries: one for each model, of the same suite.
         console: where it goes.
     """
-    console.print(screen(_by_model(summaries), " / "), highlight=False)
+    console.print(screen(models(summaries), " / "), highlight=False)
     for summary in summaries:
         systematic, name = summary.systematic, escape(summary.model)
         sni = NOTHING if systematic.sni is None else f"{systematic.sni:.4f}"
@@ -132,35 +121,42 @@ def show(summaries: Sequence[SweepSummary], console: Console) -> None:
             console.print(f"{name}: {escape(told)}", highlight=False)
 
 
-def _options(summary: SweepSummary) -> str:
-    """A Markdown table of one model, a row per option with its interval and flips."""
-    kinds, apart = TASKS[summary.task].kinds, _distances(summary)
-    metric, fails = summary.metric, any(one.count for one in summary.failed.values())
+def options(summaries: Sequence[SweepSummary], wide: bool) -> Table:
+    """Return a row for each model and option, with its interval and flips."""
+    if wide:
+        return _every(summaries)
+    summary = summaries[0]
+    kinds, apart, metric = TASKS[summary.task].kinds, _distances(summary), summary.metric
+    early, several = any(one.early for one in summaries), len(summaries) > 1
+    fails = any(failed.count for one in summaries for failed in one.failed.values())
     columns = [
-        Column("option"), Column(f"{title(summary.task, metric)}, %", Unit.SHARE),
+        *([Column("model")] * several), Column("option"),
+        Column(f"{title(summary.task, metric)}, %", Unit.SHARE),
         Column("change, points", Unit.POINTS), Column("95 % interval", Unit.POINTS),
         Column("flips", Unit.COUNT),
         *(Column(kind.replace("_", " "), Unit.COUNT) for kind in kinds),
         *(Column(name, Unit.PROBABILITY) for name in apart.values()),
         Column("p", Unit.PROBABILITY),
-        *([Column("n", Unit.COUNT)] if summary.early else []),
+        *([Column("n", Unit.COUNT)] if early else []),
         *([Column("fails on", Unit.COUNT)] if fails else []),
     ]  # fmt: skip
-    rows: list[Sequence[Cell]] = [["trained", summary.trained, *[""] * (len(columns) - 2)]]
-    for column, name, one in options_of(summary):
-        failed = summary.failed.get(f"{column}/{name}")
-        rows.append(
-            [
-                f"{column}: {name}" if name != column else column,
-                one[metric], 0 - one.drop, turned(one.drop_ci95),
-                f"{one.flips} ({one.flip_rate * 100:.1f} %)",
-                *(one[name] for name in (*kinds, *apart)), one.p,
-                *([one.samples] if summary.early else []),
-                *([failed.count if failed else None] if fails else []),
-            ]
-        )  # fmt: skip
-    head = f"{cells.markdown(summary.model)}, {summary.samples} {summary.sample_unit}s"
-    return f"{head}\n\n{markdown(Table(columns, rows))}\n"
+    rows: list[Sequence[Cell]] = []
+    for summary in summaries:
+        model = [summary.model] * several
+        rows.append([*model, "trained", summary.trained, *[""] * (len(columns) - 2 - several)])
+        for column, name, one in options_of(summary):
+            failed = summary.failed.get(f"{column}/{name}")
+            rows.append(
+                [
+                    *model, f"{column}: {name}" if name != column else column,
+                    one[metric], 0 - one.drop, turned(one.drop_ci95),
+                    f"{one.flips} ({one.flip_rate * 100:.1f} %)",
+                    *(one[name] for name in (*kinds, *apart)), one.p,
+                    *([one.samples] if early else []),
+                    *([failed.count if failed else None] if fails else []),
+                ]
+            )  # fmt: skip
+    return Table(columns, rows, f"{summary.suite}, {summary.samples:,} {summary.sample_unit}s")
 
 
 def _every(summaries: Sequence[SweepSummary]) -> Table:

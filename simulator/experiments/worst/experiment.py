@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from simulator.command.experiment import Experiment
 from simulator.command.options import OneModel, Option, Suite, Under
@@ -45,8 +45,7 @@ class Worst(Experiment[WorstOptions]):
     summary = "simulator.results.suites:WorstSummary"
     screen = "simulator.experiments.worst.report:show"
     verdict = "simulator.experiments.worst.report:verdict"
-    formats = ("markdown", "latex", "csv")
-    printer = "simulator.experiments.worst.report:printed"
+    tables: ClassVar[Mapping[str, str]] = {"steps": "simulator.experiments.worst.report:steps"}
     gate = False
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

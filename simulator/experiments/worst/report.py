@@ -12,7 +12,7 @@ from simulator.report.colors import STACKS
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, part
 from simulator.report.sections.style import error_bars, figure, text
-from simulator.report.table import FORMS, Bar, Cell, Column, Table, screen
+from simulator.report.table import Bar, Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import chance, dropped, early_steps, moved, run_on, share, title, turned
 from simulator.results.suites import PathStep, WorstSummary
@@ -63,14 +63,8 @@ def _turned(drop: float | None) -> float | None:
     return None if drop is None else 0 - drop
 
 
-def printed(summaries: Sequence[WorstSummary], form: str, table: str | None = None) -> str:
-    """Return the paths of several models for a document, a row a step, as SysNoise's Figure 3.
-
-    Args:
-        summaries: one for each model, of one task.
-        form: ``markdown``, ``latex`` or ``csv``.
-        table: there is one.
-    """
+def steps(summaries: Sequence[WorstSummary], wide: bool) -> Table:
+    """Return the paths of several models of one task, a row a step, as SysNoise's Figure 3."""
     rows: list[Sequence[Cell]] = []
     for summary in summaries:
         rows.append([summary.model, 0, "trained", summary.trained, *[None] * 4])
@@ -86,7 +80,7 @@ def printed(summaries: Sequence[WorstSummary], form: str, table: str | None = No
         Column("change, points", Unit.POINTS), Column("95 % interval", Unit.POINTS),
         Column("of this step", Unit.POINTS), Column("alone", Unit.POINTS),
     ]  # fmt: skip
-    return FORMS[form](Table(columns, rows, f"{first.suite}: one option more at each step"))
+    return Table(columns, rows, f"{first.suite}: one option more at each step")
 
 
 def _drawn(summary: WorstSummary) -> Figure:

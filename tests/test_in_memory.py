@@ -23,7 +23,8 @@ from simulator.model import in_memory as networks
 from simulator.model.card import Card
 from simulator.profile import function
 from simulator.profile import in_memory as profiles
-from simulator.profile.load import load, names
+from simulator.profile.load import load
+from simulator.profile.lookup import names
 from simulator.results.read import read_run
 
 CARD = {key: value for key, value in tiny.SPEC.items() if key not in ("model", "labels")}

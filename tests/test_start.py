@@ -6,7 +6,7 @@ import sys
 import pytest
 from pydantic import PydanticUserError
 
-from simulator.profile.load import builtin_names
+from simulator.profile.lookup import builtin_names
 from simulator.typed import LateModel
 
 HEAVY = ["PIL", "cv2", "av", "torch", "onnxruntime", "openvino", "nvidia.dali", "onnx", "numpy",

@@ -17,7 +17,8 @@ from simulator.contract import Evidence
 from simulator.profile import axes, template
 from simulator.profile.document import read
 from simulator.profile.implementations import Choices, choose
-from simulator.profile.load import builtin_folder, builtin_names, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_folder, builtin_names
 from simulator.profile.profile import Profile
 
 TARGET = Path(__file__).parent.parent / "profiles" / "README.md"

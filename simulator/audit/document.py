@@ -15,7 +15,7 @@ from simulator.analysis import gate
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile import messages
 from simulator.profile.document import Document, Key, Values, read
-from simulator.profile.load import find
+from simulator.profile.lookup import find
 from simulator.profile.reference import read_reference
 from simulator.profile.section import Above0, Positive, Section
 from simulator.profile.suite import overrides

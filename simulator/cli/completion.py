@@ -98,13 +98,13 @@ def _actions(
 
 def _kinds() -> dict[str, object]:
     from simulator import registry
-    from simulator.profile import load
+    from simulator.profile import lookup
     from simulator.profile.suite import builtin_suites
 
     return {
         "file": shtab().FILE,
         "folder": shtab().DIRECTORY,
-        "profile": _named("_simulate_profiles", load.names()),
+        "profile": _named("_simulate_profiles", lookup.names()),
         "suite": _named("_simulate_suites", builtin_suites()),
         "backend": _named("_simulate_backends", registry.BACKENDS.points),
     }

@@ -15,7 +15,7 @@ from simulator.command.experiment import Command
 from simulator.command.options import Declared, Group, Kind, given
 from simulator.data.address import Root, absolute, root_of
 from simulator.errors import UserError
-from simulator.profile.load import find, name_of
+from simulator.profile.lookup import find, name_of
 from simulator.profile.reference import interpreter, read_code, read_reference
 from simulator.results.json_text import finite, write_json
 from simulator.results.layout import PLAN

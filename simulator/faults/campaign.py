@@ -13,7 +13,7 @@ from simulator.analysis import persistence
 from simulator.errors import ProfileError, UserError
 from simulator.faults.allocation import Rule
 from simulator.profile.document import Key
-from simulator.profile.load import shipped_folder
+from simulator.profile.lookup import shipped_folder
 from simulator.profile.messages import checked
 from simulator.profile.section import Section
 from simulator.profile.suite import read_suite

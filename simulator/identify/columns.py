@@ -16,7 +16,8 @@ from simulator.modalities.image import geometry as resolved_geometry
 from simulator.modalities.image.card import ImageCard, geometry_of
 from simulator.modalities.image.sections import Color, Geometry
 from simulator.profile.implementations import choose
-from simulator.profile.load import builtin_names, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names
 from simulator.profile.modality import IMAGE
 from simulator.profile.profile import Profile
 from simulator.profile.suite import Option

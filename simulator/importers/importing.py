@@ -11,7 +11,8 @@ from simulator.importers.draft import Draft
 from simulator.importers.importer import IMPORTERS, ConfigFile, Importer
 from simulator.profile import axes
 from simulator.profile.implementations import choose
-from simulator.profile.load import find, load, name_of
+from simulator.profile.load import load
+from simulator.profile.lookup import find, name_of
 
 _NAME = re.compile(r"[^A-Za-z0-9]+")
 _NOT_THESE = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import yaml
 
 from simulator.profile.document import changes
-from simulator.profile.load import find, name_of
+from simulator.profile.lookup import find, name_of
 
 
 def derived(

@@ -12,7 +12,8 @@ from simulator import cache
 from simulator.errors import ProfileError
 from simulator.profile.document import Document, Key
 from simulator.profile.implementations import choose
-from simulator.profile.load import load, movable
+from simulator.profile.load import load
+from simulator.profile.own_files import movable
 from simulator.profile.profile import Profile
 from simulator.profile.resolved import resolved
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from simulator.profile.load import builtin_folder
+from simulator.profile.lookup import builtin_folder
 from simulator.profile.modality import IMAGE
 
 MODEL_CARD = "model-card.schema.json"

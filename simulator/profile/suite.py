@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from simulator.errors import ProfileError, unknown
 from simulator.profile import messages
 from simulator.profile.document import Document, Values, read
-from simulator.profile.load import shipped_folder
+from simulator.profile.lookup import shipped_folder
 
 S = TypeVar("S", bound=BaseModel)
 Option = Mapping[str, Any]

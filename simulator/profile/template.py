@@ -23,7 +23,8 @@ from simulator.profile.document import Key
 from simulator.profile.fit import listed
 from simulator.profile.hints import Hint
 from simulator.profile.implementations import Choice, Choices, choose
-from simulator.profile.load import find, load, name_of, names
+from simulator.profile.load import load
+from simulator.profile.lookup import find, name_of, names
 from simulator.profile.modality import IMAGE, at, filled, sections
 from simulator.profile.modeline import modeline, schema_name
 from simulator.profile.profile import Profile

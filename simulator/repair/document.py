@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.errors import ProfileError
 from simulator.profile.document import Document
-from simulator.profile.load import shipped_folder
+from simulator.profile.lookup import shipped_folder
 from simulator.profile.suite import read_suite
 
 FOLDER = "repairs"

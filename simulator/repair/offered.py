@@ -13,7 +13,7 @@ from simulator.experiments.alone import groups_of
 from simulator.experiments.common import chosen, refuse_missing
 from simulator.pipeline.stack import ResolvedProfile
 from simulator.profile import axes, document
-from simulator.profile.load import builtin_names
+from simulator.profile.lookup import builtin_names
 from simulator.profile.modality import IMAGE
 from simulator.profile.suite import Option, builtin_suites, load_suite, overrides
 from simulator.repair.document import MEASURED, CostSpec, OptionSpec, Repairs, RepairSpec

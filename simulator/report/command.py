@@ -12,7 +12,7 @@ from simulator.command.experiment import EXPERIMENTS
 from simulator.command.options import declared
 from simulator.data import example
 from simulator.data.card import FILE
-from simulator.profile.load import name_of, shipped_folder
+from simulator.profile.lookup import name_of, shipped_folder
 from simulator.results.json_text import JsonObject
 
 INPUTS = ("model", "data", "limit", "seed", "under", "trial")

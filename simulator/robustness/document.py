@@ -14,7 +14,7 @@ from simulator.conditions.attacks.attack import Attack
 from simulator.conditions.condition import AppliedCondition, under
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile.document import Document
-from simulator.profile.load import shipped_folder
+from simulator.profile.lookup import shipped_folder
 from simulator.profile.suite import Suite, read_suite
 from simulator.profile.suite import load_suite as load_options
 from simulator.statistics.bootstrap import Floats

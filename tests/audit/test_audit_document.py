@@ -6,7 +6,8 @@ import yaml
 from simulator.audit.document import EXAMPLE, load_audit
 from simulator.audit.ongoing import resolved
 from simulator.errors import ProfileError
-from simulator.profile.load import builtin_names, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names
 
 WHOLE = """\
 schema: 1

@@ -28,7 +28,8 @@ from simulator.modalities.image.sections import image_spec
 from simulator.model.card import Card
 from simulator.pipeline.runtimes import RuntimePool
 from simulator.profile.implementations import choose
-from simulator.profile.load import builtin_names, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names
 from simulator.profile.modality import IMAGE
 
 SIZE = 224

@@ -11,7 +11,7 @@ from onnx import helper
 from simulator.cli import main
 from simulator.contract.installing import install
 from simulator.notices import Kind, Notice
-from simulator.profile.load import builtin_names
+from simulator.profile.lookup import builtin_names
 
 HEAD = "schema: 1\nname: mine\nsummary: a test\nextends: opencv_fp32\n"
 

@@ -16,7 +16,7 @@ from warm import ended
 
 from simulator import cli, sweep
 from simulator.errors import RunError
-from simulator.profile.load import shipped_folder
+from simulator.profile.lookup import shipped_folder
 from simulator.results import record_table, store
 from simulator.results.manifest import RunManifest
 

@@ -37,7 +37,8 @@ from simulator.model.card import Card
 from simulator.model.onnxfile import check
 from simulator.pipeline.isolation import Isolation
 from simulator.profile.implementations import implementation
-from simulator.profile.load import builtin_folder, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_folder
 from simulator.profile.suite import load_suite
 from simulator.results.read import read_manifest, read_run
 from simulator.testing.formats import FOLDER

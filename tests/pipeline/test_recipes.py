@@ -19,7 +19,8 @@ from simulator.model.card import Card
 from simulator.pipeline.extra import with_extras
 from simulator.pipeline.inference import Infer, answering, inferred
 from simulator.profile.implementations import choose, extra_stages
-from simulator.profile.load import builtin_names, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names
 
 
 def chain_of(name, card, tmp_path, *overrides):

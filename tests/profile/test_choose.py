@@ -7,7 +7,8 @@ from simulator.contract import Stage
 from simulator.errors import ProfileError
 from simulator.profile import axes
 from simulator.profile.implementations import choose
-from simulator.profile.load import builtin_names, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names
 
 
 def problems(name, *overrides):

@@ -6,7 +6,8 @@ import pytest
 
 from simulator.cli import main
 from simulator.errors import UserError
-from simulator.profile.load import find, load, name_of, names
+from simulator.profile.load import load
+from simulator.profile.lookup import find, name_of, names
 
 BOARD = "schema: 1\nname: board\nsummary: a board\nextends: opencv_fp32\n"
 

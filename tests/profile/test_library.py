@@ -10,7 +10,8 @@ import simulator
 from simulator import registry
 from simulator.profile.document import read
 from simulator.profile.implementations import choose
-from simulator.profile.load import builtin_names, find, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names, find
 from simulator.profile.modality import sections
 from simulator.worker import environments
 

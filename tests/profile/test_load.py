@@ -11,7 +11,8 @@ from refusals import refused
 
 from simulator.errors import UserError
 from simulator.profile.implementations import choose
-from simulator.profile.load import builtin_names, find, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names, find
 from simulator.profile.paper_names import RESIZE
 
 HEAD = "schema: 1\nname: mine\nsummary: a test\n"

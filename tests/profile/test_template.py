@@ -9,7 +9,8 @@ import yaml
 from simulator.errors import UserError
 from simulator.profile import axes, template
 from simulator.profile.implementations import choose
-from simulator.profile.load import builtin_names, load
+from simulator.profile.load import load
+from simulator.profile.lookup import builtin_names
 from simulator.profile.modality import places, sections
 from simulator.profile.resolved import resolved
 

@@ -74,7 +74,8 @@ def _check(options: argparse.Namespace) -> int:
 def _list(_: argparse.Namespace) -> int:
     from rich.markup import escape
 
-    from simulator.profile.load import load, names
+    from simulator.profile.load import load
+    from simulator.profile.lookup import names
 
     shown = common.table("profile", "summary")
     for name in names():

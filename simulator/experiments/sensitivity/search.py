@@ -40,7 +40,7 @@ from simulator.experiments.session import Session, Variant
 from simulator.files import TEXT, read_file, write_whole
 from simulator.pipeline.float_runtime import in_fp32, running
 from simulator.pipeline.stack import ResolvedProfile, Stack
-from simulator.profile.load import find, name_of
+from simulator.profile.lookup import find, name_of
 from simulator.profile.text import flow
 from simulator.results.json_text import parse_json, write_json
 

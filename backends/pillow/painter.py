@@ -12,8 +12,9 @@ from backends.pillow.library import Image, ImageDraw, ImageFont
 from simulator.contract import Color, Key, Painter, Panel, Rectangle
 
 _BYTES = 1_000_000
-_SIDE, _SIDE_OF_THREE = 640, 480
-"""The longest side of an image, in pixels of the drawing, for up to two columns and for more."""
+_SIDE, _SIDE_OF_THREE, _SIDE_OF_MANY = 640, 480, 210
+"""The longest side of an image, in pixels of the drawing, for up to two columns and for more; on a
+page for up to three, and for more."""
 _FOR_A_PAGE: dict[str, Any] = {"quality": 80, "subsampling": "4:4:4", "optimize": True}
 _NARROWEST = 160
 _COLORS = 64
@@ -40,10 +41,11 @@ class PillowPainter(Painter):
             scale *= 0.97 * math.sqrt(_BYTES / size)
 
     def _jpeg(self, panels: Sequence[Panel], legend: Sequence[Key]) -> bytes:
-        scale = _scale(panels, _SIDE_OF_THREE)
+        columns = _columns(panels)
+        scale = _scale(panels, _SIDE_OF_THREE if columns <= 3 else _SIDE_OF_MANY)
         drawn = [_drawn(panel, scale) for panel in panels]
         file = io.BytesIO()
-        _sheet(drawn, panels, legend, _columns(panels)).save(file, "JPEG", **_FOR_A_PAGE)
+        _sheet(drawn, panels, legend, columns).save(file, "JPEG", **_FOR_A_PAGE)
         return file.getvalue()
 
     def _gif(self, panels: Sequence[Panel], legend: Sequence[Key], each: int) -> bytes:

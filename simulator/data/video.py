@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -68,6 +68,29 @@ class ClipFrame(ByteSource):
 
     def __str__(self) -> str:
         return f"{self.moment.clip} at {self.moment.seen:.3f} s"
+
+
+class Shown(NamedTuple):
+    """When a frame is shown, in seconds from the start of its clip; sorted by clips."""
+
+    clip: str
+    time: float
+
+
+def shown_at(dataset: Dataset) -> dict[str, Shown]:
+    """Return when each frame of clips, or of a sequence whose rate is known, is shown.
+
+    Returns:
+        By the names of the samples; empty where they are no such frames.
+    """
+    found = {
+        item.name: Shown(Path(item.path.moment.clip).name, item.path.moment.time)
+        for item in dataset.items
+        if isinstance(item.path, ClipFrame)
+    }
+    if not found and dataset.film and (rate := dataset.rate):
+        found = {item.name: Shown("", at / rate) for at, item in enumerate(dataset.items)}
+    return found
 
 
 def _backend() -> Backend:

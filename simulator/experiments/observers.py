@@ -21,11 +21,13 @@ class Observer:
         see: what it makes of a sample; None: nothing.
         first: how many first samples it is for.
         worst: how many of the worst flips it is for.
+        strips: whether of clips it is for the frames around them, too.
     """
 
     see: Callable[[Walk], Any]
     first: int = 0
     worst: int = 0
+    strips: bool = False
 
     def wants(self, index: int, rank: int | None) -> bool:
         """Whether it is for a sample, given its number and its rank among the flips so far."""

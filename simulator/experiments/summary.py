@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypedDict
@@ -11,8 +9,6 @@ from typing import Any, TypedDict
 import numpy as np
 
 from simulator.contract.stage import timed_steps
-from simulator.data.folder import Item
-from simulator.experiments.answers import StackRecords
 from simulator.experiments.record_store import RecordStore
 from simulator.model.card import Card
 from simulator.model.said import described
@@ -24,11 +20,10 @@ from simulator.results.shared import Running
 from simulator.results.times import ABSENT, Ints, total
 from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import figures, not_carried, samples_needed
-from simulator.tasks.score import Record, Score, numbers
+from simulator.tasks.score import Score
 from simulator.tasks.task import Task
 
 SIDES = ("train", "deploy")
-WORST = 10
 SKIPPED_LISTED = 20
 TOTAL = "total"
 """The name of all stages together in latency tables."""
@@ -81,6 +76,7 @@ def summarize(
     self_check: SelfCheck,
     notes: Sequence[Notice],
     doubt: Callable[[Score], list[Notice]],
+    flips: Sequence[Mapping[str, Any]],
     seed: int,
 ) -> dict[str, Any]:
     """Return the content of a pair's summary.
@@ -94,6 +90,7 @@ def summarize(
         self_check: see :func:`simulator.experiments.controls.self_check`.
         notes: notices about the data set.
         doubt: see :func:`simulator.experiments.guessing.doubt`.
+        flips: the worst ones; see :func:`simulator.experiments.moments.worst_flips`.
         seed: of the bootstrap, where the task needs one.
 
     Returns:
@@ -117,7 +114,7 @@ def summarize(
         **done.failures(SIDES, SIDES[0]),
         **compared,
         "axes": [_axis(axis, stacks, card, effects.get(axis)) for axis in differing],
-        "worst_flips": worst_flips(ran, train, deploy, task),
+        "worst_flips": flips,
         "latency_ms": times,
         "missing": missing,
         "controls": {"self": self_check},
@@ -181,22 +178,6 @@ def _axis(axis: str, stacks: Sequence[Stack], card: Card, effect: AxisEffect | N
     equal = axes.equal([own.values for own in said])
     train, deploy = (AxisSide.model_validate(asdict(own.without(equal))) for own in said)
     return Axis(axis=axis, effect=effect, train=train, deploy=deploy, equal=len(equal))
-
-
-def severity(task: Task, train: Record, deploy: Record) -> float:
-    """Return how bad a change is; -inf where the task cannot say (NaN), so that it ranks last."""
-    found = task.severity(train, deploy)
-    return -math.inf if math.isnan(found) else found
-
-
-def worst_flips(
-    ran: Sequence[Item], train: StackRecords, deploy: StackRecords, task: Task
-) -> list[dict[str, Any]]:
-    """Return the entries of the worst flips, the worst one first; at most :data:`WORST`."""
-    flips = np.flatnonzero(numbers(deploy, "changed")[0])
-    found = zip(flips, train.chosen(flips), deploy.chosen(flips), strict=True)
-    worst = heapq.nsmallest(WORST, found, key=lambda flip: -severity(task, *flip[1:]))
-    return [{"sample": ran[int(at)].name, **task.flip(*pair)} for at, *pair in worst]
 
 
 def _findings(task: Task, summary: Mapping[str, Any]) -> list[Notice]:

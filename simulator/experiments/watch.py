@@ -21,12 +21,12 @@ from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.alone import SingleAxisSwaps, axes_alone
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
+from simulator.experiments.moments import severity
 from simulator.experiments.observers import Observer, Observers, Seen
 from simulator.experiments.pictures.pictures import Finished, Pictures, ShownPair, pictures_of
 from simulator.experiments.ranking import Ranking
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
-from simulator.experiments.summary import severity
 from simulator.modalities.modality import Modality
 from simulator.pipeline.executor import Outcome, SampleResult, outcomes_of, pick
 from simulator.pipeline.inference import Answer
@@ -82,7 +82,9 @@ class PairWatch:
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
         }
         for picture in self.pictures:
-            found[picture.name] = Observer(picture.see, picture.first, picture.worst)
+            found[picture.name] = Observer(
+                picture.see, picture.first, picture.worst, picture.strips
+            )
         if self.alone.chains:
             found[ALONE] = Observer(self.alone.see, first=EVERY)
         most = max(observer.first for name, observer in found.items() if name != ALONE)
@@ -146,18 +148,22 @@ class PairWatch:
                 if not left:
                     del self.seen[name]
 
-    def complete(self, plan: Plan, ran: Sequence[Item]) -> None:
+    def complete(
+        self, plan: Plan, ran: Sequence[Item], flips: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         """Run samples again whose data are missing.
 
         Args:
             plan: of the run.
             ran: the samples that went through.
+            flips: the worst ones.
 
         These are samples that an earlier attempt had finished, samples that replace skipped ones,
-        and the worst flips where other processes ran the samples; else there are none.
+        the worst flips where other processes ran the samples, and what is shown of the worst
+        moments of clips, which are known only now; else there are none.
         """
         walked = None
-        for item, names in [*self._lacking(ran)]:
+        for item, names in [*self._lacking(ran, self._shown(flips))]:
             walked = walked or self.session.executor.walks(plan)
             try:
                 walk = walked(item)
@@ -183,12 +189,26 @@ class PairWatch:
         """The samples of the worst flips so far, for each observer."""
         return {name: self._ranking.top(o.worst) for name, o in self._observers.by_name.items()}
 
-    def _lacking(self, ran: Sequence[Item]) -> Iterator[tuple[Item, list[str]]]:
+    def _shown(self, flips: Sequence[Mapping[str, Any]]) -> dict[str, set[int]]:
+        """The samples of the worst flips, by observer; of clips those of the worst moments."""
+        if not any("moment" in flip for flip in flips):
+            return self._tops()
+        found = {}
+        for name, observer in self._observers.by_name.items():
+            shown = [
+                flip["moment"]["strip"] if observer.strips else [flip["sample"]]
+                for flip in flips[: observer.worst]
+            ]
+            found[name] = {self._index[one] for names in shown for one in names}
+        return found
+
+    def _lacking(
+        self, ran: Sequence[Item], tops: Mapping[str, set[int]]
+    ) -> Iterator[tuple[Item, list[str]]]:
         """Yield the samples whose data are missing, with the observers that lack them.
 
         The first samples fill up what the worst flips leave of an observer's samples.
         """
-        tops = self._tops()
         left = {
             name: observer.first - len(tops[name])
             for name, observer in self._observers.by_name.items()

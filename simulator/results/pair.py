@@ -82,6 +82,20 @@ class Alone(ResultModel):
     why: str | None = Field(default=None, description="why it was not run; None where it was")
 
 
+class Moment(ResultModel):
+    """Frames in a row of a clip that changed; times in seconds from the clip's start."""
+
+    clip: str | None = Field(description="its name, where there are several")
+    start: float = Field(description="when the first of them is shown")
+    end: float = Field(description="when the last one is shown")
+    worst: float = Field(description="when the sample is shown, the worst of them")
+    frames: int = Field(description="how many they are")
+    strip: dict[str, float] = Field(
+        description="frames around the worst one, changed or not, and when each is shown; of the "
+        "first moments"
+    )
+
+
 class Flip(ResultModel):
     """An answer that changed; what else is said of it is the task's own."""
 
@@ -90,6 +104,9 @@ class Flip(ResultModel):
     sample: str
     picture: str | None = Field(default=None, description="path below the run folder")
     preview: str | None = Field(default=None, description="path of a small JPEG of the same")
+    moment: Moment | None = Field(
+        default=None, description="of a clip, where this is the worst frame; None of other samples"
+    )
 
 
 class SelfCheck(ResultModel):

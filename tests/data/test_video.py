@@ -11,6 +11,7 @@ import av
 import numpy as np
 import pytest
 import tiny
+import tiny_tasks
 from datacards import card_of, refused
 from PIL import Image
 
@@ -35,10 +36,10 @@ def pictures(count):
         yield picture
 
 
-def write(path, count=6, codec="ffv1", format="bgr0", frames=None):
+def write(path, count=6, codec="ffv1", format="bgr0", frames=None, size=SIZE):
     with av.open(str(path), "w") as file:
         stream = file.add_stream(codec, rate=Fraction(25))
-        stream.height, stream.width, stream.pix_fmt = *SIZE, format
+        stream.height, stream.width, stream.pix_fmt = *size, format
         for picture in frames or pictures(count):
             frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=format)
             file.mux(stream.encode(frame))
@@ -262,6 +263,26 @@ def test_a_reader_that_loses_the_last_frame_is_seen(tmp_path, colors, monkeypatc
 
 def lost(frames):
     return lambda self, path: (one for one, _ in pairwise(frames(self, path)))
+
+
+def test_the_worst_moments_are_shown_as_strips(tmp_path):
+    """Red squares turn blue under the deployment's BGR; the third frame of six has two."""
+    red = [("red", 0, 0, 16), ("red", 32, 32, 16)]
+    scenes = [tiny_tasks.picture(*red[:n]) for n in (0, 1, 2, 0, 0, 1)]
+    clip = write(tmp_path / "c.mkv", "", "ffv1", "yuv420p", scenes, (64, 64))
+    done = compare(
+        "video_pyav_fp32", "video_nv12_fp32", model=tiny_tasks.card(tmp_path / "model"),
+        data=clip, out=tmp_path / "run", overrides=["deploy.color.order=bgr"], quick=True,
+    )  # fmt: skip
+
+    worst, other = (flip.moment for flip in done.summary.worst_flips)
+    assert (worst.start, worst.end, worst.worst, worst.frames) == (0.04, 0.08, 0.08, 2)
+    assert [*worst.strip] == names("c.mkv", range(5))
+    assert (other.start, other.end, worst.clip) == (0.2, 0.2, None)
+    picture = Image.open(done.folder / "flips" / "01-0.080s.png")
+    assert picture.width > 1000  # five frames above five, each at least 192 pixels wide
+    page = done.report.read_text(encoding="utf-8")
+    assert "<bdi>0.04 s to 0.08 s, worst 0.08 s" in page and "<bdi>0.20 s" in page
 
 
 def test_what_a_dropped_frame_showed_is_not_seen(tmp_path, colors):

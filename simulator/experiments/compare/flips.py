@@ -89,18 +89,23 @@ def worst(run: Run[PairSummary]) -> Iterator[Section]:
     """Show the worst flips, with their pictures, questions and tokens where there are any."""
     summary, view = run.summary, TASKS[run.summary.task].view()
     flips = [plain(flip) for flip in summary.worst_flips]
-    shown = replace(worst_of(summary), title="The worst flips, the worst one first")
+    worst = worst_of(summary)
+    shown = replace(worst, title=f"{worst.title}, the worst one first")
     wanted = [
         (flip.get("preview"), f"{name}: {about}")
         for flip, (name, *words) in zip(flips, shown.lines(), strict=True)
         for about in [", ".join(f"{t} {w}" for t, w in zip(view.titles[:2], words, strict=False))]
     ]
     pictures, left = fitting(run, wanted, PICTURES)
-    of_images = summary.sample_unit == "image"
+    question = "Which answers changed most"
+    if any(flip.moment for flip in summary.worst_flips):
+        question = "When did answers change most, and what is seen then, train above deploy"
+    elif summary.sample_unit == "image":
+        question = "Which answers changed most, and what is on those images"
     yield Section(
         "worst",
-        "Worst flips",
-        f"Which answers changed most{', and what is on those images' if of_images else ''}?",
+        worst.title,
+        f"{question}?",
         () if flips else ["No answer changed."],
         notes=[f"{count(left, 'more picture')} in the run's folder."] if left else [],
         tables=[

@@ -32,7 +32,7 @@ from simulator.report.words import (
     share,
     title,
 )
-from simulator.results.pair import Alone, AxisSide, PairSummary
+from simulator.results.pair import Alone, AxisSide, Moment, PairSummary
 from simulator.tasks.task import TASKS
 from simulator.typed import Unit, plain
 
@@ -207,10 +207,23 @@ def _show_latency(summary: PairSummary, console: Console) -> None:
 
 
 def worst(summary: PairSummary) -> Table:
-    """Return the worst flips, the worst one first."""
-    view = TASKS[summary.task].view()
-    rows = [[flip.sample, *view.words(plain(flip))] for flip in summary.worst_flips]
-    return Table([summary.sample_unit, *view.titles], rows, "Worst flips")
+    """Return the worst flips, the worst one first; of clips the worst moments."""
+    view, flips = TASKS[summary.task].view(), summary.worst_flips
+    rows = [
+        [moment(flip.moment) if flip.moment else flip.sample, *view.words(plain(flip))]
+        for flip in flips
+    ]
+    clips = any(flip.moment for flip in flips)
+    what, name = ("moment", "Worst moments") if clips else (summary.sample_unit, "Worst flips")
+    return Table([what, *view.titles], rows, name)
+
+
+def moment(one: Moment) -> str:
+    """Return when it is, and when it is worst."""
+    clip = f"{one.clip}, " if one.clip else ""
+    if one.frames == 1:
+        return f"{clip}{one.worst:.2f} s"
+    return f"{clip}{one.start:.2f} s to {one.end:.2f} s, worst {one.worst:.2f} s"
 
 
 @part(order=60)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulator.analysis import gate, outcomes
 from simulator.command.experiment import Experiment
+from simulator.data.video import shown_at
 from simulator.errors import UserError
 from simulator.experiments import controls
 from simulator.experiments.by_size import by_size
@@ -21,6 +22,7 @@ from simulator.experiments.common import (
 from simulator.experiments.compare.experiment import CompareOptions
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
+from simulator.experiments.moments import worst_flips
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.running import Recorder, run_recorded
 from simulator.experiments.session import Session
@@ -126,7 +128,11 @@ def conclude(
     """
     session.show.say("figures and pictures")
     ran = done.ran
-    watch.complete(merged, ran)
+    train, deploy = map(done.records, SIDES)
+    with spending(Work.STATISTICS):
+        shown = shown_at(session.dataset)
+        flips = worst_flips(ran, train, deploy, session.card.task, shown)
+    watch.complete(merged, ran, flips)
     seen = [watch.seen.get(item.name, {}) for item in ran]
     with spending(Work.STATISTICS):
         summary = summarize(
@@ -138,9 +144,9 @@ def conclude(
             controls.self_check(one[REPEAT] for one in seen if REPEAT in one),
             session.notes,
             partial(doubt, session),
+            flips,
             session.seed,
         )
-        train, deploy = map(done.records, SIDES)
         if decision:
             decision.write_bounds(summary, train, deploy, session.card.task, AT_ANY_TIME)
         summary["warnings"] += by_size(session, watch.stacks, ran, list(deploy))

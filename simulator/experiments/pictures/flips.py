@@ -6,16 +6,21 @@ decoded it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import sub
 from typing import Any
 
-from simulator.contract import U8, Frame
+import numpy as np
+
+from simulator.contract import U8, Frame, Panel
 from simulator.contract.recipe import Chain
 from simulator.errors import SampleError
+from simulator.experiments.moments import WORST as FLIPS
 from simulator.experiments.pictures.decoded import decoding, painter, turns
+from simulator.experiments.pictures.looks import stem_of
 from simulator.experiments.pictures.pictures import Finished, Pictures, ShownPair
-from simulator.experiments.summary import WORST as FLIPS
 from simulator.modalities.image.orientation import UPRIGHT, stored
 from simulator.pipeline.walk import Walk
 from simulator.results.layout import PICTURES
@@ -58,6 +63,7 @@ class FlipPictures(Pictures):
     prefix: str
     name = "flip"
     worst = FLIPS
+    strips = True
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains by their names in the plan."""
@@ -83,28 +89,71 @@ class FlipPictures(Pictures):
 
     def draw(self, finished: Finished) -> None:
         """Write each worst flip to the run: a ``picture``, and a ``preview`` for the page."""
-        found, task, flips = painter(), self.task, finished.summary["worst_flips"]
+        found, flips = painter(), finished.summary["worst_flips"]
         if found is None or not flips:
             return
         finished.session.show.say("drawing the worst flips")
 
-        def both(flip_seen: FlipSeen | None) -> tuple[bytes, bytes] | None:
-            if flip_seen is None:
-                return None
-            panels = task.view().panels(
-                task, flip_seen.images, flip_seen.before, flip_seen.after, flip_seen.truth
-            )
-            return found.png(panels), found.jpeg(panels)
+        def both(flip: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
+            panels = self._panels(flip, finished.seen)
+            return (found.png(panels), found.jpeg(panels)) if panels else None
 
         with ThreadPoolExecutor(finished.session.workers) as pool:
-            drawn = list(pool.map(both, [finished.seen.get(flip["sample"]) for flip in flips]))
+            drawn = list(pool.map(both, flips))
         for number, (flip, content) in enumerate(zip(flips, drawn, strict=True), start=1):
             if content is not None:
-                stem = flip["sample"].rpartition("/")[2].rpartition(".")[0]
+                moment = flip.get("moment")
+                stem = f"{moment['worst']:.3f}s" if moment else stem_of(flip["sample"], "image")
                 names = {"picture": f"{stem}.png", "preview": f"{stem}.jpg"}
                 flip |= {key: f"{PICTURES}/{number:02}-{name}" for key, name in names.items()}
                 for key, data in zip(names, content, strict=True):
                     finished.run.write_file(flip[key], data)
+
+    def _panels(self, flip: Mapping[str, Any], seen: Mapping[str, FlipSeen]) -> list[Panel]:
+        """What a flip's picture shows; of a moment the frames around it, deploy below train."""
+        strip = flip["moment"]["strip"] if "moment" in flip else {flip["sample"]: None}
+        view, found = self.task.view(), []
+        for name, time in strip.items():
+            if name in seen:
+                one = seen[name]
+                panels = view.panels(self.task, one.images, one.before, one.after, one.truth)
+                worst = ", worst" if name == flip["sample"] else ""
+                found.append(
+                    panels if time is None else [_timed(p, time, worst) for p in panels[:2]]
+                )
+        panels = [panel for row in zip(*found, strict=True) for panel in row]
+        return panels if len(found) <= 1 else _zoomed(panels)
+
+
+def _timed(panel: Panel, time: float, worst: str) -> Panel:
+    """A panel of a strip: with its time, and a legend that holds for all of them."""
+    legend = tuple(replace(key, words=key.words.partition(":")[0]) for key in panel.legend)
+    title = f"{time:.2f} s{worst}, {panel.title.partition(' (')[0]}"
+    return replace(panel, title=title, legend=legend)
+
+
+def _zoomed(panels: Sequence[Panel]) -> list[Panel]:
+    """Cut all to the same part, with each box that has a caption; at least a third each way."""
+    size = np.array(panels[0].image.shape[1::-1], float)
+    boxes = [np.clip(np.reshape(r.box, (2, 2)), 0, size)
+             for panel in panels for r in panel.rectangles if r.caption]  # fmt: skip
+    if not boxes or len({panel.image.shape for panel in panels}) > 1:
+        return [*panels]
+    low, high = np.min(boxes, axis=(0, 1)), np.max(boxes, axis=(0, 1))
+    part = min(1.0, max(1 / 3, 1.25 * float(((high - low) / size).max())))
+    left, top = np.clip((low + high - part * size) / 2, 0, (1 - part) * size).astype(int).tolist()
+    right, bottom = np.minimum(np.ceil([left, top] + part * size), size).astype(int).tolist()
+    moved = (left, top, left, top)
+    return [
+        replace(
+            panel,
+            image=panel.image[top:bottom, left:right],
+            rectangles=tuple(
+                replace(r, box=tuple(map(sub, r.box, moved))) for r in panel.rectangles
+            ),
+        )
+        for panel in panels
+    ]
 
 
 @dataclass(frozen=True, slots=True)

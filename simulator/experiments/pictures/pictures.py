@@ -75,11 +75,13 @@ class Pictures(ABC):
         name: of the observer; two kinds in one run have different names.
         first: of how many first samples data are kept.
         worst: of how many of the worst flips data are kept.
+        strips: whether of clips the frames around them are shown, too.
     """
 
     name: ClassVar[str]
     first: ClassVar[int] = 0
     worst: ClassVar[int] = 0
+    strips: ClassVar[bool] = False
 
     def asides(self) -> dict[str, Chain]:
         """Return the chains that are needed besides the arms, by their names in the plan."""

@@ -27,9 +27,9 @@ from simulator.results.robustness import RobustnessSummary
 from simulator.results.suites import ExplainSummary
 from simulator.results.suites import SweepSummary
 from simulator.results.suites import WorstSummary
+from simulator.results.tail import TailSummary
 from simulator.results.timed import LatencySummary
 from simulator.results.timed import LoadSummary
-from simulator.results.timed import TailSummary
 from simulator.robustness.corrupted import Written
 
 class _Under(typing.TypedDict, total=False):

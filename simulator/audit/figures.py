@@ -26,7 +26,7 @@ from simulator.results.audits import (
 from simulator.results.layout import PAIRS_FOLDER, TAILS_FOLDER
 from simulator.results.pair import PairSummary
 from simulator.results.shared import Summary
-from simulator.results.timed import TailSummary
+from simulator.results.tail import TailSummary
 from simulator.typed import plain
 
 PAIR: Literal["pair"] = "pair"

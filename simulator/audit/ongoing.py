@@ -39,7 +39,7 @@ from simulator.results.manifest import AuditManifest, Request
 from simulator.results.pair import pair_summary
 from simulator.results.read import read_manifest
 from simulator.results.run_folder import cannot_resume, changed, check_free, clear
-from simulator.results.timed import TailSummary
+from simulator.results.tail import TailSummary
 from simulator.typed import plain
 
 _SAME = ("stacks", "models", "seed", "limit")

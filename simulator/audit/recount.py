@@ -24,7 +24,7 @@ from simulator.latency.times import Times
 from simulator.results.json_text import finite
 from simulator.results.layout import PAIRS_FOLDER
 from simulator.results.pair import PairSummary
-from simulator.results.timed import TailSummary
+from simulator.results.tail import TailSummary
 from simulator.results.times import ABSENT, Ints, from_map, total
 from simulator.statistics import percentiles
 

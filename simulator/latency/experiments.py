@@ -12,7 +12,8 @@ from simulator.command.experiment import Experiment
 from simulator.command.options import Gate, OneModel, Option, Stacks, Under
 
 if TYPE_CHECKING:
-    from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
+    from simulator.results.tail import TailSummary
+    from simulator.results.timed import LatencySummary, LoadSummary
 
 HERE = "times its stacks in turns, in its own process"
 """Why no executor runs what is timed."""
@@ -149,7 +150,7 @@ class Tail(Experiment[TailOptions]):
     about = "measure accuracy when late answers count as wrong"
     Options = TailOptions
     runs = "simulator.latency.tail:tail"
-    summary = "simulator.results.timed:TailSummary"
+    summary = "simulator.results.tail:TailSummary"
     on_servers = True
     tables: ClassVar[Mapping[str, str]] = {
         name: f"simulator.latency.printed:{name.replace('-', '_')}"

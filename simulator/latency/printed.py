@@ -7,7 +7,7 @@ from functools import wraps
 
 from simulator.report.table import Cell, Column, Table
 from simulator.report.words import given_deadlines
-from simulator.results.timed import SplitThreshold, TailSummary
+from simulator.results.tail import SplitThreshold, TailSummary
 from simulator.typed import Unit
 
 PERCENTILES = ("99", "95", "90")

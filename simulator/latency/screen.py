@@ -13,7 +13,8 @@ from simulator.report.table import NOTHING, screen
 from simulator.report.terminal import gate, heading, skipped
 from simulator.report.words import count, given_deadlines, leads, ranked, run_on, share, title
 from simulator.results.shared import Running
-from simulator.results.timed import Divergence, LatencySummary, LoadSummary, TailSummary, TimedStack
+from simulator.results.tail import Divergence, TailSummary
+from simulator.results.timed import LatencySummary, LoadSummary, TimedStack
 
 Fact = tuple[str, str]
 """What a line is about, and what it says, as markup."""

@@ -8,14 +8,13 @@ from simulator.latency.times import TOTAL
 from simulator.report.table import NOTHING, Column, Table
 from simulator.report.words import given_deadlines, share
 from simulator.results.shared import Latency
+from simulator.results.tail import Forecast, TailSummary
 from simulator.results.timed import (
-    Forecast,
     LatencySummary,
     LengthEffect,
     LoadSummary,
     Percentile,
     SizeEffect,
-    TailSummary,
     TallEffect,
 )
 from simulator.typed import Unit

@@ -24,7 +24,7 @@ from simulator.latency.stream import MULTI_STREAM, SCENARIOS, SINGLE_STREAM, Sen
 from simulator.latency.summary import Timed, latencies
 from simulator.notices import Kind, Notice
 from simulator.pipeline.stack import ResolvedProfile, Stack
-from simulator.results.timed import TailSummary
+from simulator.results.tail import TailSummary
 from simulator.tasks.task import Task
 
 

@@ -12,7 +12,7 @@ from simulator.latency.figures import Floats
 from simulator.latency.quality import BATCH, Mask, Quality
 from simulator.latency.stopping import Rule, Stopping
 from simulator.latency.times import Times
-from simulator.results.timed import (
+from simulator.results.tail import (
     Better,
     Convergence,
     Curve,

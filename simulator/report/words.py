@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # building all of them takes longer than many a run
         Summary,
     )
     from simulator.results.suites import AdjustedEffect, Early, Effect
-    from simulator.results.timed import Better, TailSummary
+    from simulator.results.tail import Better, TailSummary
     from simulator.tasks.figures import Delta
 
 SIDES = ("train", "deploy")

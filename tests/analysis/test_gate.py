@@ -10,7 +10,8 @@ from simulator.analysis.gate import check, parse
 from simulator.errors import UserError
 from simulator.results.pair import PairSummary, pair_summary
 from simulator.results.shared import RuleOutcome
-from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
+from simulator.results.tail import TailSummary
+from simulator.results.timed import LatencySummary, LoadSummary
 from simulator.tasks.classification.compare import ClassificationFlips
 from simulator.tasks.figures import Flips
 from simulator.tasks.segmentation.change import SegmentationFlips

@@ -10,7 +10,8 @@ from simulator.results.faults import FaultsSummary
 from simulator.results.pair import pair_summary
 from simulator.results.robustness import RobustnessSummary
 from simulator.results.summaries import commands, shape_of
-from simulator.results.timed import LoadSummary, TailSummary
+from simulator.results.tail import TailSummary
+from simulator.results.timed import LoadSummary
 from simulator.tasks.classification.compare import ClassificationFlips
 from simulator.typed import Unit
 

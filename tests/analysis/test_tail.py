@@ -13,7 +13,7 @@ from simulator.latency import quality as late_quality
 from simulator.latency import tail_figures as analysis
 from simulator.latency.tail_figures import better, convergence, tail, thresholds
 from simulator.latency.times import NEVER, Times
-from simulator.results.timed import Curve
+from simulator.results.tail import Curve
 from simulator.tasks.detection.boxes import Detections
 
 

@@ -12,7 +12,7 @@ from simulator.experiments.summary import vocabulary
 from simulator.latency import tail
 from simulator.model.card import Card
 from simulator.results.pair import pair_summary
-from simulator.results.timed import TailSummary
+from simulator.results.tail import TailSummary
 
 PAIR, TAIL = "pairs__tiny__bgr__summary", "tail__tiny__bgr__summary"
 RULES = [{"fail_on": "deploy.latency.min > 0.000001ms", "because": "a wish"}]

@@ -24,7 +24,7 @@ from simulator.report.sections.style import (
     upright,
 )
 from simulator.report.words import leads, share, title
-from simulator.results.timed import Curve, Tail, TailSummary
+from simulator.results.tail import Curve, Tail, TailSummary
 from simulator.statistics.percentiles import MS
 
 SYMBOLS = {"90": "circle", "95": "square", "99": "diamond"}

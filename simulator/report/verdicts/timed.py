@@ -8,7 +8,8 @@ from simulator.report.verdicts.told import Told
 from simulator.report.words import given_deadlines, ranked, share, title
 
 if TYPE_CHECKING:
-    from simulator.results.timed import LatencySummary, LoadSummary, TailSummary
+    from simulator.results.tail import TailSummary
+    from simulator.results.timed import LatencySummary, LoadSummary
 
 
 def latency(summary: LatencySummary | LoadSummary) -> Told:

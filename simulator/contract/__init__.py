@@ -98,6 +98,10 @@ from simulator.contract.pixels import subsample as subsample
 from simulator.contract.stage import StageSpec as StageSpec
 from simulator.contract.stage import checks as checks
 from simulator.contract.tail import Tail as Tail
+from simulator.contract.tracking import FoundBoxes as FoundBoxes
+from simulator.contract.tracking import Matchable as Matchable
+from simulator.contract.tracking import Tracker as Tracker
+from simulator.contract.tracking import TrackMetrics as TrackMetrics
 from simulator.contract.tune import TrainingObjective as TrainingObjective
 from simulator.contract.tune import Tuner as Tuner
 from simulator.errors import DataError as DataError

@@ -63,6 +63,8 @@ class Stage:
     LOAD = "load"
     GRADIENT = "gradient"
     ATTACK = "attack"
+    TRACK = "track"
+    TRACK_METRICS = "track_metrics"
     READ = "read"
     RESAMPLE = "resample"
     STFT = "stft"

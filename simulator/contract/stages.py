@@ -8,6 +8,7 @@ from simulator.contract.front_end import FrontEnd
 from simulator.contract.model import Cast, Exporter, Quantizer, Runtime
 from simulator.contract.pixels import Converter, Decoder, Encoder, Resizer
 from simulator.contract.stage import CLAIMS, KEPT, REPEATS, StageSpec, checks, one_word, proved_by
+from simulator.contract.tracking import Tracker, TrackMetrics
 from simulator.contract.video import VideoReader
 
 _STORAGE = ("precision", "storage")
@@ -322,3 +323,28 @@ TUNE = StageSpec(
     ),
 )
 ATTACK = StageSpec(Stage.ATTACK, "an image is changed until a classifier errs", 1160)
+TRACK = StageSpec(
+    Stage.TRACK,
+    "boxes become tracks",
+    1170,
+    base=Tracker,
+    work="simulator.testing.tracking:Following",
+    checks=(
+        *CLAIMS,
+        *proved_by(
+            "tracking",
+            "every_frame_has_its_numbers",
+            "no_number_stands_twice",
+            "steady_objects_keep_their_numbers",
+            "each_clip_begins_anew",
+        ),
+    ),
+)
+TRACK_METRICS = StageSpec(
+    Stage.TRACK_METRICS,
+    "tracks are measured",
+    1180,
+    base=TrackMetrics,
+    work="simulator.testing.tracking:Measuring",
+    checks=(*CLAIMS, *proved_by("tracking", "figures_by_hand", "clips_are_put_together")),
+)

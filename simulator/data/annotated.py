@@ -143,6 +143,7 @@ class Object(NamedTuple):
     area: float | None = None
     """Square pixels; None where it is the area of the box."""
     difficult: bool = False
+    track: int | None = None
 
 
 def make_boxes(
@@ -172,6 +173,8 @@ def make_boxes(
     tally.add("dropped", "box", "of no or negative size", name, int(flat.sum()))
     tally.add("dropped", "box", "outside of the image", name, int(outside.sum()))
     kept = ~(flat | outside)
+    known = all(one.crowd or one.track is not None for one in objects)
+    tracks = [-1 if one.crowd or one.track is None else one.track for one in objects]
     area = [one.width * one.height if one.area is None else one.area for one in objects]
     return Boxes(
         xywh[kept],
@@ -180,4 +183,5 @@ def make_boxes(
         np.array(area, np.float64)[kept],
         np.array([one.difficult for one in objects], np.bool_)[kept],
         (int(height), int(width)) if isfinite(height) and isfinite(width) else None,
+        np.array(tracks, np.int64)[kept] if known else None,
     )

@@ -118,7 +118,11 @@ def _object(coco: Coco, annotation: Entry) -> Object:
     x, y, width, height = box
     category = annotation["category_id"]
     difficult = annotation.get("difficult") == 1  # not COCO's: simulate render writes it
-    return Object(x, y, width, height, category, is_crowd(coco, annotation), area, difficult)
+    track = annotation.get("instance_id", annotation.get("track_id"))  # of COCO-VID, and of TAO
+    return Object(
+        x, y, width, height, category, is_crowd(coco, annotation), area, difficult,
+        track if type(track) is int else None,
+    )  # fmt: skip
 
 
 def is_crowd(coco: Coco, annotation: Entry) -> bool:

@@ -79,6 +79,14 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Film:
+    """A video: how many samples are its frames, and how many a second has, where it is known."""
+
+    frames: int
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Dataset:
     """The samples of one folder, sorted by name.
 
@@ -86,15 +94,24 @@ class Dataset:
         root: the folder, or its URL.
         items: the samples, at least one.
         notes: what was left out and why, one sentence each.
-        film: whether they are frames of one video, in order and equally far apart.
-        rate: then how many of them a second has, where that is known.
+        films: the videos whose frames they are, one video after the other, each in order and its
+            frames equally far apart; empty where they are not.
     """
 
     root: Root
     items: tuple[Item, ...]
     notes: tuple[str, ...] = ()
-    film: bool = False
-    rate: float | None = None
+    films: tuple[Film, ...] = ()
+
+    @property
+    def film(self) -> bool:
+        """Whether they are frames of one video, in order and equally far apart."""
+        return len(self.films) == 1
+
+    @property
+    def rate(self) -> float | None:
+        """How many frames a second of that one video has, where that is known."""
+        return self.films[0].rate if self.film else None
 
     @property
     def labelled(self) -> bool:
@@ -194,7 +211,8 @@ def with_truths(dataset: Dataset, truths: Truths) -> Dataset:
         for item in dataset.items
         if item.name in truths
     )
-    return replace(dataset, items=items, film=dataset.film and len(items) == len(dataset.items))
+    whole = len(items) == len(dataset.items)
+    return replace(dataset, items=items, films=dataset.films if whole else ())
 
 
 def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
@@ -216,7 +234,7 @@ def subset(dataset: Dataset, limit: int | None, seed: int) -> Dataset:
         return dataset
     chosen = np.random.default_rng(seed).choice(len(dataset.items), size=limit, replace=False)
     items = tuple(dataset.items[index] for index in sorted(chosen))
-    return replace(dataset, items=items, film=False)
+    return replace(dataset, items=items, films=())
 
 
 def may_equal(places: Sequence[Where], items: Iterable[Item]) -> list[Item]:

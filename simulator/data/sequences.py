@@ -18,11 +18,12 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from simulator.data.annotated import Object, is_number, make_boxes, map_classes
 from simulator.data.coco import boxes_of, checked_coco, entries_of, read_document
-from simulator.data.folder import Dataset, Files, Item
+from simulator.data.folder import Dataset, Files, Film, Item
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.label_kind import LabelKind, Samples
 from simulator.data.labels import Labels, as_index, numbered_lines, read_text
@@ -116,13 +117,15 @@ class FrameLabels(LabelKind):
                     f"{card.path}: images: {before} is shown before {after}; names must sort in "
                     "the order of the frames: write numbers with leading zeros"
                 )
+        for name, truth in named:
+            own = np.array([]) if truth.tracks is None else truth.tracks[~truth.crowd]
+            if len(np.unique(own)) < len(own):
+                raise DataError(f"{card.path}: annotations: {name} has two boxes of one track")
         items = tuple(Item(name, paths[name], truth) for name, truth in named)
         spec: Any = card.spec
         rate = spec.rate or self.rate(card)
-        return replace(
-            found, items=items, notes=(*found.notes, *tally.notes()), film=True,
-            rate=rate and rate / max(steps, default=1),
-        )  # fmt: skip
+        film = Film(len(items), rate and rate / max(steps, default=1))
+        return replace(found, items=items, notes=(*found.notes, *tally.notes()), films=(film,))
 
     def rate(self, card: DataCard) -> float | None:
         """Return how many frames a second has where the card does not say it."""
@@ -188,7 +191,8 @@ class Kitti(Lines):
         if len(fields) < 10:
             raise ValueError("frame, track, type, truncated, occluded, alpha, box expected")
         left, top, right, bottom = _numbers(fields[6:10])
-        return int(fields[0]), Object(left, top, right - left, bottom - top, fields[2])
+        track = int(fields[1])
+        return int(fields[0]), Object(left, top, right - left, bottom - top, fields[2], track=track)
 
 
 class Mot(Lines):
@@ -205,7 +209,7 @@ class Mot(Lines):
         left, top, width, height, judged = _numbers(fields[2:7])
         label = _mot_class(fields[7]) if 7 < len(fields) < _MOT15 else _MOT[0]
         return int(fields[0]), Object(
-            left - 1, top - 1, width, height, label if judged else UNJUDGED
+            left - 1, top - 1, width, height, label if judged else UNJUDGED, track=int(fields[1])
         )
 
     def rate(self, card: DataCard) -> float | None:

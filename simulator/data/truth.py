@@ -20,6 +20,8 @@ class Boxes:
         area: (n,) float64 square pixels, of the outline where there is one, else of the box.
         difficult: (n,) bool: Pascal VOC's flag; counted neither as found nor as missed.
         size: rows and columns of the image, where the annotations say them.
+        tracks: (n,) int64: in frames of a video one number for all boxes of one object, -1 of a
+            crowd; None where the annotations do not say which boxes are of one object.
     """
 
     xywh: NDArray[np.float64]
@@ -28,6 +30,7 @@ class Boxes:
     area: NDArray[np.float64]
     difficult: NDArray[np.bool_]
     size: tuple[int, int] | None = None
+    tracks: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.classes)

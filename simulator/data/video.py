@@ -16,7 +16,7 @@ from simulator import cache, registry
 from simulator.contract import Backend, Stage, png
 from simulator.contract.video import KEPT, VIDEOS, VideoReader
 from simulator.data.address import Root
-from simulator.data.folder import Dataset, Files, Item
+from simulator.data.folder import Dataset, Files, Film, Item
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.labels import Labels
 from simulator.data.source import Given, Source
@@ -169,19 +169,20 @@ class Video(Source):
         for one in found:
             if one.damage and not one.times and len(found) == 1:
                 raise DataError(one.damage)
-        items = tuple(item for one in found for item in one.items(asked))
+        each = [tuple(one.items(asked)) for one in found]
+        items = tuple(item for frames in each for item in frames)
         if all(item.path.damage for item in items):  # type: ignore[union-attr]
             raise DataError(_none(path, asked, found))
-        film = len(found) == 1 and not found[0].damage and asked.every is None
-        rate = asked.rate or found[0].rate
         notes = [
             f"{counted(len(items), 'frame')} of {path.name}; stacks without a section video get "
             f"them as PNG files that {_backend().name} decoded"
         ]
         notes += [f"damaged, and counted as failed: {one.damage}" for one in found if one.damage]
-        return Dataset(
-            path, items, tuple(notes), film=film, rate=rate / asked.step if film and rate else None
-        )
+        rates = [asked.rate or one.rate for one in found]
+        films = [Film(len(frames), rate and rate / asked.step)
+                 for frames, rate in zip(each, rates, strict=True) if frames]  # fmt: skip
+        whole = asked.every is None and not any(one.damage for one in found)
+        return Dataset(path, items, tuple(notes), tuple(films) if whole else ())
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Take the frames that the card names."""

@@ -182,7 +182,7 @@ class Session(Closing):
 
     def subset(self, items: Iterable[Item]) -> Session:
         """Return the same session over some of its samples; it is closed with this one."""
-        return replace(self, dataset=replace(self.dataset, items=tuple(items)))
+        return replace(self, dataset=replace(self.dataset, items=tuple(items), films=()))
 
     def shuffled(self) -> Session:
         """Return the same session with its samples in an order that says nothing of them.
@@ -192,7 +192,7 @@ class Session(Closing):
         items = self.dataset.items
         order = generator("order", self.seed).permutation(len(items))
         mixed = tuple(items[at] for at in order)
-        return replace(self, dataset=replace(self.dataset, items=mixed, film=False))
+        return replace(self, dataset=replace(self.dataset, items=mixed, films=()))
 
     def calibrating_on(self, items: Iterable[Item], unseen: Sequence[Item] | None) -> Session:
         """Return the same session; its stacks calibrate on samples held out of the evaluation.

@@ -13,6 +13,7 @@ import raw_faults
 import sound_faults
 import tokenizer_faults
 import torch_faults
+import track_faults
 from correct import (
     CopyExporter,
     HalfCast,
@@ -441,6 +442,7 @@ OWN = {
     Stage.QUANTIZE: maker_faults(WeightQuantizer, "quantize"),
     **sound_faults.FAULTS,
     **raw_faults.FAULTS,
+    **track_faults.FAULTS,
     Stage.LOAD: load_faults.FAULTS,
     "tokenize": tokenizer_faults.FAULTS,
     Stage.GRADIENT: torch_faults.GRADIENTS,

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import raw_faults
 import sound_faults
+import track_faults
 from load_faults import PlainLoad
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
@@ -178,6 +179,7 @@ CORRECT = {
     ),
     **sound_faults.CORRECT,
     **raw_faults.CORRECT,
+    **track_faults.CORRECT,
     Stage.EXPORT: (CopyExporter, {}),
     Stage.CAST: (HalfCast, {"storage": ("fp16",)}),
     Stage.QUANTIZE: (WeightQuantizer, {"method": ("minmax",)}),

@@ -20,7 +20,7 @@ PROVED = {
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
     "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",
     "fake_quant", "fake_quant_torch", "torch_finetuner", "loadgen", "onnx2torch",
-    "tokenizers", "sentencepiece",
+    "tokenizers", "sentencepiece", "trackers",
 }  # fmt: skip
 """What CI proves; without its library the test fails."""
 ELSEWHERE = {

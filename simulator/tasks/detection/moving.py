@@ -74,7 +74,8 @@ def _with(truth: Boxes, corners: Points) -> Boxes:
     seen = (corners[:, 2:] > corners[:, :2]).all(axis=1)
     whole = replace(truth, xywh=xywh(corners), area=truth.area * grown)
     kept = ("xywh", "classes", "crowd", "area", "difficult")
-    return replace(whole, **{name: getattr(whole, name)[seen] for name in kept})
+    tracks = None if truth.tracks is None else truth.tracks[seen]
+    return replace(whole, tracks=tracks, **{name: getattr(whole, name)[seen] for name in kept})
 
 
 def _seen(box: Points, movement: Warp, size: Size) -> Points:

@@ -127,8 +127,8 @@ class Detection(ImageTask):
         """Return a digest of the boxes; None where nobody has annotated the image."""
         if truth is None:
             return None
-        arrays = (truth.xywh, truth.classes, truth.crowd, truth.area, truth.difficult)
-        content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+        arrays = (truth.xywh, truth.classes, truth.crowd, truth.area, truth.difficult, truth.tracks)
+        content = b"".join(np.ascontiguousarray(a).tobytes() for a in arrays if a is not None)
         return hashlib.blake2b(content, digest_size=8).hexdigest()
 
     def moved(self, truth: Boxes, warp: WarpOf, size: Callable[[], Size]) -> Boxes:

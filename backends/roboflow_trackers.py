@@ -20,7 +20,8 @@ from simulator.contract import (
     TrackMetrics,
 )
 
-I64, F64 = NDArray[np.int64], NDArray[np.float64]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
 trackers = Library("trackers", distribution="trackers", extra="tracking")
 evaluation = Library("trackers.eval", distribution="trackers", extra="tracking")
 supervision = Library("supervision", distribution="supervision", extra="tracking")
@@ -78,7 +79,10 @@ class TrackEvalMetrics(TrackMetrics):
             put_together = getattr(evaluation, f"aggregate_{family}_metrics")
             each = [compute(*column) for column in columns]
             families.append([put_together(_drawn(each, row)) for row in counts])
-        whole = [dict(part for one in draw for part in one.items()) for draw in zip(*families, strict=True)]
+        whole = [
+            dict(part for one in draw for part in one.items())
+            for draw in zip(*families, strict=True)
+        ]
         return {
             ours: np.array([one[theirs] for one in whole], np.float64)
             for ours, theirs in _FIGURES.items()

@@ -82,6 +82,7 @@ class _CompareOptions(_Pair, _OneModel, _Under, _Gate, total=False):
     strict: bool
     quick: bool
     until_decided: bool
+    track: str | None
 
 class _OwnFolder(typing.TypedDict, total=False):
     progress: simulator.command.options.Progress | None | collections.abc.Callable[[int, int], object]

@@ -17,6 +17,7 @@ from simulator.results.shared import (
     Skipped,
     Stages,
 )
+from simulator.results.tracking import Tracking
 from simulator.tasks.figures import Delta, Flips
 from simulator.typed import About, Interval, Keys, Named, ResultModel, Share, Unit
 
@@ -155,6 +156,9 @@ class PairSummary(ModelSummary):
     controls: Controls
     decided: Decided | None = Field(
         default=None, description="when the gate was decided; None: every sample was to run"
+    )
+    tracking: Tracking | None = Field(
+        default=None, description="the tracks of both stacks, where they were asked for"
     )
     pictures: list[AnyPicture] = Field(
         default_factory=list, description="of samples, as their modality or the task shows them"

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,26 @@ Record = Mapping[str, Any]
 """The columns of one sample under one stack; their types are those of ``Task.columns``."""
 Values = dict[str, Any]
 """Columns of a record that is being made."""
+
+
+class Shot(NamedTuple):
+    """A frame of a clip, with the records of the training and the deployment stack.
+
+    Attributes:
+        name: of the sample.
+        seconds: when it is shown, where that is known.
+        truth: what people have annotated.
+        records: None where a stack has not answered.
+    """
+
+    name: str
+    seconds: float | None
+    truth: Any
+    records: tuple[Record, Record] | None
+
+
+Footage = tuple[Sequence[Shot], float | None]
+"""The frames of a clip in order, and how many a second has, where that is known."""
 
 
 class Columns(Sequence[Record]):

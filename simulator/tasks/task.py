@@ -79,6 +79,8 @@ class Task(Truths, Answers):
         shown: columns that :meth:`flip` keeps of either stack; None: all but the counts.
         shown_once: those that it keeps once; None: the counts of changes.
         tried_with: ``module:function`` that makes :meth:`specimens`, or one, of the class.
+        tracked_with: ``module:function`` that follows answers through clips, as
+            :func:`simulator.tasks.detection.tracks.tracking` does; empty: they cannot be.
         Output: the schema of a card's ``output`` section.
         Flips: the type of ``flips`` of a comparison, where :meth:`more` adds figures to it.
         View: how answers are shown to people.
@@ -99,6 +101,7 @@ class Task(Truths, Answers):
     reads: ClassVar[tuple[str, ...]] = ()
     guess: ClassVar[float | None] = None
     tried_with: ClassVar[str] = ""
+    tracked_with: ClassVar[str] = ""
     Output: ClassVar[type[BaseModel]] = Section
     Flips: ClassVar[type[figures.Flips]] = figures.Flips
     View: ClassVar[type[views.View]] = views.View

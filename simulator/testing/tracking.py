@@ -1,10 +1,10 @@
 """Trackers, and measures of tracks: checks against clips and figures that were worked out by hand.
 
-Two tracks A and B are there in three frames. A box is on A, always of track 1; one on B is of track
-2 and then of track 3. So MOTA is 1 - 1/6, and IDF1 pairs A with 1 and B with 3: 5 of 6 boxes on
-either side. All boxes agree fully, so DetA is 1; AssA is the mean over boxes of 1, 1, 1 on A, and of
-1/3, 2/3, 2/3 on B: 7/9. In a second clip, C is found in the first of two frames, and in the other
-one a box lies elsewhere: MOTA is 0, IDF1 and AssA are 1/2, DetA is 1/3.
+Two tracks A and B are there in three frames. The boxes on A are of track 1; those on B are of track
+2 and then, twice, of track 3. So MOTA is 1 - 1/6, and IDF1 pairs A with 1 and B with 3: 5 of 6
+boxes on either side. All boxes agree fully, so DetA is 1; AssA is the mean over boxes of 1, 1, 1 on
+A, and of 1/3, 2/3, 2/3 on B: 7/9. In a second clip, C is found in the first of two frames, and in
+the other one a box lies elsewhere: MOTA is 0, IDF1 and AssA are 1/2, DetA is 1/3.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ BEGUN = 5
 
 def clip(objects: int = 2, seed: int = 0) -> list[FoundBoxes]:
     """Return boxes of 40x80 that move by 3 pixels a frame; none is found in one frame of them."""
-    start = np.array([[30.0 + 150 * n + seed, 20, 70 + 150 * n + seed, 100] for n in range(objects)])
-    frames = [(start + [3 * t, t, 3 * t, t], np.full(objects, 0.9)) for t in range(FRAMES)]
+    start = np.array(
+        [[30.0 + 150 * n + seed, 20, 70 + 150 * n + seed, 100] for n in range(objects)]
+    )
+    step = np.array([3, 1, 3, 1])
+    frames = [(start + t * step, np.full(objects, 0.9)) for t in range(FRAMES)]
     frames[BEGUN + 5] = (np.empty((0, 4)), np.empty(0))
     return frames
 

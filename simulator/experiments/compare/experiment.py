@@ -26,6 +26,10 @@ class CompareOptions(Pair, OneModel, Under, Gate):
         "take the samples in a random order, and stop as soon as every --fail-on rule is decided; "
         "wrong in 5 % of the runs at most",
     )] = False  # fmt: skip
+    track: Annotated[str | None, Option(
+        "follow both stacks' boxes through the clips with a tracker (sort, ocsort, bytetrack) and "
+        "compare the tracks", "TRACKER",
+    )] = None  # fmt: skip
 
 
 class Compare(Experiment[CompareOptions]):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.markup import escape
 
+from simulator.experiments.compare import tracking
 from simulator.report import terminal
 from simulator.report.axis_words import folded, said
 from simulator.report.command import PAIR
@@ -59,6 +60,7 @@ def verdict(summary: PairSummary) -> Told:
         )
     elif not summary.labelled:
         lost.append("There are no labels: accuracy is not known.")
+    lost += tracking.told(summary.tracking)
     if not flips.count:
         return Told(lost)
     return Told(lost, _most_alone(summary), lambda asked: asked.line(_next(summary), PAIR))
@@ -132,6 +134,8 @@ def show(summary: PairSummary, folder: str, console: Console) -> None:
         console.print(screen(_metrics(summary)), highlight=False)
     if summary.worst_flips:
         console.print(screen(worst(summary)), highlight=False)
+    if summary.tracking:
+        console.print(screen(tracking.table(summary.tracking)), highlight=False)
     _show_latency(summary, console)
     terminal.skipped(summary, console)
     for warning in summary.warnings:
@@ -171,6 +175,7 @@ def _lines(summary: PairSummary) -> Iterator[tuple[str, str]]:
     of = f"{flips.count:,} of {flips.units:,}" + ("" if unit == "image" else f" {unit}s")
     yield "flips", of if flips.rate is None else f"{of}: {_rate(summary)}"
     yield from TASKS[summary.task].view().lines(plain(summary))
+    yield from tracking.words(summary.tracking)
 
 
 def _metrics(summary: PairSummary) -> Table:

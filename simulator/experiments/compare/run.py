@@ -20,6 +20,7 @@ from simulator.experiments.common import (
     variants,
 )
 from simulator.experiments.compare.experiment import CompareOptions
+from simulator.experiments.compare.tracking import Following
 from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result, judged
 from simulator.experiments.moments import worst_flips
@@ -69,6 +70,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
         session.notes.extend(unasked_notices(sides))
         task = session.card.task
         gate.check(rules, pair_summary(task.Flips), vocabulary(session.card))
+        following = Following.of(asked.track, session) if asked.track else None
         policy = _policy(rules, task) if asked.until_decided else None
         decision = policy.gate if policy else None
         stacks = session.stacks(variants(sides).values())
@@ -88,7 +90,7 @@ def compare(experiment: Experiment[Any], asked: CompareOptions) -> Result[PairSu
             done = recorder.done
             if decision and len(done) < len(session.dataset.items):
                 session.notes.append(Notice(Kind.FEW_SAMPLES, STOPPED))
-            found = conclude(session, watch, merged, done, run, decision)
+            found = conclude(session, watch, merged, done, run, decision, following)
             took = {"seconds": job.seconds(), "workers": session.workers}
             last: dict[str, object] = took | {"under": session.condition}
             if decision:
@@ -115,6 +117,7 @@ def conclude(
     done: RecordStore,
     run: RunWriter,
     decision: SequentialGate | None = None,
+    following: Following | None = None,
 ) -> PairSummary:
     """Return the summary of a pair that has been run, without its gate; write the pictures.
 
@@ -125,6 +128,7 @@ def conclude(
         done: every sample, with the outcomes of the pair.
         run: the pictures are written to it.
         decision: by which the run was stopped; its intervals hold at any time.
+        following: how boxes are followed through clips; None: they are not.
     """
     session.show.say("figures and pictures")
     ran = done.ran
@@ -150,6 +154,8 @@ def conclude(
         if decision:
             decision.write_bounds(summary, train, deploy, session.card.task, AT_ANY_TIME)
         summary["warnings"] += by_size(session, watch.stacks, ran, list(deploy))
+        if following:
+            summary["tracking"] = following.figures(session, done)
         summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)
     with spending(Work.PICTURES):
         watch.draw(summary, ran, run)

@@ -60,15 +60,19 @@ def iou(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
         (n, m) float64 in [0, 1]; 0 with a box that has no area.
     """
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    both = common(a, b)
+    union = areas(a)[:, None] + areas(b)[None, :] - both
+    share: NDArray[np.float64] = np.divide(both, union, out=np.zeros_like(both), where=union > 0)
+    return share
+
+
+def common(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (n, m) the area that every box of *a* has in common with every box of *b*."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
     sides = np.maximum(high - low, 0)
-    common = sides[..., 0] * sides[..., 1]
-    union = areas(a)[:, None] + areas(b)[None, :] - common
-    share: NDArray[np.float64] = np.divide(
-        common, union, out=np.zeros_like(common), where=union > 0
-    )
-    return share
+    product: NDArray[np.float64] = sides[..., 0] * sides[..., 1]
+    return product
 
 
 def overlaps(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

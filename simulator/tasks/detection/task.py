@@ -52,6 +52,7 @@ class Detection(ImageTask):
     kinds = CHANGED
     guess = 0.0  # a box that is guessed covers no object closely
     tried_with = "simulator.tasks.detection.specimen:boxes"
+    tracked_with = "simulator.tasks.detection.tracks:tracking"
     needs_labels = True
     resamples = 1000
     Output = DetectionOutput

@@ -1,0 +1,179 @@
+"""``simulate --track``: both stacks' boxes are followed through the clips, and tracks compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulator import registry
+from simulator.contract import Stage
+from simulator.contract.stage import named
+from simulator.errors import UserError, unknown
+from simulator.experiments.record_store import RecordStore
+from simulator.experiments.session import Session
+from simulator.experiments.summary import SIDES
+from simulator.profile.implementations import Choice, implementation
+from simulator.report.reading import Run
+from simulator.report.sections.section import Section, part
+from simulator.report.table import Cell, Column, Table
+from simulator.report.words import between, count, points, share
+from simulator.results.pair import PairSummary
+from simulator.results.tracking import TrackFigures, Tracking
+from simulator.tasks.score import Footage, Shot
+from simulator.typed import Unit
+
+_TITLES = {
+    "hota": "HOTA", "deta": "DetA", "assa": "AssA", "mota": "MOTA", "idf1": "IDF1",
+    "switches": "identity switches", "fragmentations": "fragmentations",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """How the boxes of a run are followed.
+
+    Attributes:
+        method: the tracker, as it was asked for.
+        tracker: its implementation.
+        metrics: that of the measures.
+    """
+
+    method: str
+    tracker: Choice
+    metrics: Choice
+
+    @classmethod
+    def of(cls, method: str, session: Session) -> Following:
+        """Find a tracker, before anything is run.
+
+        Raises:
+            UserError: there is none of this name, or nothing here can be followed.
+            MissingLibrary: its library is not installed.
+        """
+        offered = {
+            name: backend
+            for backend in registry.serving(Stage.TRACK)
+            for admits in backend.admitted(Stage.TRACK)["method"]
+            for name in admits  # type: ignore[union-attr]
+        }
+        if method not in offered:
+            raise UserError(f"--track: {unknown('tracker', method, offered)}")
+        task = session.card.task
+        if not task.tracked_with:
+            raise UserError(f"--track {method}: boxes are followed, and {task.name} has none")
+        if not session.dataset.films:
+            raise UserError(
+                f"--track {method}: {session.dataset.root}: frames in order and equally far apart "
+                "are followed: give a video, a folder of videos or an annotated sequence, whole or "
+                "cut by first and last of a data card; --limit and --until-decided take frames at "
+                "random"
+            )
+        measures = next(registry.serving(Stage.TRACK_METRICS))
+        found = cls(
+            method,
+            implementation(Stage.TRACK, offered[method], {"method": method}),
+            implementation(Stage.TRACK_METRICS, measures, {}),
+        )
+        found.tracker.require()
+        found.metrics.require()
+        return found
+
+    def figures(self, session: Session, done: RecordStore) -> dict[str, Any]:
+        """Return ``tracking`` of the summary."""
+        task = session.card.task
+        made = self.tracker.make(), self.metrics.make()
+        found = named(task.tracked_with)(task, *made, footage(session, done), session.seed)
+        return {"tracker": self.method, **found}
+
+
+def footage(session: Session, done: RecordStore) -> list[Footage]:
+    """Return the frames of each clip with the records of both stacks."""
+    train, deploy = map(done.records, SIDES)
+    ran = {item.name: (item, at) for at, item in enumerate(done.ran)}
+    both = list(zip(train, deploy, strict=True))
+    films: list[Footage] = []
+    items = iter(session.dataset.items)
+    for film in session.dataset.films:
+        shots = []
+        for number, item in zip(range(film.frames), items, strict=False):
+            known, at = ran.get(item.name, (item, -1))
+            moment = getattr(item.path, "moment", None)
+            seconds = moment.time if moment else film.rate and number / film.rate
+            shots.append(Shot(item.name, seconds, known.truth, both[at] if at >= 0 else None))
+        films.append((shots, film.rate))
+    return films
+
+
+def words(found: Tracking | None) -> Iterator[tuple[str, str]]:
+    """Say what becomes of the tracks, in one line, and in another one where there is truth."""
+    if found is None:
+        return
+    ours, tracks = found.between, found.tracks
+    yield (
+        "tracks",
+        f"{found.tracker}, {count(found.clips, 'clip')}: train {tracks.train:,}, deploy "
+        f"{tracks.deploy:,}; {ours.lost} lost, {ours.gained} gained, {ours.broken} broken, "
+        f"identity switches {ours.switches}; deploy against train IDF1 {share(ours.idf1)}",
+    )
+    if found.delta:
+        said = (
+            f"{_TITLES[name]} {points(getattr(found.delta, name))} points"
+            f"{between(getattr(found.delta, name).ci95)}"
+            for name in ("hota", "mota", "idf1")
+        )
+        short = "" if found.delta.hota.ci95 else "; no interval: it takes 6 clips"
+        yield "", f"against annotated tracks: {', '.join(said)}{short}"
+
+
+def told(found: Tracking | None) -> list[str]:
+    """Return a sentence for the verdict; none where tracks were not asked for."""
+    if found is None or not found.tracks.train:
+        return []
+    ours, tracks = found.between, found.tracks
+    return [
+        f"Of {tracks.train:,} tracks ({found.tracker}) {ours.lost} are lost and {ours.broken} "
+        f"broken, {ours.gained} are gained; identities switch {count(ours.switches or 0, 'time')}."
+    ]
+
+
+def table(found: Tracking) -> Table:
+    """Return the figures of each comparison of tracks, one below the other."""
+    rows: list[Sequence[Cell]] = []
+    compared = [("train, against annotated tracks", found.train),
+                ("deploy, against annotated tracks", found.deploy),
+                ("deploy, against train's tracks", found.between)]  # fmt: skip
+    for name, one in compared:
+        if one is not None:
+            rows.append([name, *(one[field] for field in _TITLES)])
+    rates = [Column(f"{title}, %", Unit.SHARE, 1) for title in list(_TITLES.values())[:5]]
+    events = [Column(title, Unit.COUNT, -1) for title in list(_TITLES.values())[5:]]
+    assert {*_TITLES} == {*TrackFigures.model_fields}
+    return Table([Column("tracks"), *rates, *events], rows, f"Tracks by {found.tracker}")
+
+
+@part(order=62)
+def tracks(run: Run[PairSummary]) -> Section | None:
+    """Show both stacks' tracks, and the moments in which they differ most."""
+    found = run.summary.tracking
+    if found is None:
+        return None
+    moments: list[Sequence[Cell]] = [
+        [one.sample, "" if one.seconds is None else f"{one.seconds:.2f}",
+         "; ".join(one.switches), one.missing, one.added]
+        for one in found.moments
+    ]  # fmt: skip
+    head = ["frame", "second", "train's track: deploy's before → now", "of train alone",
+            "of deploy alone"]  # fmt: skip
+    said = [f"{name}: {line}".removeprefix(": ") for name, line in words(found)]
+    return Section(
+        "tracking",
+        "Tracks",
+        "Do objects keep their identity on the deployment stack?",
+        said if found.moments else [*said, "All tracks are the same."],
+        notes=[
+            f"Both stacks' boxes went through the same tracker ({found.tracker}), class by class. "
+            "Tracks are paired by boxes with an IoU of at least 0.5.",
+        ],
+        tables=[table(found), *([Table(head, moments, "The worst moments")] if moments else [])],
+    )

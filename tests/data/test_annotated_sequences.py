@@ -58,6 +58,21 @@ def test_coco_vid_has_the_frames_of_one_video_by_their_id(tmp_path):
     assert (found.film, found.rate) == (True, 15)
 
 
+@pytest.mark.parametrize(
+    ("made", "tracks"),
+    [(kitti, [[0, -1, -1], [], [0, 2, -1, -1]]), (mot, [[1, -1, -1], [1, 3]]), (vid, [[7]] * 3)],
+)
+def test_boxes_of_one_object_have_one_number(tmp_path, made, tracks):
+    """What is not judged is of no track."""
+    card = (
+        made(tmp_path, classes={"Pedestrian": "person", "Van": None})
+        if made is kitti
+        else made(tmp_path)
+    )
+    found = load(card, "car", "person")
+    assert [sorted(item.truth.tracks) for item in found.items] == [sorted(one) for one in tracks]
+
+
 def test_mot15_has_positions_in_place_of_classes(tmp_path):
     card = mot(tmp_path, text="1,1,10,6,10,20,1,3.2,5.1,0\n2,1,10,6,10,20,1,-1,-1,-1\n")
     assert [told(item) for item in load(card, "person").items] == [[(0, True, 9, 5, 10, 20)]] * 2
@@ -73,6 +88,7 @@ def test_mot15_has_positions_in_place_of_classes(tmp_path):
         (kitti, {}, "does not have 1 of 3 class.*'Van'.*classes: {NAME"),
         (mot, {"annotations": "MOT/seqinfo.ini"}, r"seqinfo.ini:1: .*flag, class expected"),
         (mot, {"text": "1,1,10,6,10,20,1,inf,1\n"}, r"gt.txt:1: .*finite numbers"),
+        (mot, {"text": "1,1,9,6,9,9,1,1,1\n1,1,40,6,9,9,1,1,1\n"}, "two boxes of one track"),
         (mot, {"text": "1,1,10,6,10,20,1,14,1\n"}, r"gt.txt:1: .*1 to 13 expected, got 14"),
         (vid, {"names": [["one"], "two"]}, "one of None, two expected, got one"),
         (vid, {"names": []}, "vid.json: videos: at least one expected"),

@@ -18,7 +18,7 @@ from PIL import Image
 from backends.opencv import OpenCVVideo
 from simulator import compare
 from simulator.contract.installing import install
-from simulator.data.folder import IMAGES, Files, read
+from simulator.data.folder import IMAGES, Files, read, subset
 from simulator.data.source import source_of
 from simulator.data.video import VIDEO, ClipFrame
 from simulator.errors import DataError, SampleError, UserError
@@ -119,6 +119,15 @@ def test_frames_are_found_in_any_order_and_a_changed_clip_is_seen(tmp_path):
         np.testing.assert_array_equal(pixels(items[n]), list(pictures(24))[n])
     write(path, frames=list(pictures(9))[::-1])
     assert len(VIDEO.open(path, IMAGES).items) == 9
+
+
+def test_a_folder_of_clips_is_several_films(tmp_path):
+    write(tmp_path / "a.mkv", 6)
+    write(tmp_path / "b.mkv", 4)
+    found = VIDEO.open(tmp_path, IMAGES)
+    assert [one.frames for one in found.films] == [6, 4]
+    assert found.films[0].rate == VIDEO.open(tmp_path / "a.mkv", IMAGES).rate
+    assert subset(found, 5, 0).films == ()
 
 
 def test_a_folder_of_clips_counts_a_damaged_one(tmp_path):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from simulator import registry
 from simulator.contract import Stage
 from simulator.contract.stage import named
+from simulator.data.video import shown_at
 from simulator.errors import UserError, unknown
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
@@ -92,14 +94,13 @@ def footage(session: Session, done: RecordStore) -> list[Footage]:
     train, deploy = map(done.records, SIDES)
     ran = {item.name: (item, at) for at, item in enumerate(done.ran)}
     both = list(zip(train, deploy, strict=True))
-    films: list[Footage] = []
+    films, times = list[Footage](), shown_at(session.dataset)
     items = iter(session.dataset.items)
     for film in session.dataset.films:
         shots = []
-        for number, item in zip(range(film.frames), items, strict=False):
+        for item in islice(items, film.frames):
             known, at = ran.get(item.name, (item, -1))
-            moment = getattr(item.path, "moment", None)
-            seconds = moment.time if moment else film.rate and number / film.rate
+            seconds = times[item.name].time if times else None
             shots.append(Shot(item.name, seconds, known.truth, both[at] if at >= 0 else None))
         films.append((shots, film.rate))
     return films
@@ -114,7 +115,8 @@ def words(found: Tracking | None) -> Iterator[tuple[str, str]]:
         "tracks",
         f"{found.tracker}, {count(found.clips, 'clip')}: train {tracks.train:,}, deploy "
         f"{tracks.deploy:,}; {ours.lost} lost, {ours.gained} gained, {ours.broken} broken, "
-        f"identity switches {ours.switches}; deploy against train IDF1 {share(ours.idf1)}",
+        f"{ours.joined} joined, identity switches {ours.switches}; deploy against train "
+        f"IDF1 {share(ours.idf1)}",
     )
     if found.delta:
         said = (
@@ -132,8 +134,9 @@ def told(found: Tracking | None) -> list[str]:
         return []
     ours, tracks = found.between, found.tracks
     return [
-        f"Of {tracks.train:,} tracks ({found.tracker}) {ours.lost} are lost and {ours.broken} "
-        f"broken, {ours.gained} are gained; identities switch {count(ours.switches or 0, 'time')}."
+        f"Of {tracks.train:,} tracks ({found.tracker}) {ours.lost} are lost, {ours.broken} "
+        f"broken, {ours.joined} joined, {ours.gained} gained; identities switch "
+        f"{count(ours.switches or 0, 'time')}."
     ]
 
 

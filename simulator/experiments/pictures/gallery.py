@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from simulator.contract import U8, Array, ImageWriter, Stage
 from simulator.contract.recipe import Boundary, Chain
 from simulator.errors import SampleError, UserError, one_line
@@ -100,7 +102,11 @@ class Gallery(Looks[ImageSeen]):
             seen.picture, seen.scale = thumbnail(walk.aside(f"{self.prefix}picture").rgb)
         for name in self.chains:
             try:
-                seen.tensors[name] = walk.aside(f"{self.prefix}{name}")
+                value = walk.aside(f"{self.prefix}{name}")
+                if isinstance(value, np.ndarray):
+                    seen.tensors[name] = value
+                else:
+                    seen.notes.append(f"{name}: not shown: its front end goes on to the answer")
             except SampleError as error:
                 seen.notes.append(f"{name}: not shown: {one_line(error)}")
         if "train" in seen.tensors:

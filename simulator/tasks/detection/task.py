@@ -156,7 +156,8 @@ class Detection(ImageTask):
 
     def given(self, answer: Array) -> Detections:
         """Return the detections that are the rows of an array: x1, y1, x2, y2, score, class."""
-        rows = answer.reshape(0, 6) if answer.size == 0 else answer
+        lone = answer.size == 0 or answer.shape == (6,)  # one row may have lost its axis on the way
+        rows = answer.reshape(-1, 6) if lone else answer
         if rows.ndim != 2 or rows.shape[1] != 6 or rows.dtype.kind not in "iuf":
             raise SampleError(
                 f"gave {array_words(answer)} as an answer; expected a row of x1, y1, x2, y2, score "

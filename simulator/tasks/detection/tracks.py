@@ -5,7 +5,7 @@ Each class is followed by itself: a box never goes on with a track of another cl
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -172,7 +172,7 @@ class _Between:
     """What differs between two stacks' tracks, clip by clip."""
 
     tracks: dict[str, int] = field(default_factory=lambda: dict.fromkeys(
-        ("lost", "gained", "broken", "boxes", "paired"), 0))  # fmt: skip
+        ("lost", "gained", "broken", "joined", "boxes", "paired"), 0))  # fmt: skip
     moments: list[Figures] = field(default_factory=list)
 
     def add(self, shots: Sequence[Shot], train: Clip, deploy: Clip, label: Any) -> None:
@@ -193,10 +193,11 @@ class _Between:
                     "sample": shot.name, "seconds": shot.seconds, "switches": changed,
                     "missing": differs[0], "added": differs[1],
                 })  # fmt: skip
-        followed = {now for own in owners.values() for now in own}
+        followed = Counter(now for own in owners.values() for now in own)
         self.tracks["lost"] += len(_numbers(train) - owners.keys())
-        self.tracks["gained"] += len(_numbers(deploy) - followed)
+        self.tracks["gained"] += len(_numbers(deploy) - followed.keys())
         self.tracks["broken"] += sum(len(own) > 1 for own in owners.values())
+        self.tracks["joined"] += sum(number > 1 for number in followed.values())
 
 
 def _answered(shots: Sequence[Shot]) -> list[Shot]:

@@ -12,8 +12,8 @@ A default of the library that has changed between its versions is not filled in:
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
+from simulator.importers import huggingface_sizes as sizes
 from simulator.importers import huggingface_types as types
 from simulator.importers import values
 from simulator.importers.draft import Draft, Order
@@ -30,7 +30,6 @@ _INNER = ("image_processor", "config")
 """Where a processor stands in ``processor_config.json``, and in a file for Transformers.js."""
 CONFIG = "config.json"
 """Beside the processor: the network's own configuration, with its task and its classes."""
-_CHANGES = "the default depends on the class and on Transformers' version, so the file must say"
 
 
 class HuggingFace(Importer):
@@ -92,15 +91,23 @@ def _read(keys: Keys) -> None:
     usual = "transformers.image_utils.load_image: Pillow, EXIF applied"
     draft.claim("decode", "assumed", f"preprocessor_config does not name a decoder; {own}. {usual}")
     steps = ImageSteps(draft, "Transformers", "rgb", ["Transformers opens images as RGB"])
-    kernel = _kernel(keys, suffix, needed=name not in types.KEEPING)
+    kernel = _kernel(keys, name, suffix)
     if name in types.KEEPING and not _has_one_size(keys):
-        _keep_ratio(steps, keys, types.KEEPING[name], kernel)
+        sizes.keep_ratio(steps, keys, types.KEEPING[name], kernel)
+    elif name == "Sam":
+        side = sizes.longest(keys)
+        steps.resize(keys, "size", "fit", (side, side), kernel, "half_up")
     else:
-        _geometry(steps, keys, name, kernel)
-    order = _statistics(steps, keys, name, suffix)
-    if steps.keeps:
+        sizes.geometry(steps, keys, name, kernel)
+    order = _statistics(steps, keys, name, suffix == "ImageProcessorFast" or name in types.TORCH)
+    zeros = [Fraction(0)] * 3
+    if name == "Sam" and keys.take("do_pad", values.boolean, True):
+        padded = sizes.one_size(keys, "pad_size", True)
+        sides = padded.get("height", 0), padded.get("width", 0)
+        steps.pad(keys, "pad_size", sides, zeros, "top_left", "pad, after normalize: zeros")
+    elif steps.keeps:
         why = "pad, after normalize: zeros, and none where each image is alone"
-        steps.pad_to_multiple(keys, "do_pad", 1, [Fraction(0)] * 3, why)
+        steps.pad_to_multiple(keys, "do_pad", 1, zeros, why)
     if name == "MobileViT":
         flips = keys.take("do_flip_channel_order", values.boolean, True)
         steps.order = "bgr" if flips else "rgb"
@@ -124,6 +131,9 @@ def _type(keys: Keys) -> tuple[str | None, str]:
     if key not in keys:
         key = "image_processor_type"
     written = keys.need(key, values.text, "", example)
+    if cut := next((one for one in types.CUTS if one in keys), ""):
+        keys.refuse(cut, "images are cut into patches or tiles; a profile has no such step")
+        return None, ""
     for suffix in types.SUFFIXES:
         name = written.removesuffix(suffix)
         if written.endswith(suffix) and name in types.HIDDEN:
@@ -142,16 +152,18 @@ def _has_one_size(keys: Keys) -> bool:
     return isinstance(size, dict) and set(size) == {"height", "width"}
 
 
-def _kernel(keys: Keys, suffix: str, needed: bool = True) -> Kernel:
-    torch = suffix == "ImageProcessorFast"
-    why = f"{_CHANGES}: 0 nearest, 2 bilinear, 3 bicubic"
+def _kernel(keys: Keys, name: str, suffix: str) -> Kernel:
+    torch = suffix == "ImageProcessorFast" or name in types.TORCH
+    needed = name not in types.KEEPING
+    why = f"{types.CHANGES}: 0 nearest, 2 bilinear, 3 bicubic"
     offered = _TORCH if torch else _PILLOW
     chosen = keys.choice("resample", offered, "bilinear", need=why if needed else "")
     named = keys.origin("image_processor_type", "a processor of Transformers 4")
     origin = keys.origin("resample", "bilinear is the class's default")
     if torch:
-        fields = {"antialias": True, "arithmetic": "uint8"} if chosen != "nearest_exact" else {}
-        source = "TorchvisionBackend.resize: tvF.resize of a uint8 tensor, antialias=True"
+        smooth = types.TORCH.get(name, True)
+        fields = {"antialias": smooth, "arithmetic": "uint8"} if chosen != "nearest_exact" else {}
+        source = f"TorchvisionBackend.resize: tvF.resize of a uint8 tensor, antialias={smooth}"
         return Kernel("pytorch", chosen, named, origin, source, fields)
     if suffix != "ImageProcessor":
         source = "image_transforms.resize: PIL.Image.resize"
@@ -163,99 +175,7 @@ def _kernel(keys: Keys, suffix: str, needed: bool = True) -> Kernel:
     return Kernel("pillow", chosen, named, origin, source, kind="assumed")
 
 
-def _size(keys: Keys, key: str, square: bool | None) -> dict[str, int]:
-    def check(value: Any) -> dict[str, int]:
-        if isinstance(value, dict):
-            if set(value) not in ({"height", "width"}, {"shortest_edge"}):
-                raise ValueError(
-                    "only {height, width} and {shortest_edge} give one size; with "
-                    "other rules the size of the network's input varies by image"
-                )
-            return {name: values.pixels(side) for name, side in value.items()}
-        if isinstance(value, list) and len(value) == 2:
-            return {"height": values.pixels(value[0]), "width": values.pixels(value[1])}
-        if square is None:
-            raise ValueError("both sides, or the short one? write {height, width} or "
-                             "{shortest_edge}")  # fmt: skip
-        side = values.pixels(value)
-        return {"height": side, "width": side} if square else {"shortest_edge": side}
-
-    return keys.need(key, check, {}, "it sets the size of the resized images")
-
-
-def _geometry(steps: ImageSteps, keys: Keys, name: str, kernel: Kernel) -> None:
-    kind = types.TYPES.get(name, types.PLAIN)
-    if not keys.need("do_resize", values.boolean, True, _CHANGES):
-        why = "images keep their size; a profile resizes every image to the network's size"
-        keys.refuse("do_resize", why)
-        keys.skip("size", "crop_size")
-        return
-    size = _size(keys, "size", kind.square)
-    plain = kind is types.PLAIN and "crop_size" not in keys
-    if kind.crops is None and "do_center_crop" not in keys and not plain:
-        keys.problem("do_center_crop", f"not written; {_CHANGES}")
-    crops = keys.take("do_center_crop", values.boolean, bool(kind.crops))
-    if name == "ConvNext":
-        _convnext(steps, keys, size, crops, kernel)
-        return
-    if not crops:
-        keys.aside({"crop_size": "do_center_crop is false"})
-    crop = _size(keys, "crop_size", True) if crops else size
-    if not size or not crop:
-        return
-    if "shortest_edge" in crop:
-        why = "the size of the network's input varies by image; this needs do_center_crop and a "
-        keys.refuse("crop_size" if crops else "size", f"{why}crop_size of {{height, width}}")
-        return
-    side = size.get("shortest_edge", 0)
-    both = (side, side) if side else (size["height"], size["width"])
-    steps.resize(keys, "size", "short_side" if side else "squash", both, kernel)
-    if crops:
-        steps.crop(keys, "crop_size", (crop["height"], crop["width"]), "down")
-
-
-def _keep_ratio(steps: ImageSteps, keys: Keys, rounding: Any, kernel: Kernel) -> None:
-    """Resize as ``get_size_with_aspect_ratio`` does; ``size`` may be one number in older files."""
-
-    def check(value: Any) -> tuple[int, int]:
-        if isinstance(value, int):
-            longest = keys.take("max_size", values.pixels, 1333)
-            value = {"shortest_edge": value, "longest_edge": longest}
-        if not isinstance(value, dict) or set(value) != {"shortest_edge", "longest_edge"}:
-            raise ValueError("{shortest_edge, longest_edge} or {height, width} expected")
-        return values.pixels(value["shortest_edge"]), values.pixels(value["longest_edge"])
-
-    keys.only("do_resize", True, "images keep their size; write the kind native into the profile")
-    size = keys.need("size", check, (0, 0), "it sets the size of the resized images")
-    steps.resize(keys, "size", "keep_ratio", size, kernel, rounding, "max_size")
-
-
-def _convnext(
-    steps: ImageSteps, keys: Keys, size: dict[str, int], crops: bool, kernel: Kernel
-) -> None:
-    """ConvNextImageProcessor.resize: below 384 int(size / crop_pct) and a crop, else a squash."""
-    fraction = keys.take("crop_pct", values.above_zero, Fraction(224, 256))
-    if crops:
-        why = "ConvNext crops as part of its resize; a second crop is not possible"
-        keys.refuse("do_center_crop", why)
-    keys.skip("crop_size")
-    edge = size.get("shortest_edge")
-    if edge is None:
-        if size:
-            keys.refuse("size", "ConvNextImageProcessor needs {shortest_edge}")
-        return
-    short_side = int(edge / float(fraction))
-    if edge >= 384:
-        steps.resize(keys, "size", "squash", (edge, edge), kernel, how="crop_pct")
-    elif short_side > values.PIXELS:
-        keys.refuse("crop_pct", f"the short side becomes {short_side} pixels")
-    else:
-        both = (short_side, short_side)
-        steps.resize(keys, "size", "short_side", both, kernel, how="crop_pct")
-        steps.crop(keys, "size", (edge, edge), "down")
-
-
-def _statistics(steps: ImageSteps, keys: Keys, name: str, suffix: str) -> Order:
+def _statistics(steps: ImageSteps, keys: Keys, name: str, fast: bool) -> Order:
     """(x * factor - offset - mean) / std as (x - mean') / std', on 0-255."""
     rescales = keys.take("do_rescale", values.boolean, True)
     factor = keys.take("rescale_factor", values.factor, Fraction(1, 255))
@@ -265,20 +185,20 @@ def _statistics(steps: ImageSteps, keys: Keys, name: str, suffix: str) -> Order:
     std = keys.take("image_std", values.three_above_zero, [Fraction(1)] * 3)
     for key in ("image_mean", "image_std"):
         if normalizes and key not in keys:
-            keys.problem(key, f"not written; {_CHANGES}")
+            keys.problem(key, f"not written; {types.CHANGES}")
     if not normalizes:
         mean, std = [Fraction(0)] * 3, [Fraction(1)] * 3
     if name == "EfficientNet":
-        if keys.need("rescale_offset", values.boolean, False, _CHANGES) and rescales:
+        if keys.need("rescale_offset", values.boolean, False, types.CHANGES) and rescales:
             mean = [m + 1 for m in mean]
-        if keys.need("include_top", values.boolean, False, _CHANGES):
+        if keys.need("include_top", values.boolean, False, types.CHANGES):
             own = keys.take("image_std", values.three_above_zero, [Fraction(1)] * 3)
             std = [a * b for a, b in zip(std, own, strict=True)]
     defaults = {"image_mean": "none", "image_std": "none", "do_normalize": "false",
                 "do_rescale": "true", "rescale_factor": "1 / 255"}  # fmt: skip
     said = [keys.origin(key, default) for key, default in defaults.items()]
     steps.normalize([m / scale for m in mean], [s / scale for s in std], *said)
-    return _arithmetic(suffix == "ImageProcessorFast", rescales, normalizes)
+    return _arithmetic(fast, rescales, normalizes)
 
 
 def _arithmetic(fast: bool, rescales: bool, normalizes: bool) -> Order:
@@ -292,7 +212,7 @@ def _arithmetic(fast: bool, rescales: bool, normalizes: bool) -> Order:
 
 def _normalizes(keys: Keys, name: str) -> bool:
     if name != "MobileViT":
-        return keys.need("do_normalize", values.boolean, True, _CHANGES)
+        return keys.need("do_normalize", values.boolean, True, types.CHANGES)
     if keys.take("do_normalize", values.boolean, False):
         keys.refuse("do_normalize", "MobileViTImageProcessor has no such step")
     return False

@@ -36,45 +36,49 @@ PLAIN = Type(None, None)
 """Any other processor: what its file says, where that is a squash, a crop and a normalization."""
 
 HIDDEN = {
-    "Levit": "it resizes to 256 / 224 of size",
     "Perceiver": "it crops before it resizes",
     "DepthPro": "it resizes after it has normalized",
     "DINOv3ViT": "it resizes after it has rescaled",
-    "LayoutLMv2": "it reverses the channels, and says so nowhere",
     "Owlv2": "it pads to a square before it resizes",
     "VitPose": "it cuts persons out by their boxes",
     "ImageGPT": "its network takes indices of colors",
     "TimmWrapper": "its steps are in timm's own file; import that",
-    **dict.fromkeys(("VideoMAE", "Vivit", "VideoLlava", "Tvp"), "it takes videos"),
+    **dict.fromkeys(("LayoutLMv2", "PPLCNet"), "it reverses the channels, and says so nowhere"),
     **dict.fromkeys(
-        (
-            "Qwen2VL",
-            "Glm4v",
-            "Pix2Struct",
-            "Fuyu",
-            "Siglip2",
-            "Idefics2",
-            "Idefics3",
-            "SmolVLM",
-            "LlavaNext",
-            "LlavaOnevision",
-            "Mllama",
-            "Pixtral",
-        ),
-        "it cuts an image into patches or tiles, as many as the image has pixels for",
+        ("SuperPoint", "SuperGlue", "LightGlue", "EfficientLoFTR"), "its network matches points"
     ),
+    **dict.fromkeys(("VitMatte", "Swin2SR", "UVDoc"), "its network makes images"),
+    **dict.fromkeys(("VideoMAE", "Vivit", "VideoLlava", "Tvp"), "it takes videos"),
+    **dict.fromkeys(("Vilt", "BridgeTower", "TextNet", "GLPN"), "it stretches to multiples of 32"),
+    **dict.fromkeys(("Fuyu", "Inkling", "Inkling2"), "it cuts an image into patches"),
 }
 """Processors whose steps are others than their files' keys say (``models/*`` of the sources)."""
+CUTS = (
+    "patch_size", "merge_size", "max_patches", "crop_to_patches", "do_image_splitting",
+    "image_grid_pinpoints", "max_image_tiles", "max_num_tiles", "max_crops", "max_slice_nums",
+    "max_image_size", "max_pixels",
+)  # fmt: skip
+"""Keys of processors that cut an image into patches or tiles."""
 
 KEEPING = {
-    **dict.fromkeys(("Detr", "ConditionalDetr", "DeformableDetr", "GroundingDino"), "transformers"),
+    **dict.fromkeys(
+        ("Detr", "ConditionalDetr", "DeformableDetr", "GroundingDino", "RfDetr", "OneFormer"),
+        "transformers",
+    ),
     "Yolos": "yolos",
+    **dict.fromkeys(("MaskFormer", "Mask2Former"), "maskformer"),
 }
 """Processors that resize the short side, and less where the long side would be too long, with how
 they round; bilinear by default in all versions (``get_size_with_aspect_ratio``)."""
 TO_BATCH = (*KEEPING, "RTDetr")
 """Processors whose ``do_pad`` pads to the largest image of a batch."""
+TORCH = {
+    **dict.fromkeys(("RfDetr", "Sam2", "Sam3", "Tipsv2", "Tipsv2Dpt"), True),
+    **dict.fromkeys(("PPDocLayoutV2", "PPDocLayoutV3", "PPDocLayoutV4"), False),
+}
+"""Processors that exist by torchvision only, and whether they smooth before they shrink."""
 
+CHANGES = "the default depends on the class and on Transformers' version, so the file must say"
 STEPS = ("do_pad", "pad_size", "size_divisor", "do_thumbnail", "do_align_long_axis", "max_size")
 SUFFIXES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 
@@ -94,6 +98,8 @@ ASIDE = keys_by_reason({
     "of the label maps": "ignore_index num_labels",
     "every image has 3 channels here": "num_channels",
     "where the file comes from": "name_or_path",
+    "of the texts beside the image": "repo_path class_info_file num_text metadata apply_ocr "
+        "ocr_lang tesseract_config",
 })  # fmt: skip
 """Keys that change no pixel of the network's input."""
 HEADS = {

@@ -14,7 +14,7 @@ Size = tuple[int, int]
 Scaling = Literal["squash", "short_side", "fit", "keep_ratio"]
 """Both sides to a size; the short side to one; both by one factor, so that they fit; or so that
 they fit into a box that turns with the image, its short and its long side."""
-Rounding = Literal["down", "half_up", "even", "torchvision", "transformers", "yolos"]
+Rounding = Literal["down", "half_up", "even", "torchvision", "transformers", "yolos", "maskformer"]
 """Of fractions of a pixel: down; to the nearest, halves up; to the nearest, ties to even; or by a
 library's own rule where the ratio is kept."""
 _ROUNDINGS: dict[tuple[Rounding, Rounding], str] = {

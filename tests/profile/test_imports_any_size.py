@@ -13,7 +13,15 @@ import yaml
 from importing import DETECTRON, photo
 from onnx import TensorProto, helper
 from PIL import Image
-from transformers import DetrImageProcessorPil, YolosImageProcessorPil
+from transformers import (
+    DetrImageProcessorPil,
+    LevitImageProcessorPil,
+    MaskFormerImageProcessorPil,
+    PoolFormerImageProcessorPil,
+    SamImageProcessorPil,
+    YolosImageProcessorPil,
+)
+from transformers.image_utils import SizeDict
 
 from simulator.contract.encoded import inspect
 from simulator.experiments.common import chosen
@@ -39,6 +47,10 @@ YOLOS = {
     **{key: one for key, one in DETR.items() if key not in ("max_size", "feature_extractor_type")},
     "image_processor_type": "YolosImageProcessorPil", "do_pad": True, "resample": 2,
     "size": {"shortest_edge": 40, "longest_edge": 96},
+}  # fmt: skip
+MASKFORMER = {
+    **YOLOS, "image_processor_type": "MaskFormerImageProcessorPil", "size_divisor": 32,
+    "ignore_index": 255, "do_reduce_labels": True,
 }  # fmt: skip
 BOX = {"height": 96, "width": 112}
 
@@ -113,7 +125,12 @@ def fed(folder, profile, image):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
-    ("document", "processor"), [(DETR, DetrImageProcessorPil), (YOLOS, YolosImageProcessorPil)]
+    ("document", "processor"),
+    [
+        (DETR, DetrImageProcessorPil),
+        (YOLOS, YolosImageProcessorPil),
+        (MASKFORMER, MaskFormerImageProcessorPil),
+    ],
 )
 def test_tensors_and_masks_of_transformers(imports, document, processor, size):
     """Alone, and padded to a size as in a batch with a larger image."""
@@ -126,11 +143,30 @@ def test_tensors_and_masks_of_transformers(imports, document, processor, size):
         made.write_text(text.replace("normalize:\n", f"{fixed}normalize:\n") if padded else text)
         found = fed(imports.folder, load(str(made)), image)
 
-        more = {"pad_size": BOX} if padded else {}
+        size = SizeDict(**BOX) if document is MASKFORMER else BOX
+        more = {"pad_size": size} if padded else {}
         wanted = processor(**own)(image, return_tensors="np", **more)
         for name in ("pixel_values", "pixel_mask"):
             np.testing.assert_array_equal(found[name], wanted[name])
         assert found["pixel_values"].flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("processor", "own"),
+    [
+        (LevitImageProcessorPil, {"size": {"shortest_edge": 32}}),
+        (PoolFormerImageProcessorPil, {"size": {"shortest_edge": 32}, "crop_pct": 0.8}),
+        (SamImageProcessorPil, {"size": {"longest_edge": 32}}),
+    ],
+)
+def test_sizes_that_only_a_class_knows(imports, processor, own):
+    side = {"height": 32, "width": 32}
+    made = processor(**own, **{"pad_size" if "Sam" in processor.__name__ else "crop_size": side})
+    profile = imports.profile(made.to_json_string(), "preprocessor_config.json")
+
+    for size in SIZES:
+        wanted = made(photo(*size), return_tensors="np")["pixel_values"][0]
+        np.testing.assert_array_equal(imports.tensor(profile, photo(*size), 32), wanted)
 
 
 @pytest.fixture(scope="module")

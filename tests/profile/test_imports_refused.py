@@ -47,7 +47,7 @@ def test_timm(imports, change, problem):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"image_processor_type": "LevitImageProcessor"}, ": image_processor_type=Levit"),
+        ({"image_processor_type": "PerceiverImageProcessor"}, ": image_processor_type=Perceiver"),
         ({"image_processor_type": "CLIPTokenizer"}, ": image_processor_type=CLIPTokenizer: not an"),
         (
             {"image_processor_type": "NewImageProcessor", "size": 256},
@@ -76,6 +76,17 @@ def test_timm(imports, change, problem):
         ({"size": {"shortest_edge": 0}}, ": size="),
         ({"size": None}, ": size: not written"),
         ({"do_pad": True}, ": do_pad=true: a separate step"),
+        ({"patch_size": 14}, ": patch_size=14: images are cut into patches or tiles"),
+        ({"keep_aspect_ratio": True}, ": keep_aspect_ratio=true: the size of the network's"),
+        ({"ensure_multiple_of": 15}, ": ensure_multiple_of=15: the size is no multiple"),
+        (
+            {
+                "image_processor_type": "Mask2FormerImageProcessor",
+                "size_divisor": 16,
+                "size": {"shortest_edge": 800, "longest_edge": 1333},
+            },
+            ": size_divisor=16: a profile stretches to multiples of 32",
+        ),
         (
             {"image_processor_type": "DetrImageProcessor", "size": 40, "max_size": [9]},
             ": max_size=[9]: a number of pixels",

@@ -168,19 +168,21 @@ def test_hugging_face_values(imports):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "resample", "backend", "interpolation", "antialias", "kind"),
+    ("name", "resample", "backend", "interpolation", "antialias", "kind"),
     [
-        ("ImageProcessorPil", 2, "pillow", "bilinear", None, "native"),
-        ("FeatureExtractor", 1, "pillow", "lanczos", None, "native"),
-        ("ImageProcessorFast", 2, "pytorch", "bilinear", True, "native"),
-        ("ImageProcessorFast", 0, "pytorch", "nearest_exact", None, "native"),
+        ("Sam2ImageProcessor", 2, "pytorch", "bilinear", True, "native"),
+        ("PPDocLayoutV3ImageProcessor", 3, "pytorch", "bicubic", False, "native"),
+        ("CLIPImageProcessorPil", 2, "pillow", "bilinear", None, "native"),
+        ("CLIPFeatureExtractor", 1, "pillow", "lanczos", None, "native"),
+        ("CLIPImageProcessorFast", 2, "pytorch", "bilinear", True, "native"),
+        ("CLIPImageProcessorFast", 0, "pytorch", "nearest_exact", None, "native"),
     ],
 )
 def test_the_class_says_which_library_resizes(
-    imports, suffix, resample, backend, interpolation, antialias, kind
+    imports, name, resample, backend, interpolation, antialias, kind
 ):
     """PIL's integers: 0 nearest, 1 lanczos, 2 bilinear, 3 bicubic; torchvision: nearest_exact."""
-    document = changed(CLIP, image_processor_type=f"CLIP{suffix}", resample=resample)
+    document = changed(CLIP, image_processor_type=name, resample=resample)
     resize = imports.profile(document, "p.json").spec.resize
 
     assert (resize.backend, resize.interpolation, resize.antialias) == (
@@ -241,7 +243,7 @@ CONVNEXT = {"crop_pct": 0.875, "do_center_crop": None, "crop_size": None}
          {"kind": "short_side_crop", "rounding": "floor", "short_side": 288}, SCALED, "bgr"),
         # plain processors of any name: a squash, divided by 255; do_normalize is false
         *((RT_DETR, name, {"do_pad": None}, SQUASH, SCALED, "rgb")
-          for name in ("RTDetr", "Segformer", "Sam2", "NobodyKnows")),
+          for name in ("RTDetr", "Segformer", "NobodyKnows")),
     ],
 )  # fmt: skip
 def test_processors_of_hugging_face(imports, document, kind, change, geometry, numbers, order):

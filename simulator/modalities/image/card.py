@@ -108,9 +108,9 @@ class CardGeometry(Section):
         "short_side_crop", "squash_crop", "squash", "letterbox",
         "rect_letterbox", "keep_ratio", "native",
     ]  # fmt: skip
-    rounding: Literal["torchvision", "dali", "floor", "albumentations", "transformers", "yolos"] = (
-        "torchvision"
-    )
+    rounding: Literal[
+        "torchvision", "dali", "floor", "albumentations", "transformers", "yolos", "maskformer"
+    ] = "torchvision"
     short_side: Pixels | None = None
     long_side: Pixels | None = None
     shortest: Pixels | None = None

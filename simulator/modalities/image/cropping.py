@@ -44,6 +44,7 @@ OFFSET_ROUNDING: dict[str, Callable[[float], int]] = {
     "albumentations": math.floor,
     "transformers": math.floor,
     "yolos": math.floor,
+    "maskformer": math.floor,
 }
 
 

@@ -107,7 +107,7 @@ class Geometry:
             both round down; ``albumentations``: the side to the nearest, ties to even, and the
             start down (its ``SmallestMaxSize`` and ``CenterCrop``, PaddleClas' ``ResizeImage``);
             ``transformers``: its ``get_size_with_aspect_ratio``; ``yolos``: the same, down to
-            multiples of 16.
+            multiples of 16; ``maskformer``: up to multiples of 32.
         short_side: pixels, for ``short_side_crop`` and ``squash_crop``.
         position: ``center`` or ``top_left``, for ``letterbox``.
         value: gray level of the padding; ``zero``: numbers of 0, see :meth:`surround`.
@@ -246,7 +246,7 @@ class Geometry:
             sides = self.shortest, int(self.shortest * long / short)
             if sides[1] > self.longest:
                 sides = int(self.longest * sides[0] / sides[1]), self.longest
-        elif self.rounding in ("transformers", "yolos"):
+        elif self.rounding in ("transformers", "yolos", "maskformer"):
             raw: float = self.shortest
             if long / short * self.shortest > self.longest:
                 raw = self.longest * short / long
@@ -255,6 +255,8 @@ class Geometry:
                 sides = short, long
             if self.rounding == "yolos":
                 sides = sides[0] // 16 * 16, sides[1] // 16 * 16
+            if self.rounding == "maskformer":
+                sides = -(-sides[0] // 32) * 32, -(-sides[1] // 32) * 32
         else:
             fraction = _SIZE_ROUNDING[self.rounding]
             scale = min(self.longest / long, self.shortest / short)
@@ -347,4 +349,5 @@ _SIZE_ROUNDING: dict[str, Callable[[float], int]] = {
     "albumentations": round,
     "transformers": round,
     "yolos": round,
+    "maskformer": round,
 }

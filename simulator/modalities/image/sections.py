@@ -164,9 +164,10 @@ class Geometry(Section):
         "rect_letterbox", "keep_ratio", "native",
     ]  # fmt: skip
     rounding: (
-        Literal["model", "torchvision", "dali", "floor", "albumentations", "transformers", "yolos"]
+        Literal["model", "torchvision", "dali", "floor", "albumentations", "transformers",
+                "yolos", "maskformer"]
         | None
-    ) = Field(None, description="how fractions of a pixel are rounded")
+    ) = Field(None, description="how fractions of a pixel are rounded")  # fmt: skip
     short_side: Positive | None = Field(
         None, description="pixels; kinds short_side_crop and squash_crop only"
     )

@@ -25,6 +25,8 @@ _CODECS = {
     "jpeg": "jpeg8", "png": "png", "webp": "webp", "avif": "avif", "jxl": "jpegxl",
     "jpeg2000": "jpeg2k", "gif": "gif",
 }  # fmt: skip
+_MORE = {name: {"numthreads": 1} for name in ("avif", "jxl", "jpeg2000")} | {"gif": {"index": 0}}
+"""One thread; of an animation the first frame only."""
 
 
 class ImagecodecsDecoder(Decoder):
@@ -37,12 +39,9 @@ class ImagecodecsDecoder(Decoder):
 
     def _rgb(self, image: Encoded) -> U8:
         decode = getattr(imagecodecs, f"{_CODECS[image.format]}_decode")
-        more = {"numthreads": 1} if image.format in ("avif", "jxl", "jpeg2000") else {}
-        samples: Array = decode(image.data, **more)
+        samples: Array = decode(image.data, **_MORE.get(image.format, {}))
         if image.format == "jpeg" and image.channels == 4:
             raise SampleError("imagecodecs gives CMYK as it is; it has no RGB")
-        if image.format in ("gif", "webp") and samples.ndim == 4:
-            samples = samples[0]  # of an animation
         if samples.dtype == np.uint16:
             deep = image.bits if image.bits > 8 else 16
             samples = (samples >> (deep - 8)).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""FFmpeg through PyAV: its own JPEG decoder (own IDCT), swscale, and the JPEG's own planes."""
+"""FFmpeg through PyAV: its own decoders of images, swscale, and the planes of JPEGs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def _decode(image: Encoded) -> Any:
     """Return the first ``av.VideoFrame`` of the file, in the codec's own pixel format."""
     try:
         if image.format in _CONTAINERS:
-            with av.open(io.BytesIO(image.data), format=_CONTAINERS[image.format]) as file:
+            source, demuxer = io.BytesIO(image.data), _CONTAINERS[image.format]
+            with av.open(source, format=demuxer, metadata_errors="replace") as file:
                 file.streams.video[0].codec_context.thread_count = 1
                 frames = [next(file.decode(video=0))]
         else:
@@ -115,7 +116,7 @@ def _decode(image: Encoded) -> Any:
 
 BACKEND = Backend(
     name="ffmpeg",
-    summary="FFmpeg (PyAV): its own JPEG decoder with swscale, YUV planes, frames of videos, sound",
+    summary="FFmpeg (PyAV): its own decoders of eight formats, swscale, YUV planes, videos, sound",
     library=av,
     offers=(
         Offer(

@@ -18,9 +18,11 @@ from simulator.contract import (
     Encoded,
     Library,
     Offer,
+    SampleError,
     Stage,
     three_channels,
 )
+from simulator.errors import first_line
 
 
 class _OneThread(Library):
@@ -48,7 +50,12 @@ class VipsDecoder(Decoder):
     turns: ClassVar[Mapping[str, str]] = {"avif": "apply"}
 
     def _rgb(self, image: Encoded) -> U8:
-        picture: Any = pyvips.Image.new_from_buffer(image.data, "")
+        try:
+            return self._decoded(pyvips.Image.new_from_buffer(image.data, ""))
+        except pyvips.Error as error:  # its first line does not say why
+            raise SampleError(f"libvips: {first_line(ValueError(error.detail))}") from error
+
+    def _decoded(self, picture: Any) -> U8:
         if self.options["exif"] == "apply":
             picture = picture.autorot()
         embedded = picture.get_typeof("icc-profile-data") != 0
@@ -56,7 +63,7 @@ class VipsDecoder(Decoder):
             picture = picture.icc_transform("srgb", embedded=True)
         elif picture.interpretation == "cmyk":
             picture = picture.colourspace("srgb")
-        samples: Array = picture.numpy()
+        samples: Array = picture.numpy().reshape(picture.height, picture.width, picture.bands)
         if samples.dtype == np.uint16:
             samples = (samples >> 8).astype(np.uint8)
         if samples.dtype != np.uint8:

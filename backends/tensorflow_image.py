@@ -22,6 +22,7 @@ from simulator.contract import (
     Resizer,
     SampleError,
     Stage,
+    three_channels,
 )
 
 _DCT = {"islow": "INTEGER_ACCURATE", "ifast": "INTEGER_FAST"}
@@ -29,18 +30,27 @@ _LEGACY = ("legacy", "legacy_align_corners")
 
 
 class TensorFlowDecoder(Decoder):
-    """Decodes with ``tf.io.decode_jpeg`` and ``tf.io.decode_png``; EXIF is ignored.
+    """Decodes with ``tf.io.decode_jpeg`` and ``decode_png``, others with ``decode_image``.
+
+    Nothing is ever turned. Of an animation the first frame counts. The palette of a BMP is ignored:
+    its indices become gray (measured).
 
     The defaults of ``decode_jpeg`` are ``idct: ifast, chroma_upsampling: fancy``. CMYK becomes RGB
     by TensorFlow's own formula. libjpeg fills in corrupt pixel data and prints a warning on
     standard error.
     """
 
+    reads: ClassVar[tuple[str, ...]] = ("jpeg", "png", "webp", "jxl", "bmp", "gif")
+
     def _rgb(self, image: Encoded) -> U8:
         tf = tf_of_one_thread()
         try:
             if image.format == "png":
                 return np.array(tf.io.decode_png(image.data, channels=3))
+            if image.format != "jpeg":
+                return three_channels(
+                    np.array(tf.io.decode_image(image.data, expand_animations=False))
+                )
             return np.array(
                 tf.io.decode_jpeg(
                     image.data,
@@ -110,6 +120,7 @@ BACKEND = Backend(
     name="tensorflow",
     summary="TensorFlow on the CPU: SavedModels, tf.io decoders, tf.image.resize, tf.signal",
     library=tensorflow,
+    dies_of=("webp",),
     offers=(
         Offer(
             Stage.DECODE,

@@ -245,13 +245,18 @@ def opens(offer: Offer, format: str) -> bool:
     return issubclass(offer.make, Runtime) and format in offer.make.opens()
 
 
-def hire(backend: Backend) -> Worker:
-    """Return a new worker in this Python, for samples that may kill the backend.
+def hire(backend: Backend, seconds: float | None = None) -> Worker:
+    """Return a new worker where the backend runs, for samples that may kill it.
 
     It is started again as often as it dies, until :func:`dismiss`.
+
+    Args:
+        backend: the backend.
+        seconds: how long a call may take; by default as for every worker.
     """
-    place = Home(backend.name, sys.executable, BACKENDS.points[backend.name].value)
-    worker = Worker(place, f"the decoder of {backend.name}", patience=None)
+    here = Home(backend.name, sys.executable, BACKENDS.points[backend.name].value)
+    place = home(backend.name) or here
+    worker = Worker(place, f"the decoder of {backend.name}", patience=None, seconds=seconds)
     _workers.append(worker)
     return worker
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from backends.nvidia.dali_engines import Apply, Dynamic, Pipelines, dali, types
 from backends.nvidia.driver import cuda_device
+from backends.nvidia.imagecodec import FORMATS
 from simulator.contract import (
     U8,
     Admits,
@@ -46,11 +47,14 @@ class DaliDecoder(Decoder):
     On the CPU ``jpeg_fancy_upsampling`` has no effect: chroma upsampling is always fancy
     (measured). On ``mixed`` nvJPEG uses its own inverse DCT. Files that it cannot decode (PNG, a
     few JPEGs) go to the CPU decoders, which use ``idct``. The hardware JPEG engine of some GPUs is
-    not used, so that all images are decoded in the same way.
+    not used, so that all images are decoded in the same way. 16 bits are rounded to 8, floats of 0
+    to 1 become 0 to 255 (measured).
 
     Raises:
         MissingLibrary: ``mixed`` without a GPU.
     """
+
+    reads: ClassVar[tuple[str, ...]] = FORMATS
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

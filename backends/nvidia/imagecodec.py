@@ -1,11 +1,11 @@
-"""NVIDIA nvImageCodec: its CPU decoders (libjpeg-turbo, libpng), or nvJPEG."""
+"""NVIDIA nvImageCodec: its CPU decoders (libjpeg-turbo, libpng, OpenJPEG, …), or nvJPEG."""
 
 from __future__ import annotations
 
 import os
 import threading
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ NVIMGCODEC = _Silent(
     extra="nvimagecodec",
     others=("nvidia-nvimgcodec-cu12",),
 )
+FORMATS = ("jpeg", "png", "webp", "jpeg2000", "tiff", "bmp")
 if TYPE_CHECKING:
     import nvidia.nvimgcodec as codec
 else:
@@ -47,11 +48,14 @@ class NvImageCodecDecoder(Decoder):
 
     On ``mixed`` nvJPEG uses its own inverse DCT. Files that it cannot decode (PNG, a few JPEGs) go
     to the CPU decoders, which use ``idct``. The hardware JPEG engine of some GPUs
-    (``HW_GPU_ONLY``) is not used, so that all images are decoded in the same way.
+    (``HW_GPU_ONLY``) is not used, so that all images are decoded in the same way. A TIFF's 16 bits
+    are rounded, its floats of 0 to 1 become 0 to 255 (measured).
 
     Raises:
         MissingLibrary: ``mixed`` without a GPU.
     """
+
+    reads: ClassVar[tuple[str, ...]] = FORMATS
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -100,7 +104,7 @@ _TURNED: tuple[dict[str, Admits], ...] = (
 
 BACKEND = Backend(
     name="nvimagecodec",
-    summary="NVIDIA nvImageCodec: JPEG and PNG decoding by libjpeg-turbo and libpng, or nvJPEG",
+    summary="NVIDIA nvImageCodec: JPEG by libjpeg-turbo or nvJPEG, and five other formats",
     library=NVIMGCODEC,
     dies_of=("png",),
     offers=tuple(

@@ -6,6 +6,8 @@ simulate backends prove NAME             run the conformance suite, one line per
     --out FILE                           and write an evidence bundle: results, recordings, versions
 simulate backends evidence FILE          check a bundle from a device, and compare it with what runs
     --profile NAME                       here, or with a profile: which sections are as recorded
+simulate backends decode FOLDER          read every image with every decoder, each in its own
+                                         process: read, refused, died, other pixels
 simulate backends install NAME           install a backend in its own Python environment
 simulate backends remove NAME            remove that environment
 """
@@ -17,7 +19,7 @@ import json
 from typing import Any, TypedDict
 
 from simulator import cli
-from simulator.cli import common
+from simulator.cli import common, decode
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +49,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="compare with these backends only; default: all that run here",
     )
     evidence.add_argument("--json", action="store_true", help="print all of it as JSON")
+    decode.arguments(
+        verbs.add_parser("decode", help="read a folder with every decoder, and count what comes")
+    )
     install = verbs.add_parser("install", help="install a backend in its own Python environment")
     install.set_defaults(run=_install)
     install.add_argument("name", metavar="NAME")

@@ -82,6 +82,11 @@ class Worker:
         self._kept = contextlib.ExitStack()
         self._gone = deque[tuple[int, int]]()
 
+    @property
+    def pid(self) -> int:
+        """The process; 0 before the first call, and after it died."""
+        return self._process.pid if self._process is not None else 0
+
     def call(
         self, name: str, *arguments: Any, of: tuple[int, int] | None = None, of_sample: bool = False
     ) -> Any:

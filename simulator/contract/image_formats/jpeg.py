@@ -12,14 +12,14 @@ from simulator.contract.image_formats import Header, ImageFormat, exif_orientati
 from simulator.errors import SampleError
 
 _SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
-_STANDALONE = frozenset({0x01, *range(0xD0, 0xD9)})
+_STANDALONE = frozenset({0x00, 0x01, *range(0xD0, 0xD9)})
 
 
 def _header(data: bytes) -> Header:
     at, orientation, frame = 2, 1, None
     while True:
-        if data[at] != 0xFF:
-            raise SampleError(f"corrupt JPEG: no marker at byte {at}")
+        while data[at] != 0xFF:  # libjpeg skips what is between markers, too
+            at += 1
         while data[at] == 0xFF:
             at += 1
         marker = data[at]

@@ -1,7 +1,7 @@
 """TIFF; of several pages the first counts.
 
 Source:
-    TIFF 6.0, sections 2, 7 and 8.
+    TIFF 6.0, sections 2, 7 and 8; BigTIFF: www.awaresystems.be/imaging/tiff/bigtiff.html.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import struct
 from simulator.contract.image_formats import Header, ImageFormat
 from simulator.errors import SampleError
 
-_KINDS = {1: "B", 3: "H", 4: "I"}
+_KINDS = {1: "B", 3: "H", 4: "I", 16: "Q"}
 _WIDTH, _HEIGHT, _BITS, _ORIENTATION, _CHANNELS = 256, 257, 258, 274, 277
 _WHERE, _LENGTHS = (273, 324), (279, 325)
 """Of strips, and of tiles."""
-
+_BIG = (b"+\0", b"\0+")
+"""BigTIFF's version: its offsets have eight bytes."""
 
 Tags = dict[int, tuple[int, ...]]
 
@@ -23,17 +24,20 @@ Tags = dict[int, tuple[int, ...]]
 def directory(data: bytes, start: int | None = None) -> Tags:
     """Return the whole numbers of a directory's tags; of the first one, unless another is named."""
     order = "<" if data[:2] == b"II" else ">"
+    big = data[2:4] in _BIG
+    entries, word, size = ("Q", "Q", 20) if big else ("H", "I", 12)
+    head, wide = struct.calcsize("=" + entries), struct.calcsize("=" + word)
     if start is None:
-        start = struct.unpack_from(order + "I", data, 4)[0]
-    count = struct.unpack_from(order + "H", data, start)[0]
+        start = struct.unpack_from(order + word, data, wide)[0]
+    count = struct.unpack_from(order + entries, data, start)[0]
     tags: Tags = {}
-    for entry in range(start + 2, start + 2 + 12 * count, 12):
-        tag, kind, number = struct.unpack_from(order + "HHI", data, entry)
+    for entry in range(start + head, start + head + size * count, size):
+        tag, kind, number = struct.unpack_from(order + "HH" + word, data, entry)
         if kind not in _KINDS:
             continue
-        code = f"{order}{number}{_KINDS[kind]}"
-        inside = struct.calcsize(code) <= 4
-        at = entry + 8 if inside else struct.unpack_from(order + "I", data, entry + 8)[0]
+        code, value = f"{order}{number}{_KINDS[kind]}", entry + size - wide
+        inside = struct.calcsize(code) <= wide
+        at = value if inside else struct.unpack_from(order + word, data, value)[0]
         if at + struct.calcsize(code) > len(data):
             raise SampleError("the TIFF is truncated")
         tags[tag] = struct.unpack_from(code, data, at)
@@ -42,7 +46,7 @@ def directory(data: bytes, start: int | None = None) -> Tags:
 
 def is_tiff(data: bytes) -> bool:
     """Return whether a file is a TIFF, by its first bytes."""
-    return data[:4] in (b"II*\0", b"MM\0*")
+    return data[:2] in (b"II", b"MM") and data[2:4] in (b"*\0", b"\0*", *_BIG)
 
 
 def _header(data: bytes) -> Header:

@@ -21,6 +21,7 @@ CODECS = {
     "jpeg": "JPEG", "png": "PNG", "webp": "WEBP", "avif": "AVIF", "heic": "HEIF", "jxl": "JXL",
     "jpeg2000": "JPEG2000", "tiff": "TIFF", "bmp": "BMP", "gif": "GIF",
 }  # fmt: skip
+OTHERWISE = {"webp": {"lossless": True}, "jxl": {"lossless": True}, "tiff": {"big_tiff": True}}
 NEVER_TURNED = ("jpeg2000", "bmp", "gif")
 NOISE = np.random.default_rng(0).integers(0, 255, (513, 300, 3), np.uint8)
 
@@ -34,7 +35,7 @@ def saved(rgb, codec, **options):
 @pytest.mark.parametrize("format", CODECS)
 def test_the_header_says_the_size(format):
     for height, width in ((1, 1), (8, 8), (2, 3), (32, 64), (64, 64), (513, 1), (40, 300)):
-        for options in ({}, {"lossless": True}) if format in ("webp", "jxl") else ({},):
+        for options in ({}, OTHERWISE.get(format, {})):
             data = saved(NOISE[:height, :width], CODECS[format], **options)
 
             found = inspect("one", data)
@@ -72,6 +73,16 @@ def test_a_bomb_is_refused_before_it_is_decoded():
 
     with pytest.raises(SampleError, match=r"16384x16384 pixels are more than"):
         inspect("one", bytes(data))
+
+
+def test_junk_between_the_segments_of_a_jpeg_is_skipped():
+    """As libjpeg does: "extraneous bytes before marker" is a warning."""
+    whole = saved(NOISE[:9, :12], "JPEG")
+    data = whole[:20] + b"junk" + whole[20:]  # after APP0
+
+    found = inspect("one", data)
+
+    assert (found.width, found.height) == Image.open(io.BytesIO(data)).size == (12, 9)
 
 
 @pytest.mark.parametrize("name", ["webp", "avif", "heic", "jxl"])

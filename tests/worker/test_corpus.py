@@ -1,0 +1,40 @@
+"""``simulate backends decode``: every file through every decoder; what kills one is counted."""
+
+import json
+
+import numpy as np
+import tiny
+
+from simulator.cli import GATE_FAILED, PASS, USER_ERROR, main
+
+
+def test_a_file_that_kills_a_decoder_is_counted_and_the_rest_go_on(fragile_here, tmp_path, capsys):
+    """Fragile gives gray of the width, so 220, 30, 40 are 208, 18 and 28 levels from its 12."""
+    whole, unlucky = (
+        tiny.encoded(np.full((9, width, 3), (220, 30, 40), np.uint8), "png") for width in (12, 13)
+    )
+    files = {"a.png": unlucky, "b": whole, "c.png": whole[:40], "d.txt": b"no image"}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+    command = ["backends", "decode", str(tmp_path), "fragile", "pillow"]
+
+    assert main([*command, "--json"]) == GATE_FAILED
+    found = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert main(command) == GATE_FAILED
+    said = capsys.readouterr().out
+
+    assert found.keys() == {"a.png", "b", "c.png"}
+    kinds = {name: one["kind"] for name, one in found["a.png"]["outcomes"].items()}
+    assert kinds == {"pillow": "read", "fragile": "died"}
+    read = found["b"]["outcomes"]["fragile"]
+    assert (round(read["mean"], 3), read["most"]) == (round((208 + 18 + 28) / 3, 3), 208)
+    assert found["c.png"]["outcomes"] == {} and "truncated" in found["c.png"]["reason"]
+    assert said.startswith("3 files: 1 refused before any decoder; 1 times a file ended a decoder")
+    assert "died: fragile: a.png: the decoder of fragile was killed by SIGSEGV" in said
+
+
+def test_what_cannot_be_asked_is_one_line(tmp_path, capsys):
+    assert main(["backends", "decode", str(tmp_path)]) == USER_ERROR
+    assert capsys.readouterr().err == f"error: {tmp_path}: no file of a known format\n"
+    (tmp_path / "a.png").write_bytes(tiny.encoded(tiny.picture((1, 2, 3)), "png"))
+    assert main(["backends", "decode", str(tmp_path), "turbojpeg"]) == PASS

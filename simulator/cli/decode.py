@@ -92,7 +92,7 @@ def _show(found: Sequence[Tried], unable: dict[str, str]) -> None:
 
 def row(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the counts of a decoder's outcomes, and how far it is from the first decoder."""
-    counts = Counter(one.kind for one in outcomes)
+    counts = Counter[str](one.kind for one in outcomes)
     off = [(one.mean, one.most) for one in outcomes if one.mean is not None and one.most]
     against = sum(one.mean is not None for one in outcomes)
     far = "–" if not against else "equal"

@@ -20,6 +20,8 @@ from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.alone import SingleAxisSwaps, axes_alone
+from simulator.experiments.answers import StackRecords
+from simulator.experiments.by_size import Sizes, by_size, sizing
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.moments import severity
 from simulator.experiments.observers import Observer, Observers, Seen
@@ -33,12 +35,13 @@ from simulator.pipeline.inference import Answer
 from simulator.pipeline.plan import Arm, Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
+from simulator.results.pair import BySize
 from simulator.results.record_table import RecordTable
 from simulator.results.store import RunWriter
 
-REPEAT, AXES, ALONE = "repeat", "axes", "alone"
-"""What is observed besides pictures: a second run, each axis's effect, and the records with each
-axis alone."""
+REPEAT, AXES, ALONE, SIZE = "repeat", "axes", "alone", "size"
+"""What is observed besides pictures: a second run, each axis's effect, the records with each axis
+alone, and how large the sample is."""
 EVERY = sys.maxsize
 
 
@@ -56,6 +59,7 @@ class PairWatch:
         opened: closes the temporary files of the feature maps.
         seen: what was observed so far, by sample.
         records: with every axis alone.
+        sizes: of the samples.
     """
 
     session: Session
@@ -67,6 +71,7 @@ class PairWatch:
     opened: ExitStack
     seen: dict[str, Seen] = field(default_factory=dict)
     records: RecordStore = field(init=False)
+    sizes: Sizes = field(init=False)
     _index: dict[str, int] = field(init=False)
     _has_alone: bytearray = field(init=False)
     _observers: Observers = field(init=False)
@@ -77,7 +82,9 @@ class PairWatch:
         self._index = {item.name: at for at, item in enumerate(items)}
         self._has_alone = bytearray(len(items))
         self.records = RecordStore(task)
+        self.sizes = Sizes(sizing(self.stacks), len(items))
         found = {
+            SIZE: Observer(self.sizes.sizing.see, first=EVERY),
             REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
         }
@@ -87,7 +94,7 @@ class PairWatch:
             )
         if self.alone.chains:
             found[ALONE] = Observer(self.alone.see, first=EVERY)
-        most = max(observer.first for name, observer in found.items() if name != ALONE)
+        most = max(observer.first for observer in found.values() if observer.first < EVERY)
         first = tuple(islice(self._index, most))
         self._observers = Observers(self.arms, found, first)
 
@@ -134,6 +141,8 @@ class PairWatch:
             self._rank(done.item.name, done.outcomes)
         else:
             self._ranking.forget(self._index[done.item.name])
+        if seen and SIZE in seen:
+            self.sizes.known[self._index[done.item.name]] = seen.pop(SIZE)
         if seen:
             self._add(done.item, seen)
             tops = self._tops()
@@ -217,6 +226,8 @@ class PairWatch:
             known, index = self.seen.get(item.name, {}), self._index[item.name]
             lacking = []
             for name, top in tops.items():
+                if name == SIZE:  # where it lacks, no sample is run for it
+                    continue
                 is_worst = index in top
                 fills_up = not is_worst and left[name] > 0
                 left[name] -= fills_up
@@ -233,6 +244,11 @@ class PairWatch:
             return None
         worse = severity(self.session.card.task, train, deploy)
         return self._ranking.add(worse, self._index[name])
+
+    def by_size(self, ran: Sequence[Item], records: StackRecords) -> BySize | None:
+        """Return the flips of each size, given the deployment stack's records of samples."""
+        which = [self._index[item.name] for item in ran]
+        return by_size(self.session, self.sizes, which, records)
 
     def draw(self, summary: dict[str, Any], ran: Sequence[Item], run: RunWriter) -> None:
         """Write the pictures and add them to the summary."""

@@ -19,7 +19,7 @@ from simulator.results.shared import (
 )
 from simulator.results.tracking import Tracking
 from simulator.tasks.figures import Delta, Flips
-from simulator.typed import About, Interval, Keys, Named, ResultModel, Share, Unit
+from simulator.typed import About, Interval, Keys, Named, Probability, ResultModel, Share, Unit
 
 
 class Side(Running):
@@ -110,6 +110,29 @@ class Flip(ResultModel):
     )
 
 
+class SizeClass(ResultModel):
+    """Samples of one size, or of a quarter by their pixels."""
+
+    size: str = Field(description="width×height, or the most pixels of the quarter")
+    samples: int
+    units: int = Field(description="answers that were compared")
+    changed: int = Field(description="of them")
+    rate: Share | None = Field(default=None, description="changed by units")
+    ci95: Interval | None = Field(default=None, description="95 % interval of the rate")
+
+
+class BySize(ResultModel):
+    """Flips against size."""
+
+    of: str = Field(description="what has the sizes: the picture, or a stack's input")
+    classes: list[SizeClass] = Field(description="the smallest first")
+    rho: float | None = Field(
+        description="Spearman's rank correlation of a sample's pixels and the share of its answers "
+        "that change; None where all are alike"
+    )
+    p: Probability | None = Field(description="of no such correlation")
+
+
 class SelfCheck(ResultModel):
     """Some samples run a second time through each stack."""
 
@@ -154,6 +177,9 @@ class PairSummary(ModelSummary):
     latency_ms: Annotated[SideLatency, Named("latency", behind=True)]
     missing: Missing
     controls: Controls
+    by_size: BySize | None = Field(
+        default=None, description="None of samples of one size, of few, and of no images"
+    )
     decided: Decided | None = Field(
         default=None, description="when the gate was decided; None: every sample was to run"
     )

@@ -132,6 +132,8 @@ def show(summary: PairSummary, folder: str, console: Console) -> None:
     terminal.grid(_lines(summary), console)
     if any(summary.delta.values()):  # none without labels
         console.print(screen(_metrics(summary)), highlight=False)
+    for table in by_size(summary):
+        console.print(screen(table), highlight=False)
     if summary.worst_flips:
         console.print(screen(worst(summary)), highlight=False)
     if summary.tracking:
@@ -198,6 +200,24 @@ def _metrics(summary: PairSummary) -> Table:
     return Table(columns, rows, f"Metrics of both stacks on the same {summary.sample_unit}s{some}")
 
 
+def by_size(summary: PairSummary) -> list[Table]:
+    """Return the flips of each size, where samples differ in it."""
+    found, unit = summary.by_size, f"{summary.unit}s"
+    if found is None:
+        return []
+    rows = [
+        [one.size, f"{one.samples:,}", f"{one.changed:,} of {one.units:,} {unit}",
+         f"{share(one.rate, 2)}{between(one.ci95)}"]
+        for one in found.classes
+    ]  # fmt: skip
+    name = f"Flips by the size of {found.of}"
+    if found.rho is not None:
+        rank = f"rank correlation by {summary.sample_unit} {found.rho:+.2f}"
+        name += f": {rank}, p {figure(found.p, '.2g')}"
+    size = "width×height" if "×" in found.classes[0].size else "size"
+    return [Table([size, f"{summary.sample_unit}s", "flips", "share"], rows, name)]
+
+
 def _show_latency(summary: PairSummary, console: Console) -> None:
     train, deploy = summary.latency_ms.train, summary.latency_ms.deploy
     rows: list[Sequence[Cell]] = [
@@ -240,7 +260,7 @@ def answer(run: Run[PairSummary]) -> Section:
         "The answer in numbers",
         "How much does the metric change, and how many answers?",
         [f"{name}: {words}".removeprefix(": ") for name, words in _lines(summary) if words],
-        tables=[_metrics(summary), *_failed(summary)],
+        tables=[_metrics(summary), *by_size(summary), *_failed(summary)],
     )
 
 

@@ -11,7 +11,6 @@ from simulator.command.experiment import Experiment
 from simulator.data.video import shown_at
 from simulator.errors import UserError
 from simulator.experiments import controls
-from simulator.experiments.by_size import by_size
 from simulator.experiments.common import (
     manifest,
     pair_of,
@@ -153,7 +152,7 @@ def conclude(
         )
         if decision:
             decision.write_bounds(summary, train, deploy, session.card.task, AT_ANY_TIME)
-        summary["warnings"] += by_size(session, watch.stacks, ran, list(deploy))
+        summary["by_size"] = watch.by_size(ran, deploy)
         if following:
             summary["tracking"] = following.figures(session, done)
         summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import simulator
 from simulator.data.truth import Boxes
 from simulator.errors import ModelError, SampleError, UserError
-from simulator.experiments.by_size import by_size
+from simulator.experiments.by_size import Sizes, by_size, sizing
 from simulator.experiments.common import chosen
 from simulator.experiments.session import Session
 from simulator.modalities.image.geometry import Geometry
@@ -229,19 +229,52 @@ def test_cards_that_say_what_cannot_be(tmp_path, size, geometry, told):
         Card(tiny_tasks.free_card(tmp_path, geometry, **size))
 
 
+class Rows(list):
+    """Records of which some can be chosen."""
+
+    def chosen(self, which):
+        return Rows(self[at] for at in which)
+
+
 def test_flips_are_told_by_the_size_of_the_input(squares, cache):
-    """Of 32 images 4 have 32x64 pixels, 16 have 48x64, 8 have 64x64 and 4 have 128x96; in each of
-    the last, one of two objects changes."""
+    """Of 32 inputs 4 have 32x64 pixels, 12 have 48x64, 4 have 64x48, 8 have 64x64 and 4 have
+    128x96; in each of the last, one of two objects changes.
+
+    Of 4 images that agree, the rule of three allows ln 20 / 4 of what the bounds leave.
+    Deviations of ranks from 16.5: -14, -4, 8, 14 and of the changed -2, 14: rho is
+    896 / sqrt(2336 * 896).
+    """
     with Session.open(*squares, None, 0, 1, None, None) as session:
         one = chosen("pillow_fp32", [LEFT])
         stack = session.builder.stack("train", one, {"train": one, "deploy": one})
-        ran = [*session.dataset.items] * 4
-        changes = [{"changed": int(item.name == "4.png"), "units": 2} for item in ran]
-        (told,) = by_size(session, [stack], ran, changes)
+        items = [*session.dataset.items]
+        many = session.subset([*items, *items, *items, *items])
+        sizes = Sizes(sizing([stack]), 32)
+        sizes.known[0] = 64, 64  # the others are read again, as where a run goes on
+        rows = Rows({"changed": int(item.name == "4.png"), "units": 2} for item in items * 4)
+        found = by_size(many, sizes, range(32), rows)
 
-    parts = told.text.split("; ")
-    assert parts[:3] == [
-        "flips by train's input: to 3,072 pixels 0 of 40 (0.0%)",
-        "to 4,096 pixels 0 of 16 (0.0%)",
-        "to 12,288 pixels 4 of 8 (50.0%)",
-    ]
+    assert found.of == "train's input"
+    told = [(one.size, one.samples, one.units, one.changed, one.rate) for one in found.classes]
+    assert told == [
+        ("64×32", 4, 8, 0, 0), ("64×48", 12, 24, 0, 0), ("48×64", 4, 8, 0, 0),
+        ("64×64", 8, 16, 0, 0), ("96×128", 4, 8, 4, 0.5),
+    ]  # fmt: skip
+    assert found.classes[-1].ci95 == pytest.approx([0.5 - np.log(20) / 8, 0.5 + np.log(20) / 8])
+    assert found.rho == pytest.approx(0.6193, abs=1e-4) and found.p < 0.001
+
+
+def test_many_sizes_are_told_in_quarters(squares, cache):
+    """1 to 32 pixels; with one answer each the interval is Clopper and Pearson's: of 7 of 7,
+    0.025 ** (1 / 7) to 1."""
+    with Session.open(*squares, None, 0, 1, None, None) as session:
+        sizes = Sizes(sizing([]), 32)
+        sizes.known[:] = [(1, width) for width in range(1, 33)]
+        rows = Rows({"changed": int(at > 24), "units": 1} for at in range(32))
+        found = by_size(session, sizes, range(32), rows)
+
+    names = [f"to {most} pixels" for most in (9, 17, 25, 32)]
+    counts = dict(zip(names, (9, 8, 8, 7), strict=True))
+    assert {one.size: one.samples for one in found.classes} == counts
+    last = found.classes[-1]
+    assert (found.of, last.ci95) == ("the picture", pytest.approx([0.025 ** (1 / 7), 1]))

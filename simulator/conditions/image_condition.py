@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.conditions.condition import Condition, Disturb
-from simulator.conditions.image_files import decoding, resizing, writing
+from simulator.conditions.image_files import decoded, decoding, resizing, writing
 from simulator.contract import (
     U8,
-    Decoder,
     Encoded,
     Frame,
     ImageWriter,
@@ -206,11 +205,11 @@ def _writer() -> ImageWriter:
 
 def _resized() -> Callable[[Encoded], tuple[U8, Window]]:
     """Return a function from a file to its image, whose shorter side is 256, and to the crop."""
-    decoder: Decoder = decoding().make()
+    decode = decoded()
     resizer: Resizer = resizing("bilinear").make()
 
     def resize(image: Encoded) -> tuple[U8, Window]:
-        whole = decoder.rgb(image).rgb
+        whole, _ = decode(image)
         height, width = whole.shape[:2]
         shorter = min(height, width)
         rows, columns = SHORTER * height // shorter, SHORTER * width // shorter

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from simulator.conditions.condition import Condition, Disturb, Parameters
-from simulator.conditions.image_files import decoding, writing
-from simulator.contract import Decoder, Encoded, ImageWriter, inspect
+from simulator.conditions.image_files import decoded, decoding, writing
+from simulator.contract import Encoded, ImageWriter, inspect
 from simulator.contract.recipe import Boundary
 from simulator.errors import UserError
 
@@ -51,16 +51,14 @@ class Transcoding(Condition):
 
     def open(self) -> Disturb:
         """Return a function that decodes and saves an image; the orientation is kept."""
-        decoder: Decoder = decoding().make()
+        decode = decoded()
         choice = writing(self.name)
         choice.require()
         writer: ImageWriter = choice.make()
 
         def disturb(image: Encoded, _: np.random.Generator) -> Encoded:
-            rgb = decoder.rgb(image).rgb
-            return inspect(
-                image.name, writer.lossy(rgb, self.name, self.quality, image.orientation)
-            )
+            rgb, turn = decode(image)
+            return inspect(image.name, writer.lossy(rgb, self.name, self.quality, turn))
 
         return disturb
 

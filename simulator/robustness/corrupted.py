@@ -19,8 +19,9 @@ from simulator.command.experiment import Command
 from simulator.command.options import Progress
 from simulator.conditions.condition import AppliedCondition
 from simulator.conditions.condition import under as condition_of
-from simulator.conditions.image_files import decoding, writing
-from simulator.contract import Decoder, ImageWriter
+from simulator.conditions.image_files import decoded, writing
+from simulator.contract import ImageWriter
+from simulator.contract.frame import rgb_frame
 from simulator.contract.recipe import Boundary, Context
 from simulator.data import example
 from simulator.data.address import absolute, root_of
@@ -143,7 +144,7 @@ class _Writer:
         self._card, self._data_card = card, data_card
         self._home, self._workers = Path(asked.out), asked.workers or os.cpu_count() or 1
         self.show = asked.progress or Progress()
-        self._decoder: Decoder = decoding().make()
+        self._decode = decoded()
         self._png: ImageWriter = writing().make()
 
     def write(self, under: AppliedCondition, items: Sequence[Item]) -> Written:
@@ -167,7 +168,7 @@ class _Writer:
                 if found.format != source.format:
                     name = str(Path(name).with_suffix(f".{found.format}"))
             else:
-                content = self._png.png(disturb(self._decoder.rgb(source), context).rgb)
+                content = self._png.png(disturb(rgb_frame(self._decode(source)[0]), context).rgb)
                 name = str(Path(name).with_suffix(".png"))
             place = folder / name
             place.parent.mkdir(parents=True, exist_ok=True)

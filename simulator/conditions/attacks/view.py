@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.conditions.attacks.steps import within
-from simulator.conditions.image_files import decoding, resizing
-from simulator.contract import U8, Decoder, Encoded, Resizer
+from simulator.conditions.image_files import decoded, resizing
+from simulator.contract import U8, Encoded, Resizer
 from simulator.errors import SampleError
 from simulator.modalities.image.card import resolve
 from simulator.modalities.image.geometry import ZERO, Geometry
@@ -83,11 +83,11 @@ def viewer(geometry: Geometry, filter: str) -> Callable[[Encoded], View]:
 
     It raises SampleError where the image cannot be decoded, or is too small for the crop.
     """
-    decoder: Decoder = decoding().make()
+    decode = decoded()
     resizer: Resizer = resizing(filter).make()
 
     def view(image: Encoded) -> View:
-        whole = decoder.rgb(image).rgb
+        whole, _ = decode(image)
         rows, columns = geometry.resized(*whole.shape[:2])
         small = np.ascontiguousarray(resizer.resize(whole, rows, columns))
         geometry.fit(small)

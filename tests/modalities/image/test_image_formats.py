@@ -99,6 +99,19 @@ def test_a_condition_saves_in_its_format_and_keeps_the_turn(name):
     assert sizes[0] < sizes[1]
 
 
+@pytest.mark.parametrize(("format", "upright"), [("heic", True), ("tiff", True), ("jxl", False)])
+def test_a_condition_reads_what_the_reference_decoder_does_not(format, upright):
+    """A library that turns every file of a format leaves nothing to turn."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    source = inspect("one", saved(NOISE[:64, :48], CODECS[format], exif=exif.tobytes()))
+
+    made = CONDITIONS["webp"].parse("90").open()(source, np.random.default_rng(0))
+
+    want = (48, 64, 1) if upright else (64, 48, 6)
+    assert (made.height, made.width, made.orientation) == want
+
+
 def test_files_that_a_decoder_cannot_read_are_told_of_before_the_run(tmp_path, card, capsys):
     folder = tmp_path / "data" / "red"
     folder.mkdir(parents=True)

@@ -21,8 +21,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from simulator.data.address import Root
 from simulator.data.annotated import Object, is_number, make_boxes, map_classes
-from simulator.data.coco import boxes_of, checked_coco, entries_of, read_document
+from simulator.data.coco import Entry, boxes_of, checked_coco, entries_of, read_document
 from simulator.data.folder import Dataset, Files, Film, Item
 from simulator.data.format import DataCard, DataSpec
 from simulator.data.label_kind import LabelKind, Samples
@@ -70,7 +71,7 @@ class LinesSpec(SequenceSpec):
 
 
 class VidSpec(SequenceSpec):
-    """The card of a sequence of COCO-VID; ``video`` is its name, where there are several."""
+    """The card of sequences of COCO-VID; ``video`` is the name of one, where not all are meant."""
 
     video: str | None = None
 
@@ -85,12 +86,13 @@ class FrameLabels(LabelKind):
     """Frames a second where the card does not say it."""
 
     @abstractmethod
-    def frames(self, samples: Samples, card: DataCard, labels: Labels | None) -> Frames:
-        """Return the frames that are there; see :meth:`LabelKind.truths`."""
+    def sequences(self, samples: Samples, card: DataCard, labels: Labels | None) -> list[Frames]:
+        """Return the frames that are there, by sequence; see :meth:`LabelKind.truths`."""
 
     def truths(self, samples: Samples, card: DataCard, labels: Labels | None) -> dict[str, Boxes]:
         """Return the truths by the names of the frames."""
-        return dict(self.frames(samples, card, labels).values())
+        every = self.sequences(samples, card, labels)
+        return {name: truth for frames in every for name, truth in frames.values()}
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
         """Open the frames in their order.
@@ -100,9 +102,20 @@ class FrameLabels(LabelKind):
         """
         found, tally = self.samples(card, files), Tally()
         paths = {item.name: item.path for item in found.items}
-        frames = self.frames(Samples(found.root, paths, frozenset(paths), tally), card, labels)
-        if not frames:
+        samples = Samples(found.root, paths, frozenset(paths), tally)
+        every = [frames for frames in self.sequences(samples, card, labels) if frames]
+        if not every:
             raise DataError(f"{card.path}: {self.none} {found.root}")
+        items, films = list[Item](), list[Film]()
+        for frames in every:
+            named, film = self._film(frames, card)
+            films.append(film)
+            items += (Item(name, paths[name], truth) for name, truth in named)
+        notes = (*found.notes, *tally.notes())
+        return replace(found, items=tuple(items), notes=notes, films=tuple(films))
+
+    def _film(self, frames: Frames, card: DataCard) -> tuple[list[tuple[str, Boxes]], Film]:
+        """Check the frames of one sequence, and put them in order."""
         numbers = sorted(frames)
         steps = {after - before for before, after in pairwise(numbers)}
         if len(steps) > 1:
@@ -121,11 +134,9 @@ class FrameLabels(LabelKind):
             own = np.array([]) if truth.tracks is None else truth.tracks[~truth.crowd]
             if len(np.unique(own)) < len(own):
                 raise DataError(f"{card.path}: annotations: {name} has two boxes of one track")
-        items = tuple(Item(name, paths[name], truth) for name, truth in named)
         spec: Any = card.spec
         rate = spec.rate or self.rate(card)
-        film = Film(len(items), rate and rate / max(steps, default=1))
-        return replace(found, items=items, notes=(*found.notes, *tally.notes()), films=(film,))
+        return named, Film(len(named), rate and rate / max(steps, default=1))
 
     def rate(self, card: DataCard) -> float | None:
         """Return how many frames a second has where the card does not say it."""
@@ -149,7 +160,7 @@ class Lines(FrameLabels):
     def fields(self, line: str) -> Sequence[str]:
         """Return the fields of a line."""
 
-    def frames(self, samples: Samples, card: DataCard, labels: Labels | None) -> Frames:
+    def sequences(self, samples: Samples, card: DataCard, labels: Labels | None) -> list[Frames]:
         """Return every image whose name is a number; without a line it has no object."""
         place = card.place("annotations")
         named: dict[int, list[Object]] = {}
@@ -171,10 +182,10 @@ class Lines(FrameLabels):
             samples.tally.add("left out", "frame", "without an image", str(frame))
         kept = {number: named.get(number, []) for number in there}
         judged, classes = _classes(kept.values(), card, labels, f"{place}")
-        return {
+        return [{
             number: (name, _boxes(kept[number], judged, classes, name, samples.tally))
             for number, name in there.items()
-        }
+        }]  # fmt: skip
 
 
 class Kitti(Lines):
@@ -227,8 +238,8 @@ class CocoVid(FrameLabels):
 
     Spec = VidSpec
 
-    def frames(self, samples: Samples, card: DataCard, labels: Labels | None) -> Frames:
-        """Return the images of the video that are there."""
+    def sequences(self, samples: Samples, card: DataCard, labels: Labels | None) -> list[Frames]:
+        """Return the images of each video, or of the one that the card names."""
         path, spec = card.file("annotations"), card.spec
         root = read_document(path)
         videos = entries_of(path, root, "videos")
@@ -236,14 +247,20 @@ class CocoVid(FrameLabels):
         if not names:
             raise DataError(f"{path}: videos: at least one expected")
         assert isinstance(spec, VidSpec)
-        asked = names[0] if len(names) == 1 and not spec.video else spec.video
-        if asked not in names:
+        asked = spec.video
+        if asked is not None and asked not in names:
             raise DataError(
                 f"{card.path}: video: one of {some(map(str, names))} expected, got {asked}"
             )
         if names.count(asked) > 1:
             raise DataError(f"{path}: videos: {names.count(asked)} are called {asked}; rename one")
-        video = videos[names.index(asked)].get("id")
+        taken = [one.get("id") for one in videos if asked is None or one.get("name") == asked]
+        return [self._frames(samples, path, root, video, labels) for video in taken]
+
+    def _frames(
+        self, samples: Samples, path: Root, root: Entry, video: Any, labels: Labels | None
+    ) -> Frames:
+        """Return the images of a video that are there."""
         every = entries_of(path, root, "images")
         pictures = [one for one in every if one.get("video_id") == video]
         numbers = {_key(one.get("file_name")): one.get("frame_id") for one in pictures}

@@ -177,7 +177,6 @@ def _lines(summary: PairSummary) -> Iterator[tuple[str, str]]:
     of = f"{flips.count:,} of {flips.units:,}" + ("" if unit == "image" else f" {unit}s")
     yield "flips", of if flips.rate is None else f"{of}: {_rate(summary)}"
     yield from TASKS[summary.task].view().lines(plain(summary))
-    yield from tracking.words(summary.tracking)
 
 
 def _metrics(summary: PairSummary) -> Table:

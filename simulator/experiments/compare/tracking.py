@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from simulator import registry
 from simulator.contract import Stage
@@ -19,9 +18,10 @@ from simulator.profile.implementations import Choice, implementation
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section, part
 from simulator.report.table import Cell, Column, Table
-from simulator.report.words import between, count, points, share
+from simulator.report.words import between, count, points
 from simulator.results.pair import PairSummary
 from simulator.results.tracking import TrackFigures, Tracking
+from simulator.tasks.figures import Figures
 from simulator.tasks.score import Footage, Shot
 from simulator.typed import Unit
 
@@ -81,7 +81,7 @@ class Following:
         found.metrics.require()
         return found
 
-    def figures(self, session: Session, done: RecordStore) -> dict[str, Any]:
+    def figures(self, session: Session, done: RecordStore) -> Figures:
         """Return ``tracking`` of the summary."""
         task = session.card.task
         made = self.tracker.make(), self.metrics.make()
@@ -106,38 +106,22 @@ def footage(session: Session, done: RecordStore) -> list[Footage]:
     return films
 
 
-def words(found: Tracking | None) -> Iterator[tuple[str, str]]:
-    """Say what becomes of the tracks, in one line, and in another one where there is truth."""
-    if found is None:
-        return
-    ours, tracks = found.between, found.tracks
-    yield (
-        "tracks",
-        f"{found.tracker}, {count(found.clips, 'clip')}: train {tracks.train:,}, deploy "
-        f"{tracks.deploy:,}; {ours.lost} lost, {ours.gained} gained, {ours.broken} broken, "
-        f"{ours.joined} joined, identity switches {ours.switches}; deploy against train "
-        f"IDF1 {share(ours.idf1)}",
-    )
-    if found.delta:
-        said = (
-            f"{_TITLES[name]} {points(getattr(found.delta, name))} points"
-            f"{between(getattr(found.delta, name).ci95)}"
-            for name in ("hota", "mota", "idf1")
-        )
-        short = "" if found.delta.hota.ci95 else "; no interval: it takes 6 clips"
-        yield "", f"against annotated tracks: {', '.join(said)}{short}"
-
-
 def told(found: Tracking | None) -> list[str]:
-    """Return a sentence for the verdict; none where tracks were not asked for."""
-    if found is None or not found.tracks.train:
+    """Say what becomes of the tracks, for verdict and page; nothing where nobody asked for them."""
+    if found is None:
         return []
     ours, tracks = found.between, found.tracks
-    return [
+    said = [
         f"Of {tracks.train:,} tracks ({found.tracker}) {ours.lost} are lost, {ours.broken} "
         f"broken, {ours.joined} joined, {ours.gained} gained; identities switch "
         f"{count(ours.switches or 0, 'time')}."
     ]
+    if found.delta:
+        moved = ((_TITLES[name], found.delta[name]) for name in ("hota", "mota", "idf1"))
+        parts = (f"{title} {points(one)} points{between(one.ci95)}" for title, one in moved)
+        short = "" if found.delta.hota.ci95 else "; an interval takes 6 clips"
+        said.append(f"Against the annotated tracks: {', '.join(parts)}{short}.")
+    return said
 
 
 def table(found: Tracking) -> Table:
@@ -168,12 +152,11 @@ def tracks(run: Run[PairSummary]) -> Section | None:
     ]  # fmt: skip
     head = ["frame", "second", "train's track: deploy's before → now", "of train alone",
             "of deploy alone"]  # fmt: skip
-    said = [f"{name}: {line}".removeprefix(": ") for name, line in words(found)]
     return Section(
         "tracking",
         "Tracks",
         "Do objects keep their identity on the deployment stack?",
-        said if found.moments else [*said, "All tracks are the same."],
+        told(found) if found.moments else [*told(found), "All tracks are the same."],
         notes=[
             f"Both stacks' boxes went through the same tracker ({found.tracker}), class by class. "
             "Tracks are paired by boxes with an IoU of at least 0.5.",

@@ -18,7 +18,7 @@ from simulator.profile.implementations import Choice, implementation
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section, part
 from simulator.report.table import Cell, Column, Table
-from simulator.report.words import between, count, points
+from simulator.report.words import count, interval, points
 from simulator.results.pair import PairSummary
 from simulator.results.tracking import TrackFigures, Tracking
 from simulator.tasks.figures import Figures
@@ -118,7 +118,7 @@ def told(found: Tracking | None) -> list[str]:
     ]
     if found.delta:
         moved = ((_TITLES[name], found.delta[name]) for name in ("hota", "mota", "idf1"))
-        parts = (f"{title} {points(one)} points{between(one.ci95)}" for title, one in moved)
+        parts = (f"{title} {points(one)} points{interval(one.ci95)}" for title, one in moved)
         short = "" if found.delta.hota.ci95 else "; an interval takes 6 clips"
         said.append(f"Against the annotated tracks: {', '.join(parts)}{short}.")
     return said

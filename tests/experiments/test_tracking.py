@@ -152,7 +152,10 @@ def test_figures_are_those_of_motmetrics(seed, mota, idf1, expected):
 
 
 def test_several_clips_give_an_interval(tmp_path):
-    """Of six clips in which the deployment stack never finds the second person; all agree."""
+    """Of six clips in which the deployment stack never finds the second person; all agree.
+
+    A seventh clip, which a stack could not answer, is left out.
+    """
     task = Card(tiny_tasks.card(tmp_path)).task
     shots = []
     for t in range(FRAMES):
@@ -165,9 +168,11 @@ def test_several_clips_give_an_interval(tmp_path):
         shots.append(Shot(f"{t}", None, truth, both))
     parts = BoxTracker({"method": "sort"}), TrackEvalMetrics({})
 
-    found = tracking(task, *parts, [(shots, 1.0)] * 6, 0)
+    failed = [Shot("none", None, None, None)], 1.0
+
+    found = tracking(task, *parts, [*[(shots, 1.0)] * 6, failed], 0)
 
     mota = found["delta"]["mota"]
     assert (mota["value"], mota["ci95"]) == (pytest.approx(-18 / 40), pytest.approx([-18 / 40] * 2))
     assert mota["p"] == 2 / 2**6
-    assert found["between"]["lost"] == 6
+    assert (found["clips"], found["between"]["lost"]) == (6, 6)

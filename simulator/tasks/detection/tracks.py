@@ -68,7 +68,9 @@ def tracking(
     Returns:
         The fields of :class:`simulator.results.tracking.Tracking`, without the tracker's name.
     """
-    threshold, taken = task.output.operating_threshold, [_answered(shots) for shots, _ in footage]
+    footage = [clip for clip in footage if any(shot.records for shot in clip[0])]
+    taken = [[shot for shot in shots if shot.records] for shots, _ in footage]
+    threshold = task.output.operating_threshold
     train, deploy = (
         [_of_stack(tracker, *clip, side, threshold) for clip in footage] for side in (0, 1)
     )
@@ -198,10 +200,6 @@ class _Between:
         self.tracks["gained"] += len(_numbers(deploy) - followed.keys())
         self.tracks["broken"] += sum(len(own) > 1 for own in owners.values())
         self.tracks["joined"] += sum(number > 1 for number in followed.values())
-
-
-def _answered(shots: Sequence[Shot]) -> list[Shot]:
-    return [shot for shot in shots if shot.records]
 
 
 def _of_stack(

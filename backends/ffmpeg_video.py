@@ -41,6 +41,9 @@ SWITCHES = {
 _MATRICES = {"bt601": "ITU601", "bt709": "ITU709"}
 _RANGES = {"limited": "MPEG", "full": "JPEG"}
 _BT709, _FULL = 1, 2
+_MATRIX_NAMES = {_BT709: "bt709", 2: "no matrix", 5: "bt601", 6: "bt601"}
+_RANGE_NAMES = {0: "no range", 1: "limited range", _FULL: "full range"}
+"""As H.273 numbers matrices, and FFmpeg ranges."""
 
 
 class FFmpegVideo(VideoReader):
@@ -64,12 +67,23 @@ class FFmpegVideo(VideoReader):
 
     def rate(self, path: Path) -> float | None:
         """Return the average rate of the first video stream."""
+        stream = self._stream(path)
+        return float(stream.average_rate) if stream and stream.average_rate else None
+
+    def declares(self, path: Path) -> str | None:
+        """Return what the first video stream declares."""
+        if (stream := self._stream(path)) is None:
+            return None
+        matrix, range = stream.codec_context.colorspace, stream.codec_context.color_range
+        return f"{_MATRIX_NAMES.get(matrix, 'another matrix')} and {_RANGE_NAMES.get(range, range)}"
+
+    def _stream(self, path: Path) -> Any:
+        """The first video stream of a file, closed; None where there is none."""
         try:
             with av.open(str(path), options={"protocol_whitelist": "file"}) as file:
-                found = file.streams.video[0].average_rate
+                return file.streams.video[0]
         except (av.FFmpegError, OSError, IndexError):
             return None
-        return float(found) if found else None
 
     def _frames(self, path: Path) -> Iterator[tuple[float, Any]]:
         with av.open(str(path), options={"protocol_whitelist": "file"}) as file:
@@ -106,7 +120,10 @@ class FFmpegVideo(VideoReader):
 
     def _planes(self, frame: Any) -> Frame:
         if frame.format.name not in ("yuv420p", "yuvj420p"):
-            raise SampleError(f"the clip's frames are {frame.format.name}, not 4:2:0 of 8 bits")
+            raise SampleError(
+                f"the clip's frames are {frame.format.name}, not 4:2:0 of 8 bits; "
+                "write color.source: encode"
+            )
         y, u, v = map(plane, frame.planes)
         declared = Matrix.BT709 if frame.colorspace == _BT709 else Matrix.BT601
         full = frame.color_range == _FULL or frame.format.name == "yuvj420p"

@@ -87,11 +87,15 @@ class VideoReader(Implementation):
         except SimulatorError:
             raise
         except Exception as error:  # the library's own reason, whatever its type
-            reason = first_line(error)
+            reason = getattr(error, "strerror", None) or first_line(error)
             raise DataError(f"{path}: cannot be decoded as a video: {reason}") from error
 
     def rate(self, path: Path) -> float | None:
         """Return how many frames a second has, as the file says; None where it does not."""
+        return None
+
+    def declares(self, path: Path) -> str | None:
+        """Return the matrix and range that a file's stream declares; None where it is not known."""
         return None
 
     @abstractmethod

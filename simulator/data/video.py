@@ -173,9 +173,11 @@ class Video(Source):
         items = tuple(item for frames in each for item in frames)
         if all(item.path.damage for item in items):  # type: ignore[union-attr]
             raise DataError(_none(path, asked, found))
+        frames = counted(sum(not item.path.damage for item in items), "frame")  # type: ignore[union-attr]
+        declared = " or ".join(dict.fromkeys(one.declared for one in found if one.declared))
         notes = [
-            f"{counted(len(items), 'frame')} of {path.name}; stacks without a section video get "
-            f"them as PNG files that {_backend().name} decoded"
+            f"{frames} of {path.name}{f', declared {declared}' if declared else ''}; stacks "
+            f"without a section video get them as PNG files that {_backend().name} decoded"
         ]
         notes += [f"damaged, and counted as failed: {one.damage}" for one in found if one.damage]
         rates = [asked.rate or one.rate for one in found]
@@ -194,12 +196,13 @@ class Video(Source):
 
 @dataclass(frozen=True)
 class _Listed:
-    """A clip: when its frames are shown, how many a second has, and what ends it too early."""
+    """A clip: when its frames are shown and how often, what ends it too early, and its color."""
 
     path: Path
     times: list[float]
     rate: float | None
     damage: str | None
+    declared: str | None
 
     @classmethod
     def of(cls, path: Path) -> _Listed:
@@ -215,12 +218,16 @@ class _Listed:
             try:
                 times.extend(_reader().times(path))
             except DataError as error:
-                damage = str(error)
-            found = {"times": times, "rate": _reader().rate(path), "damage": damage}
+                damage = str(error).removeprefix(f"{path}: ")
+            found = {"times": times, "rate": _reader().rate(path), "damage": damage,
+                     "declared": _reader().declares(path)}  # fmt: skip
             (folder / "times.json").write_text(json.dumps(found))
 
-        place = cache.entry(f"times/{'-'.join([digest[:32], *versions])}", write)
-        return cls(path, **json.loads((place / "times.json").read_text()))
+        place = cache.entry(f"clips/{'-'.join([digest[:32], *versions])}", write)
+        found = json.loads((place / "times.json").read_text())
+        if found["damage"]:  # the entry may be of another file with these bytes
+            found["damage"] = f"{path}: {found['damage']}"
+        return cls(path, **found)
 
     def items(self, asked: VideoSpec) -> Iterator[Item]:
         """Yield the frames that are asked for, and what ends the clip too early."""

@@ -36,10 +36,12 @@ def pictures(count):
         yield picture
 
 
-def write(path, count=6, codec="ffv1", format="bgr0", frames=None, size=SIZE):
+def write(path, count=6, codec="ffv1", format="bgr0", frames=None, size=SIZE, color=None):
     with av.open(str(path), "w") as file:
         stream = file.add_stream(codec, rate=Fraction(25))
         stream.height, stream.width, stream.pix_fmt = *size, format
+        if color:
+            stream.codec_context.colorspace, stream.codec_context.color_range = color
         for picture in frames or pictures(count):
             frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=format)
             file.mux(stream.encode(frame))
@@ -146,6 +148,29 @@ def test_a_folder_of_clips_counts_a_damaged_one(tmp_path):
             with pytest.raises(SampleError, match=r"cannot be decoded as a video: .*Invalid data"):
                 read(item)
     assert sum(note.startswith("damaged, and counted as failed: ") for note in found.notes) == 2
+
+
+def test_a_damaged_clip_is_called_by_its_own_name(tmp_path):
+    """What is known of equal bytes is kept."""
+    for name in ("one.mkv", "two.mkv"):
+        holed(tmp_path / name)
+        _, damaged = VIDEO.open(tmp_path / name, IMAGES).notes
+        assert damaged.startswith(f"damaged, and counted as failed: {tmp_path / name}: cannot be")
+
+
+@pytest.mark.parametrize(
+    ("color", "told"),
+    [
+        ((1, 1), "bt709 and limited range"),
+        ((6, 2), "bt601 and full range"),
+        ((2, 0), "no matrix and no range"),
+    ],
+)
+def test_what_a_clip_declares_is_told(tmp_path, color, told):
+    """H.273's numbers of matrices, and FFmpeg's of ranges."""
+    clip = write(tmp_path / "clip.mkv", codec="mpeg4", format="yuv420p", color=color)
+    (note,) = VIDEO.open(clip, IMAGES).notes
+    assert f"6 frames of clip.mkv, declared {told};" in note
 
 
 def test_the_task_takes_a_video_for_its_data(tmp_path):

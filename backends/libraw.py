@@ -27,11 +27,10 @@ class LibRawDecoder(RawDecoder):
     reads: ClassVar[tuple[str, ...]] = ("dng",)
 
     def _raw(self, image: Encoded) -> Raw:
-        rawpy = _LIBRARY.load()
-        with rawpy.imread(io.BytesIO(image.data)) as opened:
+        with _opened(image.data) as opened:
             colors = np.array(opened.raw_colors_visible)
             names = opened.color_desc.decode()
-            pattern = "".join(names[color] for color in colors[:2, :2].ravel())
+            pattern = "".join(names[color : color + 1] for color in colors[:2, :2].ravel())
             if pattern not in PATTERNS:
                 raise SampleError(f"color filters {pattern!r}, not {', '.join(PATTERNS)}")
             blacks = np.array(opened.black_level_per_channel)
@@ -39,10 +38,18 @@ class LibRawDecoder(RawDecoder):
             red, green, blue = opened.camera_whitebalance[:3]
             camera: Any = tuple(map(tuple, opened.color_matrix[:, :3].tolist()))
             white, low = opened.white_level, int(blacks.min())
-        if not green or not np.any(camera):
+        if min(red, green, blue) <= 0 or not np.any(camera):
             raise SampleError("no white balance as shot, or no color matrix")
         gains = (red / green, 1.0, blue / green)
         return Raw(plane.clip(0).astype(np.uint16), pattern, low, white, gains, camera)
+
+
+def _opened(data: bytes) -> Any:
+    rawpy = _LIBRARY.load()
+    try:
+        return rawpy.imread(io.BytesIO(data))
+    except rawpy.LibRawError as error:
+        raise SampleError(f"LibRaw: {error.args[0].decode()}") from error
 
 
 class LibRawDeveloper(Developer):
@@ -63,7 +70,7 @@ class LibRawDeveloper(Developer):
             "none": {"user_wb": [1, 1, 1, 1]},
         }
         color = rawpy.ColorSpace
-        with rawpy.imread(io.BytesIO(written(raw))) as opened:
+        with _opened(written(raw)) as opened:
             rgb: U8 = opened.postprocess(
                 demosaic_algorithm=rawpy.DemosaicAlgorithm[_DEMOSAIC[said["demosaic"]]],
                 fbdd_noise_reduction=rawpy.FBDDNoiseReductionMode[_DENOISE[said["denoise"]]],

@@ -79,7 +79,10 @@ class Decoder(Implementation):
             Unsupported: the library does not return YUV planes.
         """
         if image.format != "jpeg" or image.channels not in (1, 3):
-            raise SampleError(f"a {image.format} of {image.channels} channels has no YUV planes")
+            raise SampleError(
+                f"a {image.format} of {image.channels} channels has no YUV planes, only a "
+                "JPEG has; write color.source: encode"
+            )
         return self._checked(image, self._guard(self._planes, image))
 
     @final

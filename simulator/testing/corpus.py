@@ -94,8 +94,9 @@ def tried(folder: Path, able: Sequence[Backend], seconds: float, mib: int) -> It
         for path in sorted(one for one in folder.rglob("*") if one.is_file()):
             if path.suffix.lower() not in suffixes():
                 with path.open("rb") as file:
-                    if format_of(file.read(_HEAD)) is None:
-                        continue
+                    known = format_of(file.read(_HEAD))
+                if known is None or known.completed:  # by its suffix only: its header lies beside
+                    continue
             name = str(path.relative_to(folder))
             try:
                 image = read_image(name, path)

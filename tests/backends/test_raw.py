@@ -161,6 +161,9 @@ def test_packed_samples_by_hand(tmp_path, packing, samples, row):
         ({"white": 3}, "black 4 is not below white 3"),
         ({"colour": 1}, "unknown colour"),
         ({"width": "4"}, "width: a whole number expected, got '4'"),
+        ({"white_balance": [1, 0, 1]}, "numbers above 0 expected"),
+        ({"white_balance": ["a"]}, "numbers like"),
+        ({"color_matrix": [[1, 2], [3]]}, "color_matrix: numbers like"),
         ({"height": 9}, "16 bytes of samples; 9 rows of 8 expected"),
     ],
 )
@@ -189,6 +192,7 @@ def test_dngs_are_data_for_two_isps(tmp_path, card, capsys):
 
     assert cli.main([*pair, *both, "--set", "deploy.develop.white_balance=none"]) == 0
     assert "3 images" in capsys.readouterr().out
+    assert "not shown" not in (tmp_path / "run" / "report.html").read_text()
     for under, told in (("camera_noise:2", "3 images"), ("fog:1", "fog acts on pixels")):
         cli.main([*pair, *both, "--under", under, "--overwrite"])
         said = capsys.readouterr()

@@ -10,6 +10,7 @@ Source:
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from simulator.contract.image_formats import Header, ImageFormat
 from simulator.contract.raw import IDENTITY, PATTERNS, Raw, mosaic
-from simulator.errors import SampleError
+from simulator.errors import SampleError, shortened
 from simulator.files import IMAGE
 from simulator.places import Where, read_sample
 
@@ -56,12 +57,23 @@ def unpacked(data: bytes) -> Raw:
     rows = np.frombuffer(samples.ljust(stride * height, b"\0"), np.uint8)[: stride * height]
     packed = rows.reshape(height, stride)[:, :row].reshape(height, -1, size).astype(np.uint16)
     plane = _samples(packed, shared).reshape(height, -1)[:, :width]
-    gains = tuple(float(gain) for gain in said.get("white_balance", (1, 1, 1)))
-    matrix: Any = tuple(tuple(map(float, line)) for line in said.get("color_matrix", IDENTITY))
-    if len(gains) != 3 or [len(line) for line in matrix] != [3, 3, 3]:
-        raise SampleError("white_balance is three numbers, color_matrix three rows of three")
-    return Raw(
-        np.ascontiguousarray(plane), said["pattern"], said["black"], said["white"], gains, matrix
+    gains = _numbers(said, "white_balance", (1, 1, 1))
+    matrix: Any = tuple(map(tuple, _numbers(said, "color_matrix", IDENTITY).tolist()))
+    if gains.min() <= 0:
+        raise SampleError(f"white_balance: numbers above 0 expected, got {gains.tolist()}")
+    plane, balance = np.ascontiguousarray(plane), tuple(gains.tolist())
+    return Raw(plane, said["pattern"], said["black"], said["white"], balance, matrix)
+
+
+def _numbers(said: dict[str, Any], name: str, otherwise: Any) -> NDArray[np.float64]:
+    """Finite numbers of the header, as many as there are otherwise."""
+    wanted, given = np.array(otherwise), said.get(name, otherwise)
+    with suppress(TypeError, ValueError):
+        found = np.array(given, np.float64)
+        if found.shape == wanted.shape and np.isfinite(found).all():
+            return found
+    raise SampleError(
+        f"{name}: numbers like {wanted.tolist()} expected, got {shortened(repr(given))}"
     )
 
 
@@ -77,7 +89,7 @@ def _samples(packed: NDArray[np.uint16], shared: int) -> NDArray[np.uint16]:
 def _said(text: bytes) -> dict[str, Any]:
     try:
         said = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SampleError(f"the header of a Bayer plane is no JSON: {error}") from None
     if not isinstance(said, dict) or (unknown := sorted(set(said) - _KNOWN)):
         what = f"has unknown {', '.join(unknown)}" if isinstance(said, dict) else "is no mapping"

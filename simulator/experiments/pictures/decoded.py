@@ -7,6 +7,7 @@ from typing import Any
 
 from simulator import registry
 from simulator.contract import U8, ImageWriter, Painter, Stage
+from simulator.contract.raw import DEVELOP
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.experiments.session import Session
@@ -14,9 +15,10 @@ from simulator.modalities.image.orientation import UPRIGHT, stored
 from simulator.modalities.image.sections import image_spec
 from simulator.modalities.image.steps import Decode
 from simulator.pipeline import recorded
+from simulator.pipeline.extra import with_extras
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
-from simulator.profile.implementations import Choice, implementation
+from simulator.profile.implementations import Choice, extra_stages, implementation
 
 
 def painter() -> Painter | None:
@@ -61,14 +63,16 @@ def pictures(session: Session, stack: Stack, items: Iterable[Item]) -> Iterator[
 def decoding(stack: Stack) -> Chain | None:
     """Return a stack's chain from the file to RGB; None where the stack was recorded.
 
-    Where it is code, the files are decoded by the reference decoder.
+    A raw plane is developed. Where it is code, the files are decoded by the reference decoder.
     """
     if recorded.recordings(stack.profile, stack.choices):
         return None
-    return Chain(
-        (Decode(_decoder(stack), planes=False, video=stack.choices.get(Stage.VIDEO)),),
-        stack.chain.network,
-    )
+    decoder = _decoder(stack)
+    file = Chain((Decode(decoder, planes=False, video=stack.choices.get(Stage.VIDEO)),))
+    if decoder.offer.make.gives_raw:
+        extras = extra_stages(stack.profile, stack.choices)
+        file = with_extras(file, [one for one in extras if one[0] is DEVELOP])
+    return Chain(file.recipes, stack.chain.network)
 
 
 def turns(stack: Stack) -> bool:

@@ -99,7 +99,8 @@ def worst(run: Run[PairSummary]) -> Iterator[Section]:
     pictures, left = fitting(run, wanted, PICTURES)
     question = "Which answers changed most"
     if any(flip.moment for flip in summary.worst_flips):
-        question = "When did answers change most, and what is seen then, train above deploy"
+        seen = ", and what is seen then, train above deploy" if pictures else ""
+        question = f"When did answers change most{seen}"
     elif summary.sample_unit == "image":
         question = "Which answers changed most, and what is on those images"
     yield Section(

@@ -34,14 +34,16 @@ class LibRawDecoder(RawDecoder):
             if pattern not in PATTERNS:
                 raise SampleError(f"color filters {pattern!r}, not {', '.join(PATTERNS)}")
             blacks = np.array(opened.black_level_per_channel)
-            plane = opened.raw_image_visible.astype(np.int64) - (blacks - blacks.min())[colors]
+            above = (blacks - blacks.min()).astype(np.uint16)[colors]
+            plane = opened.raw_image_visible
+            plane = np.where(plane > above, plane - above, 0).astype(np.uint16, copy=False)
             red, green, blue = opened.camera_whitebalance[:3]
             camera: Any = tuple(map(tuple, opened.color_matrix[:, :3].tolist()))
             white, low = opened.white_level, int(blacks.min())
         if min(red, green, blue) <= 0 or not np.any(camera):
             raise SampleError("no white balance as shot, or no color matrix")
         gains = (red / green, 1.0, blue / green)
-        return Raw(plane.clip(0).astype(np.uint16), pattern, low, white, gains, camera)
+        return Raw(plane, pattern, low, white, gains, camera)
 
 
 def _opened(data: bytes) -> Any:

@@ -7,6 +7,7 @@ does; its ``sensor`` turns decoded pixels into a raw plane.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -147,6 +148,11 @@ def develops(
     }
 
 
+def _bands(rows: int) -> Iterator[slice]:
+    """An even number of rows at a time: a camera's image in float64 would take gigabytes."""
+    return (slice(at, at + 128) for at in range(0, rows, 128))
+
+
 class SteppedDeveloper(Developer):
     """Does one step after the other: black level, white balance, demosaic, matrix, tone, denoise.
 
@@ -155,25 +161,36 @@ class SteppedDeveloper(Developer):
 
     def _develop(self, raw: Raw) -> U8:
         top = 2 ** self.options["bits"] - 1
-        light = self._balanced(raw)
-        levels = np.rint(light * top).astype(np.uint8 if top == 255 else np.uint16)
-        rgb = np.asarray(self._demosaic(levels, raw.pattern), np.float64) / top
-        if self.options["color_matrix"] == "file":
-            rgb = rgb @ np.array(raw.color_matrix).T
-        levels = np.rint(toned(np.clip(rgb, 0, 1), self.options["tone"]) * 255).astype(np.uint8)
-        return self._denoise(levels)
+        gains = self._gains(raw)
+        levels = np.empty(raw.plane.shape, np.uint8 if top == 255 else np.uint16)
+        for rows in _bands(len(levels)):
+            light = self._light(raw, rows)
+            at = sites(raw.pattern, *light.shape)
+            levels[rows] = np.rint(np.clip(light * gains[at], 0, 1) * top)
+        colors = self._demosaic(levels, raw.pattern)
+        found = np.empty(colors.shape, np.uint8)
+        for rows in _bands(len(levels)):
+            rgb = np.asarray(colors[rows], np.float64) / top
+            if self.options["color_matrix"] == "file":
+                rgb = rgb @ np.array(raw.color_matrix).T
+            found[rows] = np.rint(toned(np.clip(rgb, 0, 1), self.options["tone"]) * 255)
+        return self._denoise(found)
 
-    def _balanced(self, raw: Raw) -> F64:
-        """Light in [0, 1] of each site; what its gain lifts above white is cut."""
+    def _light(self, raw: Raw, rows: slice) -> F64:
+        """Light in [0, 1] of the sites of some rows."""
         low = raw.black if self.options["black_level"] == "subtract" else 0
-        light = np.clip((raw.plane - float(low)) / (raw.white - low), 0, 1)
-        at = sites(raw.pattern, *light.shape)
+        return np.asarray(np.clip((raw.plane[rows] - float(low)) / (raw.white - low), 0, 1))
+
+    def _gains(self, raw: Raw) -> F64:
+        """Of red, green and blue; what they lift above white is cut."""
         exposure, how = raw.gains[1], self.options["white_balance"]
         gains = np.array(raw.gains if how == "as_shot" else (exposure,) * 3)
         if how == "gray_world":
+            light = self._light(raw, slice(None))
+            at = sites(raw.pattern, *light.shape)
             means = [light[at == c].mean() if np.any(at == c) else 0 for c in range(3)]
             gains *= [means[1] / max(mean, 1e-6) for mean in means]
-        return np.asarray(np.clip(light * gains[at], 0, 1))
+        return gains
 
     @abstractmethod
     def _demosaic(self, levels: NDArray[Any], pattern: str) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 
 import cv2
 import numpy as np
@@ -13,6 +14,7 @@ import tiny
 
 from backends.camera import BayerDecoder, Float64Developer, Unprocessing
 from backends.libraw import LibRawDecoder, LibRawDeveloper
+from backends.opencv import OpenCVDeveloper
 from simulator import cli
 from simulator.conditions.corruptions.camera import camera_noise
 from simulator.contract import SampleError, inspect, rgb_frame
@@ -213,3 +215,15 @@ def test_camera_noise_is_added_to_the_light_of_sites():
 
     assert found.mean() == pytest.approx(1064, abs=1)
     assert found.std() == pytest.approx(4000 * 0.022361 * 0.5625, rel=0.02)
+
+
+def test_a_developer_holds_little_more_than_the_planes():
+    """A site is 2 bytes of plane, 6 of colors and 3 of levels; float64 alone would be 24."""
+    shape = 1024, 2048
+    raw = Raw(noise(shape), "RGGB", 0, 4095, (2.0, 1.0, 1.5), IDENTITY)
+    tracemalloc.start()
+    OpenCVDeveloper(DEVELOP).develop(raw)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 16 * shape[0] * shape[1]

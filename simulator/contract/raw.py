@@ -150,7 +150,7 @@ def develops(
 
 def _bands(rows: int) -> Iterator[slice]:
     """An even number of rows at a time: a camera's image in float64 would take gigabytes."""
-    return (slice(at, at + 128) for at in range(0, rows, 128))
+    return (slice(at, at + 32) for at in range(0, rows, 32))
 
 
 class SteppedDeveloper(Developer):

@@ -29,6 +29,8 @@ def directory(data: bytes, start: int | None = None) -> Tags:
     head, wide = struct.calcsize("=" + entries), struct.calcsize("=" + word)
     if start is None:
         start = struct.unpack_from(order + word, data, wide)[0]
+    if start > len(data):
+        raise SampleError("the TIFF is truncated")
     count = struct.unpack_from(order + entries, data, start)[0]
     tags: Tags = {}
     for entry in range(start + head, start + head + size * count, size):

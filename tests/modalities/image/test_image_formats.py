@@ -75,6 +75,18 @@ def test_a_bomb_is_refused_before_it_is_decoded():
         inspect("one", bytes(data))
 
 
+def test_a_bigtiff_that_points_far_beyond_its_end_is_refused_in_one_line():
+    """So is one that counts more entries, or values, than a file could hold."""
+    data = bytearray(saved(NOISE[:4, :4], "TIFF", big_tiff=True))
+    start = int.from_bytes(data[8:16], "little")
+    for at, value in ((8, 2**64 - 1), (start, 2**64 - 1), (start + 12, 2**62), (start + 12, 2**61)):
+        broken = bytearray(data)
+        broken[at : at + 8] = value.to_bytes(8, "little")
+
+        with pytest.raises(SampleError, match="truncated"):
+            inspect("one", bytes(broken))
+
+
 def test_junk_between_the_segments_of_a_jpeg_is_skipped():
     """As libjpeg does: "extraneous bytes before marker" is a warning."""
     whole = saved(NOISE[:9, :12], "JPEG")

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from simulator.contract import Encoded
 from simulator.errors import SampleError
-from simulator.experiments.answers import StackRecords
 from simulator.experiments.session import Session
 from simulator.pipeline.inference import Answer
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.pair import BySize, SizeClass
-from simulator.statistics.bootstrap import RATE, Resamples, interval
-from simulator.tasks.score import flip_rate, numbers
+from simulator.statistics.bootstrap import RATE, Ratio, Resamples, interval
+from simulator.tasks.score import Record, numbers
 
 LEAST = 8
 """Samples of a quarter, at least."""
@@ -86,7 +85,7 @@ class Sizes:
 
 
 def by_size(
-    session: Session, seen: Sizes, which: Sequence[int], records: StackRecords
+    session: Session, seen: Sizes, which: Sequence[int], records: Sequence[Record]
 ) -> BySize | None:
     """Return the flips of each size, or of quarters of the samples by their pixels.
 
@@ -97,50 +96,40 @@ def by_size(
         records: theirs, of the deployment stack.
     """
     sizes = seen.of(session, which)
-    draws = Resamples(len(sizes), session.seed, session.card.task.resamples)
-    pixels = sizes.prod(axis=1)
-    known = np.flatnonzero(pixels)
-    distinct = np.unique(sizes[known], axis=0)
+    known = np.flatnonzero(sizes[:, 0])
+    sizes, pixels = sizes[known], sizes[known].prod(axis=1)
+    distinct = np.unique(sizes, axis=0)
     if len(known) < 4 * LEAST or len(distinct) < 2:
         return None
     if len(distinct) <= FEW:
         distinct = distinct[np.argsort(distinct.prod(axis=1), kind="stable")]
-        names = [f"{width}×{height}" for height, width in distinct.tolist()]
-        members = [np.flatnonzero((sizes == one).all(axis=1)) for one in distinct]
+        named = {f"{one[1]}×{one[0]}": (sizes == one).all(axis=1) for one in distinct}
     else:
-        edges = np.unique(np.quantile(pixels[known], (0.25, 0.5, 0.75, 1), method="higher"))
-        names = [f"to {most:,} pixels" for most in edges.tolist()]
-        quarter = np.searchsorted(edges, pixels[known])
-        members = [known[quarter == at] for at in range(len(edges))]
-    classes = [
-        _class(name, records.chosen(which), draws)
-        for name, which in zip(names, members, strict=True)
-    ]
-    rho, p = _trend(pixels[known], records.chosen(known))
+        edges = np.unique(np.quantile(pixels, (0.25, 0.5, 0.75, 1), method="higher"))
+        quarter = np.searchsorted(edges, pixels)
+        named = {f"to {most:,} pixels": quarter == at for at, most in enumerate(edges)}
+    changed, units = (numbers(records, name)[0][known] for name in ("changed", "units"))
+    number = session.card.task.resamples if units.max() > 1 else 0  # then the interval is exact
+    classes = []
+    for size, its in named.items():
+        ratio = Ratio(changed[its], units[its])
+        rate = Resamples(int(its.sum()), session.seed, number).of(ratio)
+        rated = {"rate": float(rate[0]), "ci95": [*interval(rate, number, RATE)]}
+        sums = {"changed": int(changed[its].sum()), "units": int(units[its].sum())}
+        classes.append(
+            SizeClass(size=size, samples=its.sum(), **sums, **(rated if sums["units"] else {}))
+        )
+    rho, p = _trend(pixels[units > 0], changed[units > 0] / units[units > 0])
     return BySize(of=seen.sizing.of, classes=classes, rho=rho, p=p)
 
 
-def _class(name: str, records: StackRecords, draws: Resamples) -> SizeClass:
-    changed, units = (numbers(records, one)[0] for one in ("changed", "units"))
-    found = SizeClass(
-        size=name, samples=len(records), changed=int(changed.sum()), units=int(units.sum())
-    )
-    if not found.units:
-        return found
-    number = draws.number if units.max() > 1 else 0  # of zeros and ones the interval is exact
-    rate = flip_rate(records, Resamples(len(records), draws.seed, number))
-    ends = interval(rate, number, RATE)
-    return found.model_copy(update={"rate": float(rate[0]), "ci95": [*ends]})
-
-
-def _trend(pixels: NDArray[np.int64], records: StackRecords) -> tuple[float | None, float | None]:
-    """Spearman's rank correlation of pixels and the share of a sample that changes, and its p."""
-    changed, units = (numbers(records, one)[0] for one in ("changed", "units"))
-    some = units > 0
-    shares = changed[some] / units[some]
-    if len(np.unique(shares)) < 2 or len(np.unique(pixels[some])) < 2:
+def _trend(
+    pixels: NDArray[np.int64], shares: NDArray[np.float64]
+) -> tuple[float | None, float | None]:
+    """Spearman's rank correlation and its p; None where all are alike."""
+    if len(np.unique(shares)) < 2 or len(np.unique(pixels)) < 2:
         return None, None
     from scipy import stats
 
-    rho, p = stats.spearmanr(pixels[some], shares)
+    rho, p = stats.spearmanr(pixels, shares)
     return float(rho), float(p)

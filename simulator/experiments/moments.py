@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice, takewhile
-from typing import Any
 
 import numpy as np
 
 from simulator.data.folder import Item
 from simulator.data.video import Shown
 from simulator.experiments.answers import StackRecords
-from simulator.tasks.score import Record, numbers
+from simulator.tasks.score import Record, Values, numbers
 from simulator.tasks.task import Task
 
 WORST = 10
@@ -34,7 +33,7 @@ def worst_flips(
     deploy: StackRecords,
     task: Task,
     shown: Mapping[str, Shown],
-) -> list[dict[str, Any]]:
+) -> list[Values]:
     """Return the entries of the worst flips, the worst one first; at most :data:`WORST`.
 
     Args:

@@ -22,6 +22,7 @@ from simulator.statistics.bootstrap import Resamples
 from simulator.statistics.percentiles import figures, not_carried, samples_needed
 from simulator.tasks.score import Score
 from simulator.tasks.task import Task
+from simulator.tasks.view import Told
 
 SIDES = ("train", "deploy")
 SKIPPED_LISTED = 20
@@ -76,7 +77,7 @@ def summarize(
     self_check: SelfCheck,
     notes: Sequence[Notice],
     doubt: Callable[[Score], list[Notice]],
-    flips: Sequence[Mapping[str, Any]],
+    flips: Sequence[Told],
     seed: int,
 ) -> dict[str, Any]:
     """Return the content of a pair's summary.

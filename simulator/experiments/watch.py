@@ -20,8 +20,7 @@ from simulator.data.folder import Item
 from simulator.errors import SampleError, one_line
 from simulator.experiments import controls
 from simulator.experiments.alone import SingleAxisSwaps, axes_alone
-from simulator.experiments.answers import StackRecords
-from simulator.experiments.by_size import Sizes, by_size, sizing
+from simulator.experiments.by_size import Sizes, sizing
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.moments import severity
 from simulator.experiments.observers import Observer, Observers, Seen
@@ -35,9 +34,9 @@ from simulator.pipeline.inference import Answer
 from simulator.pipeline.plan import Arm, Plan
 from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
-from simulator.results.pair import BySize
 from simulator.results.record_table import RecordTable
 from simulator.results.store import RunWriter
+from simulator.tasks.view import Told
 
 REPEAT, AXES, ALONE, SIZE = "repeat", "axes", "alone", "size"
 """What is observed besides pictures: a second run, each axis's effect, the records with each axis
@@ -59,6 +58,7 @@ class PairWatch:
         opened: closes the temporary files of the feature maps.
         seen: what was observed so far, by sample.
         records: with every axis alone.
+        index: the number of each sample, by its name.
         sizes: of the samples.
     """
 
@@ -72,14 +72,14 @@ class PairWatch:
     seen: dict[str, Seen] = field(default_factory=dict)
     records: RecordStore = field(init=False)
     sizes: Sizes = field(init=False)
-    _index: dict[str, int] = field(init=False)
+    index: dict[str, int] = field(init=False)
     _has_alone: bytearray = field(init=False)
     _observers: Observers = field(init=False)
     _ranking: Ranking = field(default_factory=Ranking)
 
     def __post_init__(self) -> None:
         task, items = self.session.card.task, self.session.dataset.items
-        self._index = {item.name: at for at, item in enumerate(items)}
+        self.index = {item.name: at for at, item in enumerate(items)}
         self._has_alone = bytearray(len(items))
         self.records = RecordStore(task)
         self.sizes = Sizes(sizing(self.stacks), len(items))
@@ -95,7 +95,7 @@ class PairWatch:
         if self.alone.chains:
             found[ALONE] = Observer(self.alone.see, first=EVERY)
         most = max(observer.first for observer in found.values() if observer.first < EVERY)
-        first = tuple(islice(self._index, most))
+        first = tuple(islice(self.index, most))
         self._observers = Observers(self.arms, found, first)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -106,7 +106,7 @@ class PairWatch:
         """Write the records with each axis alone to a table; take those that it has already."""
         self.records = RecordStore(self.session.card.task, table)
         for rows in table.earlier():
-            index = self._index[rows[0]["sample"]]
+            index = self.index[rows[0]["sample"]]
             item = self.session.dataset.items[index]
             self.records.restore(item, rows, [Arm(row["side"]) for row in rows])
             self._has_alone[index] = True
@@ -127,7 +127,7 @@ class PairWatch:
         if pair is None:
             return None
         name = walk.context.sample
-        wanted = self._observers.wanting(self._index[name], self._rank(name, pair))
+        wanted = self._observers.wanting(self.index[name], self._rank(name, pair))
         return self._observers.observe(walk, wanted)
 
     def keep(self, done: SampleResult, seen: Seen | None) -> None:
@@ -140,14 +140,14 @@ class PairWatch:
         if done.skipped is None:
             self._rank(done.item.name, done.outcomes)
         else:
-            self._ranking.forget(self._index[done.item.name])
+            self._ranking.forget(self.index[done.item.name])
         if seen and SIZE in seen:
-            self.sizes.known[self._index[done.item.name]] = seen.pop(SIZE)
+            self.sizes.known[self.index[done.item.name]] = seen.pop(SIZE)
         if seen:
             self._add(done.item, seen)
             tops = self._tops()
             for name, own in [*self.seen.items()]:
-                index = self._index[name]
+                index = self.index[name]
                 left = {
                     key: one
                     for key, one in own.items()
@@ -157,9 +157,7 @@ class PairWatch:
                 if not left:
                     del self.seen[name]
 
-    def complete(
-        self, plan: Plan, ran: Sequence[Item], flips: Sequence[Mapping[str, Any]] = ()
-    ) -> None:
+    def complete(self, plan: Plan, ran: Sequence[Item], flips: Sequence[Told] = ()) -> None:
         """Run samples again whose data are missing.
 
         Args:
@@ -186,7 +184,7 @@ class PairWatch:
 
     def _add(self, item: Item, seen: Seen) -> None:
         """Store what was observed; the records with each axis alone go to their table."""
-        alone, index = seen.pop(ALONE, None), self._index[item.name]
+        alone, index = seen.pop(ALONE, None), self.index[item.name]
         if alone is not None and not self._has_alone[index]:
             self._has_alone[index] = True
             outcomes = tuple(Outcome(record, "", {}) for record in alone.values())
@@ -198,7 +196,7 @@ class PairWatch:
         """The samples of the worst flips so far, for each observer."""
         return {name: self._ranking.top(o.worst) for name, o in self._observers.by_name.items()}
 
-    def _shown(self, flips: Sequence[Mapping[str, Any]]) -> dict[str, set[int]]:
+    def _shown(self, flips: Sequence[Told]) -> dict[str, set[int]]:
         """The samples of the worst flips, by observer; of clips those of the worst moments."""
         if not any("moment" in flip for flip in flips):
             return self._tops()
@@ -208,7 +206,7 @@ class PairWatch:
                 flip["moment"]["strip"] if observer.strips else [flip["sample"]]
                 for flip in flips[: observer.worst]
             ]
-            found[name] = {self._index[one] for names in shown for one in names}
+            found[name] = {self.index[one] for names in shown for one in names}
         return found
 
     def _lacking(
@@ -223,7 +221,7 @@ class PairWatch:
             for name, observer in self._observers.by_name.items()
         }
         for item in ran:
-            known, index = self.seen.get(item.name, {}), self._index[item.name]
+            known, index = self.seen.get(item.name, {}), self.index[item.name]
             lacking = []
             for name, top in tops.items():
                 if name == SIZE:  # where it lacks, no sample is run for it
@@ -243,12 +241,7 @@ class PairWatch:
         if not deploy["changed"]:
             return None
         worse = severity(self.session.card.task, train, deploy)
-        return self._ranking.add(worse, self._index[name])
-
-    def by_size(self, ran: Sequence[Item], records: StackRecords) -> BySize | None:
-        """Return the flips of each size, given the deployment stack's records of samples."""
-        which = [self._index[item.name] for item in ran]
-        return by_size(self.session, self.sizes, which, records)
+        return self._ranking.add(worse, self.index[name])
 
     def draw(self, summary: dict[str, Any], ran: Sequence[Item], run: RunWriter) -> None:
         """Write the pictures and add them to the summary."""
@@ -269,7 +262,7 @@ class PairWatch:
         items = self.session.dataset.items
         for flip in flips if len(placings) == len(self.stacks) else ():
             try:
-                source = self.session.executor.context(items[self._index[flip["sample"]]]).source
+                source = self.session.executor.context(items[self.index[flip["sample"]]]).source
                 if told := modality.asked(source):
                     flip["asked"] = told
                 found = modality.beside(placings, source)

@@ -11,6 +11,7 @@ from simulator.command.experiment import Experiment
 from simulator.data.video import shown_at
 from simulator.errors import UserError
 from simulator.experiments import controls
+from simulator.experiments.by_size import by_size
 from simulator.experiments.common import (
     manifest,
     pair_of,
@@ -152,7 +153,8 @@ def conclude(
         )
         if decision:
             decision.write_bounds(summary, train, deploy, session.card.task, AT_ANY_TIME)
-        summary["by_size"] = watch.by_size(ran, deploy)
+        which = [watch.index[item.name] for item in ran]
+        summary["by_size"] = by_size(session, watch.sizes, which, deploy)
         if following:
             summary["tracking"] = following.figures(session, done)
         summary["alone"] = watch.alone.figures(ran, train, watch.records, session.seed)

@@ -25,6 +25,7 @@ from simulator.modalities.image.orientation import UPRIGHT, stored
 from simulator.pipeline.walk import Walk
 from simulator.results.layout import PICTURES
 from simulator.tasks.task import Task
+from simulator.tasks.view import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class FlipPictures(Pictures):
             return
         finished.session.show.say("drawing the worst flips")
 
-        def both(flip: Mapping[str, Any]) -> tuple[bytes, bytes] | None:
+        def both(flip: Told) -> tuple[bytes, bytes] | None:
             panels = self._panels(flip, finished.seen)
             return (found.png(panels), found.jpeg(panels)) if panels else None
 
@@ -109,51 +110,44 @@ class FlipPictures(Pictures):
                 for key, data in zip(names, content, strict=True):
                     finished.run.write_file(flip[key], data)
 
-    def _panels(self, flip: Mapping[str, Any], seen: Mapping[str, FlipSeen]) -> list[Panel]:
+    def _panels(self, flip: Told, seen: Mapping[str, FlipSeen]) -> list[Panel]:
         """What a flip's picture shows; of a moment the frames around it, deploy below train."""
         strip = flip["moment"]["strip"] if "moment" in flip else {flip["sample"]: None}
         view, found = self.task.view(), []
         for name, time in strip.items():
-            if name in seen:
-                one = seen[name]
+            if one := seen.get(name):
                 panels = view.panels(self.task, one.images, one.before, one.after, one.truth)
-                worst = ", worst" if name == flip["sample"] else ""
-                found.append(
-                    panels if time is None else [_timed(p, time, worst) for p in panels[:2]]
-                )
+                when = f"{time or 0:.2f} s{', worst' * (name == flip['sample'])}"
+                found.append(panels if time is None else [_timed(p, when) for p in panels[:2]])
         panels = [panel for row in zip(*found, strict=True) for panel in row]
         return panels if len(found) <= 1 else _zoomed(panels)
 
 
-def _timed(panel: Panel, time: float, worst: str) -> Panel:
+def _timed(panel: Panel, when: str) -> Panel:
     """A panel of a strip: with its time, and a legend that holds for all of them."""
     legend = tuple(replace(key, words=key.words.partition(":")[0]) for key in panel.legend)
-    title = f"{time:.2f} s{worst}, {panel.title.partition(' (')[0]}"
-    return replace(panel, title=title, legend=legend)
+    return replace(panel, title=f"{when}, {panel.title.partition(' (')[0]}", legend=legend)
 
 
 def _zoomed(panels: Sequence[Panel]) -> list[Panel]:
     """Cut all to the same part, with each box that has a caption; at least a third each way."""
     size = np.array(panels[0].image.shape[1::-1], float)
-    boxes = [np.clip(np.reshape(r.box, (2, 2)), 0, size)
-             for panel in panels for r in panel.rectangles if r.caption]  # fmt: skip
+    boxes = [r.box for panel in panels for r in panel.rectangles if r.caption]
     if not boxes or len({panel.image.shape for panel in panels}) > 1:
         return [*panels]
-    low, high = np.min(boxes, axis=(0, 1)), np.max(boxes, axis=(0, 1))
+    corners = np.clip(np.reshape(boxes, (-1, 2)), 0, size)
+    low, high = corners.min(axis=0), corners.max(axis=0)
     part = min(1.0, max(1 / 3, 1.25 * float(((high - low) / size).max())))
     left, top = np.clip((low + high - part * size) / 2, 0, (1 - part) * size).astype(int).tolist()
-    right, bottom = np.minimum(np.ceil([left, top] + part * size), size).astype(int).tolist()
-    moved = (left, top, left, top)
-    return [
-        replace(
-            panel,
-            image=panel.image[top:bottom, left:right],
-            rectangles=tuple(
-                replace(r, box=tuple(map(sub, r.box, moved))) for r in panel.rectangles
-            ),
-        )
-        for panel in panels
-    ]
+    wide, tall = np.ceil(part * size).astype(int).tolist()
+
+    def cut(panel: Panel) -> Panel:
+        boxes = [tuple(map(sub, r.box, (left, top) * 2)) for r in panel.rectangles]
+        moved = tuple(replace(r, box=box) for r, box in zip(panel.rectangles, boxes, strict=True))
+        image = panel.image[top : top + tall, left : left + wide]
+        return replace(panel, image=image, rectangles=moved)
+
+    return [cut(panel) for panel in panels]
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,13 +229,6 @@ def test_cards_that_say_what_cannot_be(tmp_path, size, geometry, told):
         Card(tiny_tasks.free_card(tmp_path, geometry, **size))
 
 
-class Rows(list):
-    """Records of which some can be chosen."""
-
-    def chosen(self, which):
-        return Rows(self[at] for at in which)
-
-
 def test_flips_are_told_by_the_size_of_the_input(squares, cache):
     """Of 32 inputs 4 have 32x64 pixels, 12 have 48x64, 4 have 64x48, 8 have 64x64 and 4 have
     128x96; in each of the last, one of two objects changes.
@@ -251,7 +244,7 @@ def test_flips_are_told_by_the_size_of_the_input(squares, cache):
         many = session.subset([*items, *items, *items, *items])
         sizes = Sizes(sizing([stack]), 32)
         sizes.known[0] = 64, 64  # the others are read again, as where a run goes on
-        rows = Rows({"changed": int(item.name == "4.png"), "units": 2} for item in items * 4)
+        rows = [{"changed": int(item.name == "4.png"), "units": 2} for item in items * 4]
         found = by_size(many, sizes, range(32), rows)
 
     assert found.of == "train's input"
@@ -270,7 +263,7 @@ def test_many_sizes_are_told_in_quarters(squares, cache):
     with Session.open(*squares, None, 0, 1, None, None) as session:
         sizes = Sizes(sizing([]), 32)
         sizes.known[:] = [(1, width) for width in range(1, 33)]
-        rows = Rows({"changed": int(at > 24), "units": 1} for at in range(32))
+        rows = [{"changed": int(at > 24), "units": 1} for at in range(32)]
         found = by_size(session, sizes, range(32), rows)
 
     names = [f"to {most} pixels" for most in (9, 17, 25, 32)]

@@ -36,6 +36,7 @@ from simulator.pipeline.stack import Stack
 from simulator.pipeline.walk import Walk
 from simulator.results.record_table import RecordTable
 from simulator.results.store import RunWriter
+from simulator.tasks.score import Values
 from simulator.tasks.view import Told
 
 REPEAT, AXES, ALONE, SIZE = "repeat", "axes", "alone", "size"
@@ -252,7 +253,7 @@ class PairWatch:
             }
             picture.draw(Finished(self.session, ran, kept, summary, run))
 
-    def _beside(self, flips: Sequence[dict[str, Any]]) -> None:
+    def _beside(self, flips: Sequence[Values]) -> None:
         """Add what the modality says of both stacks' inputs to the worst flips."""
         modality = self.session.card.modality
         if type(modality).beside is Modality.beside:

@@ -209,12 +209,13 @@ def _effect(found: Sequence[Moved], card: Card) -> AxisEffect:
         why = f"every {card.modality.unit} failed with this axis alone"
         return AxisEffect(null=False, why=why)
     shares, means, peaks = zip(*found, strict=True)
+    compared = bool(np.isfinite(means).all())
     return AxisEffect(
         samples=len(found),
         changed=sum(peak > 0 for peak in peaks),
         values_changed=float(np.mean(shares)),
-        mean=float(np.mean(means)),
-        max=float(max(peaks)),
+        mean=float(np.mean(means)) if compared else None,
+        max=float(max(peaks)) if compared else None,
         null=max(peaks) == 0,
         unit=card.modality.levels_of(card.spec),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -19,6 +19,7 @@ from simulator.entry_points import Table
 from simulator.errors import UserError
 from simulator.modalities.specimen import Specimen
 from simulator.places import Where
+from simulator.profile.document import Values
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
@@ -155,6 +156,15 @@ class Modality(ABC):
             ModelError: the profile does not fit the card.
         """
         return (card,)
+
+    def in_force(self, profile: Profile, card: Any) -> Mapping[str, Values]:
+        """Return what a stack does, by axes that neither its profile nor the card names.
+
+        Args:
+            profile: the stack.
+            card: the checked content of the model card.
+        """
+        return {}
 
     def problem(self, card: Any, graph: Any) -> str | None:
         """Return what in a network does not fit its card, besides inputs and outputs; else None.

@@ -55,6 +55,9 @@ def described(profile: Profile, choices: Choices, axis: str, card: Card) -> Axis
         wanted = [name for name in section if name not in values] if key == "kind" else []
         found |= {key: {}} if _within(section, key) else {}  # of several values, nothing by itself
         found |= {name: section[name] for name in (*_within(section, key), *wanted)}
+    if values == {"value": LEFT}:
+        own = card.modality.in_force(profile, card.spec).get(axis)
+        found |= {"value": {}, **own} if own else {}
     return AxisSettings(values, str(kind), source, axes.is_claimed(profile, axis), found)
 
 

@@ -172,7 +172,7 @@ def _effect(effect: AxisEffect, unit: str) -> str:
     if effect.unit == "ids":
         return f"{changed} of values, in {effect.changed:,} of {effect.samples:,} samples"
     if effect.mean is None:
-        return "inputs of another shape"
+        return f"inputs of another size; {effect.changed:,} of {effect.samples:,} {unit}s differ"
     mean, most = (".2f", ".0f") if effect.unit == "levels" else (".2g", ".2g")
     sizes = f"mean {figure(effect.mean, mean)}, max {figure(effect.max, most)} {effect.unit}"
     return f"{changed} of values, {sizes}"

@@ -229,7 +229,7 @@ def test_a_long_value_does_not_flood_the_screen(write):
     [
         ("color: {format: nv12}", "format nv12 needs source, odd_size, encode, convert"),
         ("color: {source: encode}", "format rgb has no source"),
-        ("geometry: {kind: squash}", "kind squash has no rounding"),
+        ("geometry: {kind: squash}", "kind squash has no rounding; null removes what is inherited"),
         ("geometry: {kind: letterbox}", "kind letterbox needs position, value"),
         ("precision: {cast: {backend: onnxconverter}}", "storage fp32 needs no cast"),
         ("precision: {storage: fp16}", "fp16 needs a cast or a quantizer that makes it"),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.command.experiment import Experiment
-from simulator.errors import ProfileError, UserError
+from simulator.errors import MissingLibrary, ProfileError, UserError
 from simulator.experiments.alone import groups_of
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import manifest, named, pair_of, refuse_missing, unasked_notices
@@ -115,8 +115,10 @@ def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, ResolvedProfile]]:
     if not separate:
         raise UserError("the two profiles describe the same stack; there is nothing to explain")
     try:
-        return separate, _swapped(pair, [[axis] for axis in separate])
-    except ProfileError:
+        mixtures = _swapped(pair, [[axis] for axis in separate])
+        refuse_missing(mixtures.values())
+        return separate, mixtures
+    except (ProfileError, MissingLibrary):
         groups = list(groups_of(separate))
         return ["+".join(group) for group in groups], _swapped(pair, groups)
 

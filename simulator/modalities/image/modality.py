@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -28,6 +28,7 @@ from simulator.modalities.image.steps import Refeed, target
 from simulator.modalities.image.taken import fed_otherwise, left_to_card, taken
 from simulator.modalities.modality import Feed, Modality
 from simulator.places import Where, moment_of
+from simulator.profile.document import Values
 from simulator.profile.implementations import Choices
 from simulator.profile.postprocess import Postprocess
 from simulator.profile.profile import Profile
@@ -122,6 +123,13 @@ class ImageModality(Modality):
     def sized(self, profile: Profile, card: Any, one_size: bool) -> tuple[Any, ...]:
         """Return the card with the sizes of a profile; see :func:`sized`."""
         return sized(profile, card, one_size)
+
+    def in_force(self, profile: Profile, card: Any) -> Mapping[str, Values]:
+        """Return the size of the network's input."""
+        made = geometry_of(profile, card)
+        if made.network:
+            return {"input_size": {"kind": "fixed", "sizes": [list(made.network)]}}
+        return {"input_size": {"kind": "rect", "multiple_of": made.multiple_of}}
 
     def taken(
         self, profile: Profile, card: Any, name: str, said: Description, own: Preprocessing | None

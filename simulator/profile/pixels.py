@@ -63,7 +63,7 @@ def unasked(train: ResolvedProfile, deploy: ResolvedProfile) -> str | None:
         for axis in differing(train, deploy)
         if is_of_front_end(axis, profile)
         and not any(
-            origin.rpartition(":")[0] in (own, "")
+            origin.startswith("--set ") or origin.rpartition(":")[0] in (own, "")
             for key, origin in profile.origins.items()
             if (key[:1] in taken if axis == Stage.FRONT_END else _is_in(key, names[axis]))
         )

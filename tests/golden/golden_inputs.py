@@ -72,6 +72,11 @@ RULES = [
     {"fail_on": "flip_rate > 50%", "because": "half of the answers must stay"},
     {"fail_on": "delta.top1 < -20%", "because": "one in five", "deploy": ["camera"]},
 ]
+SIZED = (
+    {"kind": "rect_letterbox", "long_side": 64, "multiple_of": 16, "value": 110},
+    {"kind": "keep_ratio", "shortest": 48, "longest": 64, "multiple_of": 16, "value": 110},
+    {"kind": "native", "multiple_of": 32, "value": "zero"},
+)
 SIDE = 64
 SCENES = (
     (("red", 0, 0, 32), ("blue", 64, 32, 32)),
@@ -99,6 +104,11 @@ def write(root: Path) -> None:
     for task in TASK_COLUMNS:
         tiny_tasks.card(root / task, task)
         _scenes(root / f"{task}-data", task)
+    for geometry in SIZED:
+        tiny_tasks.free_card(root / geometry["kind"], geometry)
+    _scenes(
+        root / "sizes-data", "detection", ((128, 128), (96, 128), (128, 96), (128, 64), (64, 96))
+    )
     _images(root / "data")
     _images(root / "broken")
     (root / "broken" / "blue" / "half.png").write_bytes(tiny.encoded(_image(0, 0), "png")[:99])
@@ -167,20 +177,22 @@ def _images(folder: Path) -> None:
             file.write_bytes(tiny.encoded(_image(color, number), "png"))
 
 
-def _scenes(folder: Path, task: str) -> None:
-    """Write the scenes, what is in them, and a data card."""
+def _scenes(folder: Path, task: str, sizes: tuple[tuple[int, int], ...] = ((128, 128),)) -> None:
+    """Write the scenes in turn in these sizes, what of them is whole, and a data card."""
     (folder / "images").mkdir(parents=True)
     (folder / "masks").mkdir()
     listed, annotations = [], []
-    for number, squares in enumerate(SCENES):
-        pixels = tiny_tasks.picture(*squares, size=(128, 128)).astype(np.int64)
+    for number, scene in enumerate(SCENES):
+        rows, columns = size = sizes[number % len(sizes)]
+        squares = [one for one in scene if one[1] + one[3] <= columns and one[2] + one[3] <= rows]
+        pixels = tiny_tasks.picture(*squares, size=size).astype(np.int64)
         if number == 1:
             pixels[1::2, 1::2] = tiny_tasks.GRAY
-        pixels = np.clip(pixels + _grain(128, 128, number), 0, 255).astype(np.uint8)
+        pixels = np.clip(pixels + _grain(*size, number), 0, 255).astype(np.uint8)
         file = f"{number}.png"
         (folder / "images" / file).write_bytes(tiny.encoded(pixels, "png"))
-        listed.append({"id": number, "file_name": file, "width": 128, "height": 128})
-        mask = np.full((128, 128), 255, np.uint8)
+        listed.append({"id": number, "file_name": file, "width": columns, "height": rows})
+        mask = np.full(size, 255, np.uint8)
         for color, left, top, side in squares:
             kind = NAMES.index(color)
             mask[top : top + side, left : left + side] = kind

@@ -50,6 +50,13 @@ _NEAREST_LOGITS = (
 )
 
 
+def _sized(kind: str, size: str) -> list[str]:
+    own = "geometry={kind: model, rounding: model}"
+    overrides = ["--set", f"train.{own}", "--set", f"deploy.{own}",
+                 "--set", f"deploy.geometry.input_size={size}"]  # fmt: skip
+    return _pair("exact.yaml", *overrides, model=kind, data="sizes-data/data.yaml")
+
+
 def _suite(command: str, name: str, **inputs: str) -> list[str]:
     model, data = inputs.get("model", "pools"), inputs.get("data", "data")
     return [command, "--suite", f"{name}.yaml", "--model", f"{model}/card.yaml", "--data", data]
@@ -70,6 +77,11 @@ RUNS: dict[str, list[list[str]]] = {
          "--fail-on", "delta.mAP < -0.5%"],
     ],
     "pair_masks": [_swapped(_NEAREST_LOGITS, "resize=pil-nearest", **_MASKS)],
+    "pair_sizes": [
+        _sized("rect_letterbox", "{kind: fixed, sizes: [[64, 64]]}"),
+        _sized("keep_ratio", "{kind: fixed, sizes: [[48, 64], [64, 48]]}"),
+        _sized("native", "{kind: rect, multiple_of: 64}"),
+    ],
     "explain": [["explain", *_pair("camera.yaml", "--set", "deploy.color.order=bgr")]],
     "explain_boxes": [
         ["explain", *_pair(

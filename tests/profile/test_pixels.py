@@ -62,6 +62,7 @@ def test_what_cannot_be_is_refused(overrides, pixels, kind, said):
         ("pillow_fp32", "openvino_int8", (), None),
         ("pillow_fp32", "openvino_int8", ("deploy.resize=opencv-nearest",), None),
         ("opencv_fp32", "openvino_int8", ("deploy.resize=opencv-nearest",), "decoder differs"),
+        ("pillow_fp32", "openvino_int8", ("deploy.geometry={kind: squash, rounding: null}",), None),
         ("dali_fp32", "ascend_nv12_int8", (), None),
         ("pillow_fp32", "opencv_fp32", (), None),
     ],

@@ -6,12 +6,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from simulator.command.allowed import GivesOtherwise
-from simulator.contract import Stage
+from simulator.contract import Array, Stage
 from simulator.contract.recipe import Runtimes
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError, UserError
+from simulator.modalities.modality import Feed, Placing
 from simulator.model.artifact import digest
 from simulator.model.card import Card
 from simulator.model.onnxfile import ModelFile
@@ -64,7 +66,9 @@ class Tried:
         key = digest(choice.identity())
         if key not in self.known:
             try:
-                found = tried(choice, self.card, self.source, items, self.runtimes)
+                at = self.card.modality.placing(profile, self.card.spec)
+                placing = at if self.card.task.in_pixels else None
+                found = tried(choice, self.card, self.source, items, self.runtimes, placing)
             except GivesOtherwise as error:
                 error.reference = profile.where(())
                 raise
@@ -73,7 +77,12 @@ class Tried:
 
 
 def tried(
-    choice: Choice, card: Card, source: ModelFile, items: Sequence[Item], runtimes: Runtimes
+    choice: Choice,
+    card: Card,
+    source: ModelFile,
+    items: Sequence[Item],
+    runtimes: Runtimes,
+    placing: Placing | None,
 ) -> Tensors:
     """Return what a front end that is not ours makes of the first sample that it takes.
 
@@ -83,6 +92,7 @@ def tried(
         source: its checked ONNX file.
         items: the samples; the first few are tried.
         runtimes: have its workers.
+        placing: gives the position of a sample in the input, where answers depend on it.
 
     Raises:
         UserError: it takes none of them, or what it makes does not fit the network.
@@ -94,21 +104,37 @@ def tried(
     feeds, start = card.modality.feeds(card.spec), time.monotonic()
     for item in items[:TRIED]:
         try:
-            found = call(context_of(card.modality, item))
+            context = context_of(card.modality, item)
+            found = call(context)
         except SampleError as error:
             why = why or str(error)
             if time.monotonic() - start > LONG:
                 break
             continue
         try:
-            fitted(found, feeds)
+            made = fitted(found, feeds)
         except SampleError as error:
             gives = _given_instead(name, found, card, source)
             if gives is None:
                 raise UserError(f"{name} {error}") from error
             raise _otherwise(name, gives) from error
+        if placing and None in feeds[0].shape:
+            first = next(iter(made.values())) if isinstance(made, Mapping) else made
+            _refuse_misplaced(name, item, first, feeds[0], placing(context.source))
         return found
     raise UserError(why)
+
+
+def _refuse_misplaced(name: str, item: Item, found: Array, feed: Feed, at: Any) -> None:
+    """Refuse an input of another size than that in which boxes and masks are placed."""
+    rows, columns = (found.shape[feed.axes.index(axis)] for axis in "HW")
+    if (rows, columns) != (at.network_height, at.network_width):
+        raise UserError(
+            f"{name} gives {rows}x{columns} (rows x columns) for {item.name}, and the stack's "
+            f"geometry, by which answers are placed, {at.network_height}x{at.network_width}; write "
+            f"the code's into geometry, for example input_size: {{kind: fixed, sizes: [[{rows}, "
+            f"{columns}]]}}"
+        )
 
 
 def _otherwise(name: str, gives: str) -> GivesOtherwise:

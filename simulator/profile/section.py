@@ -33,8 +33,8 @@ def refuse_misplaced(
     if missing := set(needed) - written:
         raise ValueError(f"kind {kind} needs {', '.join(sorted(missing))}")
     if unused := written - set(needed) - set(others):
-        fields = ", ".join(sorted(unused))
-        raise ValueError(f"kind {kind} has no {fields}; null removes what is inherited")
+        names = ", ".join(sorted(unused))
+        raise ValueError(f"kind {kind} has no {names}; null removes what is inherited")
 
 
 class Section(LateModel):

@@ -214,6 +214,45 @@ def test_what_is_refused(squares, cache, profile, change, told):
         answers(*squares, profile, change)
 
 
+CODE = """
+import numpy as np
+from PIL import Image
+
+def padded(path, size=None):
+    pixels = np.asarray(Image.open(path), np.float32)
+    rows, columns = size or [-(-side // 16) * 16 for side in pixels.shape[:2]]
+    out = np.full((rows, columns, 3), 110, np.float32)
+    out[:pixels.shape[0], :pixels.shape[1]] = pixels
+    return (out - 127) / 64
+
+def square(path):
+    return padded(path, (128, 128))
+"""
+
+
+def test_code_says_which_size_it_pads_to(squares, tmp_path, cache):
+    """Multiples of 16 as the card says; of another size, once a profile says so."""
+    (tmp_path / "code.py").write_text(CODE)
+    size = sized(kind="fixed", sizes=[[128, 128]])
+    asked = {"model": squares[0], "data": squares[1], "out": tmp_path / "run"}
+    own = f"train.{LEFT}"
+    result = simulator.compare(
+        "pillow_fp32", f"{tmp_path}/code.py:padded", overrides=[own], **asked
+    )
+    assert result.summary.flips.count == 0
+
+    code = f"{tmp_path}/code.py:square"
+    with pytest.raises(UserError, match=r"square gives 128x128.* for 0.png.*, 64x64; write"):
+        simulator.compare(
+            "pillow_fp32", code, overrides=[own], **asked | {"out": tmp_path / "square"}
+        )
+    fixed = [own, f"deploy.{size}"]
+    result = simulator.compare(
+        "pillow_fp32", code, overrides=fixed, **asked | {"out": tmp_path / "fixed"}
+    )
+    assert result.summary.flips.count == 0
+
+
 @pytest.mark.parametrize(
     ("size", "geometry", "told"),
     [

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.tasks.figures import Delta
-from simulator.typed import About, ResultModel, Unit
+from simulator.typed import About, ResultModel, Seconds, Unit
 
 Agreement = Annotated[float | None, About(Unit.SHARE, better=1)]
 Fewer = Annotated[int | None, About(Unit.COUNT, better=-1)]
@@ -47,10 +47,14 @@ class BetweenTracks(TrackFigures):
 
 
 class TrackMoment(ResultModel):
-    """A frame in which tracks differ."""
+    """Frames in a row in which tracks differ."""
 
-    sample: str
-    seconds: float | None = Field(description="from the start; None where nobody knows the rate")
+    sample: str = Field(description="the first of them")
+    frames: int
+    start: Seconds | None = Field(
+        description="of the first one, from the clip's; None where nobody knows the rate"
+    )
+    end: Seconds | None = Field(description="of the last one")
     switches: list[str] = Field(
         description="tracks of training whose track of deployment is another one from here on"
     )

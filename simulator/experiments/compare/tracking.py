@@ -112,7 +112,7 @@ def told(found: Tracking | None) -> list[str]:
         return []
     ours, tracks = found.between, found.tracks
     said = [
-        f"Of {tracks.train:,} tracks ({found.tracker}) {ours.lost} are lost, {ours.broken} "
+        f"Of {count(tracks.train, 'track')} ({found.tracker}): {ours.lost} lost, {ours.broken} "
         f"broken, {ours.joined} joined, {ours.gained} gained; identities switch "
         f"{count(ours.switches or 0, 'time')}."
     ]
@@ -146,12 +146,13 @@ def tracks(run: Run[PairSummary]) -> Section | None:
     if found is None:
         return None
     moments: list[Sequence[Cell]] = [
-        [one.sample, "" if one.seconds is None else f"{one.seconds:.2f}",
-         "; ".join(one.switches), one.missing, one.added]
+        [one.sample, "–" if one.start is None else f"{one.start:.2f} s to {one.end:.2f} s",
+         one.frames, "; ".join(one.switches) or "–", one.missing, one.added]
         for one in found.moments
     ]  # fmt: skip
-    head = ["frame", "second", "train's track: deploy's before → now", "of train alone",
-            "of deploy alone"]  # fmt: skip
+    counted = [Column(name, Unit.COUNT) for name in ("boxes of train alone", "of deploy alone")]
+    head = [Column("first frame"), Column("when"), Column("frames", Unit.COUNT),
+            Column("switches: train's track: deploy's before → now"), *counted]  # fmt: skip
     return Section(
         "tracking",
         "Tracks",
@@ -161,5 +162,8 @@ def tracks(run: Run[PairSummary]) -> Section | None:
             f"Both stacks' boxes went through the same tracker ({found.tracker}), class by class. "
             "Tracks are paired by boxes with an IoU of at least 0.5.",
         ],
-        tables=[table(found), *([Table(head, moments, "The worst moments")] if moments else [])],
+        tables=[
+            table(found),
+            *([Table(head, moments, "Frames in a row in which tracks differ")] if moments else []),
+        ],
     )

@@ -178,8 +178,9 @@ class _Between:
     moments: list[Figures] = field(default_factory=list)
 
     def add(self, shots: Sequence[Shot], train: Clip, deploy: Clip, label: Any) -> None:
-        """Count the tracks of a clip, and note the frames in which something differs."""
+        """Count the tracks of a clip, and note the frames in a row in which something differs."""
         owners, latest = defaultdict[int, set[int]](set), dict[int, int]()
+        moment: Figures | None = None
         for shot, one, two, found in zip(shots, train, deploy, pairs(train, deploy), strict=True):
             names = dict(zip(one.numbers.tolist(), map(label, one.classes.tolist()), strict=True))
             changed = [f"{names[of]} {of}: {latest[of]} → {now}" for of, now in found.items()
@@ -190,11 +191,18 @@ class _Between:
             self.tracks["boxes"] += len(one.numbers)
             self.tracks["paired"] += len(found)
             differs = len(one.numbers) - len(found), len(two.numbers) - len(found)
-            if changed or any(differs):
-                self.moments.append({
-                    "sample": shot.name, "seconds": shot.seconds, "switches": changed,
-                    "missing": differs[0], "added": differs[1],
-                })  # fmt: skip
+            if not changed and not any(differs):
+                moment = None
+                continue
+            if moment is None:
+                moment = {"sample": shot.name, "start": shot.seconds, "frames": 0, "switches": [],
+                          "missing": 0, "added": 0}  # fmt: skip
+                self.moments.append(moment)
+            moment["end"] = shot.seconds
+            moment["frames"] += 1
+            moment["switches"] += changed
+            moment["missing"] += differs[0]
+            moment["added"] += differs[1]
         followed = Counter(now for own in owners.values() for now in own)
         self.tracks["lost"] += len(_numbers(train) - owners.keys())
         self.tracks["gained"] += len(_numbers(deploy) - followed.keys())

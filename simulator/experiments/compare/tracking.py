@@ -146,13 +146,13 @@ def tracks(run: Run[PairSummary]) -> Section | None:
     if found is None:
         return None
     moments: list[Sequence[Cell]] = [
-        [one.sample, "–" if one.start is None else f"{one.start:.2f} s to {one.end:.2f} s",
+        [one.sample, "–" if one.start is None else f"{one.start:.2f} to {one.end:.2f}",
          one.frames, "; ".join(one.switches) or "–", one.missing, one.added]
         for one in found.moments
     ]  # fmt: skip
-    counted = [Column(name, Unit.COUNT) for name in ("boxes of train alone", "of deploy alone")]
-    head = [Column("first frame"), Column("when"), Column("frames", Unit.COUNT),
-            Column("switches: train's track: deploy's before → now"), *counted]  # fmt: skip
+    counted = [Column(name, Unit.COUNT) for name in ("train alone", "deploy alone")]
+    head = [Column("first frame"), Column("seconds"), Column("frames", Unit.COUNT),
+            Column("switches"), *counted]  # fmt: skip
     return Section(
         "tracking",
         "Tracks",
@@ -160,7 +160,9 @@ def tracks(run: Run[PairSummary]) -> Section | None:
         told(found) if found.moments else [*told(found), "All tracks are the same."],
         notes=[
             f"Both stacks' boxes went through the same tracker ({found.tracker}), class by class. "
-            "Tracks are paired by boxes with an IoU of at least 0.5.",
+            "Tracks are paired by boxes with an IoU of at least 0.5; boxes of tracks of one stack "
+            "alone are counted. A switch of 'person 1: 2 → 5' is of train's track 1, which was "
+            "deploy's 2 and is its 5 from there on.",
         ],
         tables=[
             table(found),

@@ -18,10 +18,13 @@ from simulator.contract.encoded import read_image
 from simulator.contract.image_formats import suffixes
 from simulator.errors import SampleError
 from simulator.profile.implementations import implementation
+from simulator.testing.corpus import options_of
 
 SWSCALE = ["bicubic", "accurate_rnd", "full_chroma_int", "full_chroma_inp", "bitexact"]
 FIRST = {"heic": "pillow_heif", "jxl": "pillow_jxl"}
-COLUMNS = ("opencv", "imagecodecs", "libvips", "ffmpeg")
+COLUMNS = (
+    "opencv", "imagecodecs", "libvips", "ffmpeg", "dali", "nvimagecodec", "tensorflow"
+)  # fmt: skip
 LOSSY = ("jpeg:90", "webp:75", "avif:60", "heic:60", "jxl:80")
 WHOLE = {
     "webp": ("WEBP", {"lossless": True}), "jpeg2000": ("JPEG2000", {}), "tiff": ("TIFF", {}),
@@ -30,8 +33,9 @@ WHOLE = {
 
 
 def decoder(name: str, **more: object) -> Decoder:
-    options = {"exif": "ignore", **({"swscale_flags": SWSCALE} if name == "ffmpeg" else {}), **more}
-    return implementation(Stage.DECODE, registry.backend(name), options).make()
+    backend = registry.backend(name)
+    own = {"swscale_flags": SWSCALE} if name == "ffmpeg" else {}
+    return implementation(Stage.DECODE, backend, {**options_of(backend), **own, **more}).make()
 
 
 def kinds(image: Encoded) -> Iterator[tuple[str, Encoded]]:

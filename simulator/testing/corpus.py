@@ -68,7 +68,7 @@ def decoders(names: Sequence[str] = ()) -> tuple[list[Backend], dict[str, str]]:
         if not backend.of(Stage.DECODE):
             continue
         try:
-            _options(backend)
+            options_of(backend)
             registry.check_installed(backend, "needs")
             if backend.device is not None:
                 backend.device()
@@ -129,7 +129,7 @@ class _Reader:
         self._worker = registry.hire(backend, seconds)
         kept.callback(registry.dismiss, self._worker)
         offer = backend.of(Stage.DECODE)[0]
-        spec, options = STAGES[Stage.DECODE], _options(backend)
+        spec, options = STAGES[Stage.DECODE], options_of(backend)
         self.decoder = remote.make(self._worker, spec, 0, offer.make, options)
 
     def read(self, image: Encoded) -> tuple[Outcome, Array | None]:
@@ -151,7 +151,12 @@ class _Reader:
         return Outcome("read", mib=_most(pid)), np.array(pixels)
 
 
-def _options(backend: Backend) -> dict[str, Any]:
+def options_of(backend: Backend) -> dict[str, Any]:
+    """Return the first value of each field of a decoder; ``exif: ignore`` if it can.
+
+    Raises:
+        CannotMake: a field is a file of the user's own.
+    """
     offer = backend.of(Stage.DECODE)[0]
     tried = {name: values(admits) for name, admits in offer.options.items()}
     if empty := [name for name, some in tried.items() if not some]:

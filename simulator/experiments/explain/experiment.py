@@ -53,8 +53,8 @@ class Explain(Experiment[ExplainOptions]):
         from simulator.report.words import named
 
         model, train, deploy = summary.model, named(summary.train), named(summary.deploy)
-        return (
-            f"{model}: {train} → {deploy}, axis by axis",
-            f"Which of the {len(summary.axes)} differences between {train} and {deploy} costs "
-            "what?",
-        )
+        between = f"between {train} and {deploy}"
+        which = f"Which of the {len(summary.axes)} differences {between} costs what?"
+        one = f"What does the difference {between} cost?"
+        title = f"{model}: {train} → {deploy}, axis by axis"
+        return title, which if len(summary.axes) > 1 else one

@@ -12,6 +12,7 @@ from simulator.contract.image_formats import Header, ImageFormat
 from simulator.errors import SampleError
 
 _EXTENSION, _IMAGE, _END = 0x21, 0x2C, 0x3B
+_MOST = 2**28
 
 
 def _header(data: bytes) -> Header:
@@ -21,6 +22,11 @@ def _header(data: bytes) -> Header:
         kind = data[at]
         if kind == _IMAGE:
             pictures += 1
+            left, top, wide, tall = struct.unpack_from("<4H", data, at + 1)
+            if (left + wide) * (top + tall) > _MOST:  # what a decoder may hold, whatever its screen
+                raise SampleError(
+                    f"a frame ends at {left + wide}x{top + tall}: a decompression bomb"
+                )
             at += 11 + _colors(data[at + 9])
         elif kind == _EXTENSION:
             at += 2

@@ -87,6 +87,15 @@ def test_a_bigtiff_that_points_far_beyond_its_end_is_refused_in_one_line():
             inspect("one", bytes(broken))
 
 
+def test_a_frame_far_beyond_the_screen_of_a_gif_is_refused():
+    data = bytearray(saved(NOISE[:4, :4], "GIF"))
+    at = data.index(b",\0\0\0\0\4\0\4\0")
+    data[at + 1 : at + 5] = b"\xff\xff\xff\xff"
+
+    with pytest.raises(SampleError, match="a frame ends at 65539x65539"):
+        inspect("one", bytes(data))
+
+
 def test_junk_between_the_segments_of_a_jpeg_is_skipped():
     """As libjpeg does: "extraneous bytes before marker" is a warning."""
     whole = saved(NOISE[:9, :12], "JPEG")

@@ -17,7 +17,7 @@ class LiteRtTorchExporter(Exporter):
     """``litert_torch.convert`` of the program's module, traced with its example inputs.
 
     The input keeps the program's layout: of an NCHW program the file begins with a transpose,
-    which changes no number.
+    which changes no number. A program of any size is converted for the ``shapes`` of its inputs.
     """
 
     takes: ClassVar[str] = "torch_export"
@@ -31,8 +31,11 @@ class LiteRtTorchExporter(Exporter):
                 f"{source} was saved without its example inputs; save it with torch.export.save "
                 "as torch.export.export made it"
             )
+        given, named = program.example_inputs
+        if shapes := self.options.get("shapes"):
+            given = tuple(one.new_zeros(to) for one, to in zip(given, shapes, strict=True))
         with quiet():
-            litert_torch.convert(program.module(), *program.example_inputs).export(str(target))
+            litert_torch.convert(program.module(), given, named).export(str(target))
 
 
 BACKEND = Backend(

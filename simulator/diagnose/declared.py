@@ -21,7 +21,7 @@ from simulator.diagnose.finding import Certainty, Finding, Part
 from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, behind, cut
 from simulator.diagnose.trial import apart, changed, records_of, values_of
-from simulator.errors import UserError
+from simulator.errors import ModelError, UserError
 from simulator.experiments.session import Session, Variant
 from simulator.modalities.image.card import ImageCard
 from simulator.pipeline.inference import answered
@@ -130,11 +130,12 @@ class Declared:
             train = self.parts.stacks[TRAIN].chain
             other = behind(self.pair[TRAIN][0], mixed[0], self.session.card)
             return {TRAIN: train, DEPLOY: answered(train, other)}
+        front = TRAIN if self.parts.outputs(TRAIN, DEPLOY) else DEPLOY  # which both networks take
+        train, before = self.parts.outputs(front, TRAIN), self.parts.cuts[front].front
+        if train is None or before is None:
+            raise ModelError("no input goes into both networks")
         stack = self.session.stack(Variant("repaired", mixed, self.pair))
-        return {
-            TRAIN: own.outputs,
-            DEPLOY: Chain((*own.front.recipes, *cut(self.session, stack).network)),
-        }
+        return {TRAIN: train, DEPLOY: Chain((*before.recipes, *cut(self.session, stack).network))}
 
     def _findings(
         self, part: Part, axis: str, kept: list[str], certainty: Certainty

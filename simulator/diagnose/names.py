@@ -212,7 +212,9 @@ class Names:
     def _layers(self) -> list[Finding]:
         session, stacks = self.declared.session, self.declared.parts.stacks
         session.show.say("comparing the networks layer by layer")
-        given: list[Any] = [one[input_of(TRAIN)] for one in self.samples if input_of(TRAIN) in one]
+        mixed = any(outputs_of(TRAIN, DEPLOY) in one for one in self.samples)
+        side = input_of(TRAIN if mixed else DEPLOY)
+        given: list[Any] = [one[side] for one in self.samples if side in one]
         if not given or isinstance(given[0], tuple):
             return []
         try:

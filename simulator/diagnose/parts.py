@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
+from simulator.contract.model import of_shape
 from simulator.contract.recipe import Boundary, Chain, Recipe
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
+from simulator.model.artifact import of_one_size
 from simulator.model.card import Card
 from simulator.pipeline.inference import Answer, answering
 from simulator.pipeline.stack import Stack
@@ -85,8 +87,20 @@ class Parts:
         """
         before, after = self.cuts[front], self.cuts[network]
         if before.front and after.network:
-            return Chain((*before.front.recipes, *after.network))
+            fit = front == network or self._fits(front, network)
+            return Chain((*before.front.recipes, *after.network)) if fit else None
         return before.outputs if front == network else None
+
+    def _fits(self, front: str, network: str) -> bool:
+        """Whether one side's network opens in every size that the other's front end gives."""
+        modality, spec, stack = self.card.modality, self.card.spec, self.stacks[network]
+        if of_one_size(stack.choices) is None:
+            return True
+        given, taken = (
+            [modality.feeds(one)[0].shape for one in modality.sized(side.profile, spec, True)]
+            for side in (self.stacks[front], stack)
+        )
+        return all(any(of_shape(one, port) for port in taken) for one in given)
 
     def answer(self, sides: Sides) -> Chain | None:
         """Return the way to the answer of a mixture; None where a value on it is not known.

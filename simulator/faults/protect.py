@@ -21,7 +21,7 @@ from simulator.experiments.session import Session
 from simulator.model.onnxfile import load
 from simulator.model.range_restriction import Ranges, activations, restrict
 from simulator.model.store import Artifact, digest, entry
-from simulator.pipeline.inference import Infer
+from simulator.pipeline.network import inference, with_engine
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.stack import Stack
 
@@ -39,7 +39,7 @@ def inputs_of(
     """Return what a stack's network gets for the first samples, by the runtime's names."""
     executor = session.executor
     opened = executor.open(plan({Arm(stack.side): stack.chain.until(Boundary.INPUT)}))
-    infer = _infer(stack)
+    infer = inference(stack)
     found: list[dict[str, Array]] = []
     for item in items[:most]:
         try:
@@ -72,12 +72,7 @@ def protected(session: Session, stack: Stack, items: Sequence[Item], by: By) -> 
 
     folder = entry("artifacts", session.card, key, make)
     artifact = Artifact(folder / "model.onnx", key, "onnx")
-    infer = replace(_infer(stack), artifact=artifact)
-    recipes = tuple(
-        infer if isinstance(recipe, Infer) else recipe for recipe in stack.chain.recipes
-    )
-    chain = replace(stack.chain, recipes=recipes)
-    return replace(stack, side=f"{stack.side}{MARK}", artifact=artifact, chain=chain)
+    return replace(with_engine(stack, artifact), side=f"{stack.side}{MARK}")
 
 
 def _ranges(stack: Stack, feeds: Sequence[Mapping[str, Array]]) -> Ranges:
@@ -119,7 +114,3 @@ def _time(runtime: Runtime, feeds: Sequence[Mapping[str, Array]]) -> float:
     for feed in feeds:
         runtime.run(feed)
     return time.perf_counter() - start
-
-
-def _infer(stack: Stack) -> Infer:
-    return next(recipe for recipe in stack.chain.recipes if isinstance(recipe, Infer))

@@ -25,6 +25,7 @@ from simulator.faults.pictures import with_clips, with_pictures
 from simulator.faults.protect import MARK, By, protected, slowdown
 from simulator.faults.table import FaultTable
 from simulator.pipeline.adapted import refuse_together
+from simulator.pipeline.network import of_one_size
 from simulator.pipeline.stack import ResolvedProfile, Stack
 from simulator.report.command import Asked
 from simulator.results.faults import FaultsSummary
@@ -70,7 +71,10 @@ def built(
     session: Session, sides: Mapping[str, ResolvedProfile], protect: By | None
 ) -> tuple[list[Stack], list[Stack]]:
     """Build the stacks of a campaign, and each with a range restriction if that is asked for."""
-    stacks = session.stacks(variants(sides).values())
+    stacks = [
+        of_one_size(stack, session.card, "a campaign of faults")
+        for stack in session.stacks(variants(sides).values())
+    ]
     if protect is None:
         return stacks, []
     session.show.say("finding the ranges of activations")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import onnx
 
 from simulator import registry
 from simulator.contract import Array, Stage
-from simulator.contract.model import shape_words
+from simulator.contract.model import of_shape, shape_words
 from simulator.contract.model_format import MODEL_FORMATS, ONNX, ModelFormat, suffix_of
 from simulator.contract.passes import Fitting, Request
 from simulator.errors import ModelError
@@ -32,7 +33,8 @@ from simulator.profile.profile import Profile
 from simulator.profile.schema import Runtime
 
 __all__ = [
-    "Artifact", "Feeds", "before_export", "build", "digest", "finish", "prepare", "start", "takes",
+    "Artifact", "Feeds", "before_export", "build", "digest", "finish", "fixed", "prepare", "start",
+    "takes",
 ]  # fmt: skip
 
 
@@ -99,8 +101,11 @@ def prepare(
     differs = strict is not None and _differs(card, made)
     late = strict if differs and quantizer and not exporter else None  # it sees every size
     if strict and not late and (strict is not exporter or differs):
-        made = _fixed(card, made, strict)
+        made = fixed(card, made, strict.backend.name)
     runtime = profile.spec.runtime
+    if exporter and card.is_sized and made.format != ONNX:
+        shapes = [list(feed.shape) for feed in card.feeds]
+        exporter = replace(exporter, options={**exporter.options, "shapes": shapes})
     if exporter and not choices[Stage.RUNTIME].offer.make.resizes:
         made = _batched(card, made, runtime)
     if exporter:
@@ -115,13 +120,14 @@ def prepare(
         if feeds is None and quantizer.offer.make.calibrates:
             raise ModelError("INT8 needs calibration inputs")
         gives = quantizer.offer.make.gives or made.format
-        tensors: Callable[[], Iterator[Mapping[str, Array]]] = feeds.tensors if feeds else _none
+        own = exporter and card.is_sized
+        tensors = partial(_calibrating, card if own else None, feeds)
         made = _step(
             card, made, quantizer, gives,
             lambda q, s, t: q.quantize(s, t, tensors()), feeds.identity if feeds else None,
             feeds.remarks if feeds else {},
         )  # fmt: skip
-        made = _fixed(card, made, late) if late else made
+        made = fixed(card, made, late.backend.name) if late else made
     if exporter or choices[Stage.RUNTIME].offer.make.resizes:
         return made
     return _batched(card, made, runtime)
@@ -140,8 +146,24 @@ def _differs(card: Card, made: Artifact) -> bool:
     return any(None in dims(value)[1:] for value in inputs_of(structure(made.path)[0]))
 
 
-def _none() -> Iterator[Mapping[str, Array]]:
-    return iter(())
+def _calibrating(card: Card | None, feeds: Feeds | None) -> Iterator[Mapping[str, Array]]:
+    """Yield calibration inputs; of a card, those of its size only, which its engine takes.
+
+    Raises:
+        ModelError: there are none of this size.
+    """
+    fits = False
+    for one in feeds.tensors() if feeds else ():
+        shapes = [value.shape for value in one.values()]
+        if not card or all(map(of_shape, shapes, [feed.shape for feed in card.feeds])):
+            fits = True
+            yield one
+    if feeds and not fits:
+        sizes = shape_words(card.feeds[0].shape) if card else "any size"
+        raise ModelError(
+            f"none of the calibration samples is of {sizes}; take more of them, or leave this "
+            "size out of geometry.input_size"
+        )
 
 
 def before_export(
@@ -256,27 +278,32 @@ def _batched(card: Card, given: Artifact, runtime: Runtime) -> Artifact:
     return changed(card, given, ["batch", size], batched)
 
 
-def _fixed(card: Card, given: Artifact, runtime: Choice) -> Artifact:
+def fixed(card: Card, given: Artifact, who: str) -> Artifact:
     """Return the model with every free input dimension set to the card's size, with batch 1.
+
+    Args:
+        card: the model card.
+        given: an ONNX file.
+        who: needs that, in messages.
 
     Raises:
         ModelError: the size of one of them depends on the sample.
     """
     model = load(given.path)
-    fixed = pin(model, card.feeds)
+    count = pin(model, card.feeds)
     for value in inputs_of(model):
         shape = dims(value)
         if None in shape:
             raise ModelError(
-                f"{runtime.backend.name} takes only models of fixed sizes; input {value.name!r} "
+                f"{who} takes only models of fixed sizes; input {value.name!r} "
                 f"of {card.model} is {shape_words(shape)} and varies by sample"
                 f"{card.feeds[0].remedy}"
             )
-    if not fixed:
+    if not count:
         return given
     sizes = [
         " ".join(filter(None, (feed.name, "x".join(map(str, feed.shape))))) for feed in card.feeds
     ]
     inputs = "input" if len(sizes) == 1 else "inputs"
-    words = f"{fixed} free dimensions of the {inputs} were fixed, to {', '.join(sizes)}"
+    words = f"{count} free dimensions of the {inputs} were fixed, to {', '.join(sizes)}"
     return changed(card, given, ["fixed"], lambda: inferred(model), words)

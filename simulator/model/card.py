@@ -44,6 +44,7 @@ class Card:
         second: the same card with the files of its second network; None where it has one only.
         todo: what it still leaves to be said, see :func:`unfinished`.
         told: where it is from and what it assumes, where a model file was given in its place.
+        is_sized: whether it is of a network in another size, see :meth:`sized`.
 
     Args:
         path: the YAML document, or a model file: see :func:`simulator.model.proposed.card_of`.
@@ -56,7 +57,7 @@ class Card:
     """
 
     def __init__(self, path: Path, draft: bool = False, data: str | Path | None = None) -> None:
-        self.told = ""
+        self.told, self.is_sized = "", False
         if said := refusal(path):
             raise ModelError(f"{path}: {said}")
         if (given := format_of(path)) is not None:
@@ -95,7 +96,7 @@ class Card:
         if spec is self.spec:
             return self
         other = copy(self)
-        other.spec = spec
+        other.spec, other.is_sized = spec, True
         return other
 
     @property

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from simulator.contract import Array, Runtime, clock
+from simulator.contract.model import shape_words
 from simulator.contract.recipe import Apply, Boundary, Chain, Recipe, Runtimes
 from simulator.errors import ModelError, SampleError, foreign, one_line
 from simulator.modalities.modality import Placing
@@ -130,6 +131,12 @@ class Infer(Recipe):
 
         def borrow(value: Any) -> AbstractContextManager[Runtime]:
             first = next(iter(value.values())) if isinstance(value, dict) else value
+            if places and first.shape[1:] not in places:
+                made = " and ".join(map(shape_words, places))
+                raise SampleError(
+                    f"infer: {self.choice.backend.name} has an engine for each of {made}, and none "
+                    f"for {shape_words(first.shape[1:])}"
+                )
             return leases[places[first.shape[1:]] if places else 0]()
 
         return borrow

@@ -98,7 +98,8 @@ def _inputs(artifact: Artifact, taken: Sequence[Port], feeds: Sequence[Feed]) ->
         ", ".join(f"{one.dtype} {shape_words(one.shape)}" for one in side)
         for side in (taken, feeds)
     )
-    raise ModelError(f"{artifact.path} takes {takes}; the model card gives {made}")
+    remedy = next((feed.remedy for feed in feeds if None in feed.shape), "")
+    raise ModelError(f"{artifact.path} takes {takes}; the model card gives {made}{remedy}")
 
 
 def outputs_of(

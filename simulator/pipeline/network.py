@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 
 from simulator.contract import Array, Stage
+from simulator.contract.model import shape_words
 from simulator.contract.recipe import Recipe
-from simulator.errors import ModelError, foreign
+from simulator.errors import ModelError, UserError, foreign
+from simulator.model.artifact import Artifact, fixed
 from simulator.model.card import Card
 from simulator.model.onnxfile import dims, load
 from simulator.model.passes.graph import edit
@@ -111,6 +113,50 @@ def network_of(stack: Stack, card: Card) -> Network | None:
     if any(None in dims(value) for value in edit.inputs_of(model)):
         edit.pin(model, card.feeds)
     return Network(Graph(model), choice, exporter)
+
+
+def of_size(stack: Stack, shape: Sequence[int]) -> Stack | None:
+    """Return a stack with the one engine that takes inputs of a shape; None where none does."""
+    infer = inference(stack)
+    if not infer.sized:
+        return stack
+    artifact = dict(infer.sized).get(tuple(shape[1:]))
+    return with_engine(stack, artifact) if artifact else None
+
+
+def with_engine(stack: Stack, artifact: Artifact) -> Stack:
+    """Return a stack that opens a file, and no other, for its network."""
+    infer = inference(stack)
+    one = replace(infer, artifact=artifact, sized=())
+    steps = [
+        one if step is infer else replace(step, infer=one) if isinstance(step, Batched) else step
+        for step in stack.chain.recipes
+    ]
+    return replace(stack, artifact=artifact, chain=replace(stack.chain, recipes=tuple(steps)))
+
+
+def of_one_size(stack: Stack, card: Card, who: str) -> Stack:
+    """Return a stack whose network's file has one size of the input.
+
+    Args:
+        stack: the stack.
+        card: the model card.
+        who: needs that, in messages.
+
+    Raises:
+        UserError: it takes several sizes, or any.
+    """
+    contents = card.modality.sized(stack.profile, stack.fed or card.spec, one_size=True)
+    if len(contents) > 1:
+        sizes = " and ".join(shape_words(card.modality.feeds(one)[0].shape) for one in contents)
+        raise UserError(
+            f"{stack.side}: {who} takes a network of one size, not of {sizes}; write a single one "
+            "in geometry.input_size.sizes"
+        )
+    if stack.artifact.format != "onnx":
+        return stack
+    made = fixed(card.sized(contents[0]), stack.artifact, f"{stack.side}: {who}")
+    return stack if made is stack.artifact else with_engine(stack, made)
 
 
 def inference(stack: Stack) -> Infer:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from simulator.contract import Array
+from simulator.contract.model import shape_words
 from simulator.diagnose.finding import Finding
 from simulator.diagnose.layers.bounds import bound_of
 from simulator.diagnose.layers.comparison import Comparison
@@ -18,7 +20,7 @@ from simulator.diagnose.layers.suspects import cases, merged, only_as_output, su
 from simulator.diagnose.layers.weights import DIFFER
 from simulator.errors import ModelError, one_line
 from simulator.experiments.session import Session
-from simulator.pipeline.network import Feeds, Network, network_of
+from simulator.pipeline.network import Feeds, Network, inference, network_of, of_size
 from simulator.pipeline.stack import Stack
 from simulator.results.layers import LayerFigures, LayersFigures
 
@@ -69,13 +71,18 @@ def part(
     if not tensors:
         raise ModelError("layers are compared on input tensors, and there is none")
     order = list(session.source.inputs)
-    given = [_ordered(one, order) for one in tensors]
+    stacks, given = _in_one_size((train, deploy), [_ordered(one, order) for one in tensors])
     sides = [
         network_of(stack, session.card) or opaque(stack, session.builder.runtimes, given[0])
-        for stack in (train, deploy)
+        for stack in stacks
     ]
     samples = [(_named(one, order, sides[0]), _named(one, order, sides[1])) for one in given]
     compared = Comparison(sides[0], sides[1], samples)
+    if len(given) < len(tensors):
+        size = shape_words(given[0][0].shape)
+        compared.notes.append(
+            f"compared on the {len(given)} of {len(tensors)} inputs of {size}: a size has an engine"
+        )
     usual, why = bound_of(deploy, compared.deploy.graph)
     limit, why = (usual, why) if bound is None else (bound, "as asked")
     rows = compared.rows()
@@ -122,6 +129,23 @@ def part(
         ),
         merged(told or every),
     )
+
+
+def _in_one_size(
+    stacks: Sequence[Stack], given: Sequence[list[Array]]
+) -> tuple[Sequence[Stack], Sequence[list[Array]]]:
+    """Return two stacks with one engine each, and the inputs that it takes, as many as can be.
+
+    Raises:
+        ModelError: no size of these inputs has an engine on both sides.
+    """
+    if not any(inference(stack).sized for stack in stacks):
+        return stacks, given
+    for shape, _ in Counter(one[0].shape for one in given).most_common():
+        sides = [found for stack in stacks if (found := of_size(stack, shape))]
+        if len(sides) == len(stacks):
+            return sides, [one for one in given if one[0].shape == shape]
+    raise ModelError("the two stacks have engines for no common size of the inputs")
 
 
 def _retrained(found: Sequence[Finding], examined: int) -> list[Finding]:

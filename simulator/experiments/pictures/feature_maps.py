@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from simulator.contract import U8, Array
+from simulator.contract import U8, Array, Stage
 from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
 from simulator.errors import ModelError, UserError
 from simulator.experiments.alone import TOGETHER, groups_of
@@ -189,7 +189,8 @@ def _mixed(pair: ShownPair, axes: Sequence[str]) -> Stack:
 
 
 def _network(pair: ShownPair, stack: Stack) -> Network:
-    inference(stack)  # of an adapting stack there is none
+    if inference(stack).sized:  # of an adapting stack there is none at all
+        raise ModelError(f"{stack.choices[Stage.RUNTIME].backend.name} has an engine for each size")
     found = network_of(stack, pair.session.card)
     if found is None or found.exporter or found.choice.offer.make.compiled_by is not None:
         name = stack.artifact.format if found is None else found.name
@@ -222,7 +223,7 @@ def _shown(train: Graph, deploy: Graph, first: str) -> list[tuple[Point, Point]]
 
 def _is_map(point: Point) -> bool:
     shape = point.shape
-    whole = len(shape) == 4 and shape[0] == 1 and min(shape[2:]) > 1
+    whole = len(shape) == 4 and shape[0] == 1 and 1 not in shape[2:]
     return whole and point.operator not in _NO_LAYERS
 
 

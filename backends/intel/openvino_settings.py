@@ -6,6 +6,8 @@ from typing import Any
 
 from simulator.contract import Options
 
+CACHED = "1000"
+"""Compiled kernels that are kept, each for its shapes; OpenVINO keeps 5,000, of 100 kB and more."""
 _HINTS = {"fp32": "f32", "fp16": "f16", "bf16": "bf16", "int8": "f32"}
 
 
@@ -17,4 +19,5 @@ def settings(options: Options) -> dict[str, Any]:
         "NUM_STREAMS": "1",
         "PERFORMANCE_HINT": "LATENCY",
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+        "CPU_RUNTIME_CACHE_CAPACITY": CACHED,
     }

@@ -138,10 +138,11 @@ def axes_alone(
     return found
 
 
-def groups_of(differing: Sequence[str]) -> Iterator[list[str]]:
-    """Yield every axis for itself, but for those that may have to go together."""
-    yield from ([axis] for axis in differing if axis not in TOGETHER)
-    if together := [axis for axis in TOGETHER if axis in differing]:
+def groups_of(differing: Sequence[str], *more: str) -> Iterator[list[str]]:
+    """Yield every axis for itself, but for those that may have to go together, and *more*."""
+    may = (*more, *TOGETHER)
+    yield from ([axis] for axis in differing if axis not in may)
+    if together := [axis for axis in may if axis in differing]:
         yield together
 
 

@@ -22,7 +22,7 @@ from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, R
 from simulator.data.folder import Item
 from simulator.errors import ModelError, SampleError
 from simulator.modalities.modality import Modality
-from simulator.pipeline.batches import Given, Kept, joined, stamp
+from simulator.pipeline.batches import Given, Kept, arrays_of, joined, stamp
 from simulator.pipeline.inference import Infer, Inferred, inferred
 from simulator.pipeline.plan import Arm, plan
 from simulator.pipeline.walk import Opened, context_of
@@ -94,7 +94,7 @@ class Batched(Recipe):
             if sample not in places:
                 raise ModelError(f"{sample} is in no batch: it is no sample of this run")
             found, was = batches.of(places[sample])
-            if not isinstance(value, np.ndarray) or stamp(value) != was:
+            if isinstance(value, tuple) or stamp(value) != was:
                 raise ModelError(
                     f"{sample}: its input is not the one in its batch; a step before the network "
                     "gives other values each time"
@@ -108,7 +108,7 @@ class Batched(Recipe):
         borrow = self.infer.leasing(runtimes)
 
         def run(batch: list[Given]) -> list[Kept]:
-            shapes = [given.value.shape for given in batch]
+            shapes = [tuple(one.shape for one in arrays_of(given.value)) for given in batch]
             found: dict[int, Kept] = {}
             for shape in dict.fromkeys(shapes):  # a batch joins inputs of one size
                 places = [at for at, own in enumerate(shapes) if own == shape]
@@ -117,15 +117,14 @@ class Batched(Recipe):
             return [found[at] for at in range(len(batch))]
 
         def together(batch: list[Given]) -> list[Kept]:
-            values = joined(batch)
-            if not self.dynamic and len(batch) < self.size:
-                filling = np.repeat(values[-1:], self.size - len(batch), axis=0)
-                values = np.concatenate([values, filling])
+            filled = len(batch) if self.dynamic else self.size
+            own = [given.value for given in batch]
+            values = joined([*own, *own[-1:] * (filled - len(batch))])
             with borrow(values) as runtime:
                 begun = time.perf_counter_ns()
                 outputs = self.infer.once(runtime, values)
                 ns = (time.perf_counter_ns() - begun) // len(batch)
-            return [Kept(row, ns) for row in rows(outputs, len(values))[: len(batch)]]
+            return [Kept(row, ns) for row in rows(outputs, filled)[: len(batch)]]
 
         return run
 
@@ -159,8 +158,8 @@ def preparing(
 ) -> Callable[[int], Given | None]:
     """Return a function that makes the network's input for the sample with an index.
 
-    It returns None where a step before the network fails, and raises ModelError where the network
-    takes more than one array.
+    It returns None where a step before the network fails, and raises ModelError where a sample
+    needs several inferences.
 
     Args:
         before: the steps before the network.
@@ -175,8 +174,8 @@ def preparing(
             (value,) = opened.walk(context_of(modality, items[at])).answers()
         except SampleError:
             return None
-        if not isinstance(value, np.ndarray):
-            raise ModelError("batches are for networks with one input, one for each sample")
+        if isinstance(value, tuple):
+            raise ModelError("batches are for networks that run once a sample")
         return Given(items[at].name, value, at + 1)
 
     return prepare

@@ -38,12 +38,12 @@ class Given:
 
     Attributes:
         name: of the sample.
-        value: (1, ...).
+        value: (1, ...); of several inputs each, by their names.
         following: the index of the sample after it in the order of all samples.
     """
 
     name: str
-    value: Array
+    value: Array | Mapping[str, Array]
     following: int
 
 
@@ -77,7 +77,7 @@ class Answers:
         }
         self._array = lru_cache(OPEN)(lambda name: np.load(folder / name, mmap_mode="r"))
 
-    def of(self, name: str, value: Array) -> Kept:
+    def of(self, name: str, value: Array | Mapping[str, Array]) -> Kept:
         """Return what was answered to a sample.
 
         Raises:
@@ -99,9 +99,17 @@ class Answers:
         return Kept(outputs, batch["ns"] // len(batch["samples"]))
 
 
-def stamp(value: Array) -> str:
+def arrays_of(value: Array | Mapping[str, Array]) -> list[Array]:
+    """Return the arrays of an input, or of several."""
+    return [value] if isinstance(value, np.ndarray) else [*value.values()]
+
+
+def stamp(value: Array | Mapping[str, Array]) -> str:
     """Return the BLAKE2b of an input."""
-    return hashlib.blake2b(np.ascontiguousarray(value).data, digest_size=16).hexdigest()
+    whole = hashlib.blake2b(digest_size=16)
+    for one in arrays_of(value):
+        whole.update(np.ascontiguousarray(one).data)
+    return whole.hexdigest()
 
 
 def answers(
@@ -167,7 +175,7 @@ def _answer(
     samples = given(done[-1]["following"] if done else 0)
     adapter: Adapter | None = None
     while batch := list(islice(samples, size)):
-        values = joined(batch)
+        values = joined([one.value for one in batch])
         if adapter is None:
             adapter = opened(values)
             if done:
@@ -207,17 +215,19 @@ def _keep(
     (work / f"{number - 1:05}.state").unlink(missing_ok=True)
 
 
-def joined(batch: Sequence[Given]) -> Array:
-    """Return the inputs of a batch as one array.
+def joined(values: Sequence[Any]) -> Any:
+    """Return the inputs of a batch as one array; of several inputs each, by their names.
 
     Raises:
         ModelError: they are not of one shape.
     """
-    shapes = {given.value.shape for given in batch}
+    if not isinstance(values[0], np.ndarray):
+        return {name: joined([value[name] for value in values]) for name in values[0]}
+    shapes = {value.shape for value in values}
     if len(shapes) > 1:
         several = " and ".join(str(shape) for shape in sorted(shapes)[:2])
         raise ModelError(f"a batch needs inputs of one shape, got {several}; use batch: 1")
-    return np.concatenate([given.value for given in batch])
+    return np.concatenate(values)
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:

@@ -82,10 +82,10 @@ def of_batch(card: Card, spec: CardSpec, size: int) -> list[Feed]:
     feeds = card.modality.feeds(spec)
     if size == 1:
         return list(feeds)
-    if len(feeds) > 1 or feeds[0].shape[0] != 1 or (None in feeds[0].shape and not feeds[0].remedy):
+    if any(feed.shape[0] != 1 or (None in feed.shape and not feed.remedy) for feed in feeds):
         made = " and ".join(shape_words(feed.shape) for feed in feeds)
         raise ModelError(
-            f"runtime.batch: {card.path} takes {made}; a batch needs one input, with one "
-            "row and one size for every sample: leave it out"
+            f"runtime.batch: {card.path} takes {made}; a batch needs inputs with one row "
+            "and one size for every sample: leave it out"
         )
     return [replace(feed, shape=(size, *feed.shape[1:])) for feed in feeds]

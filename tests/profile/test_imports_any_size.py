@@ -197,15 +197,18 @@ def exported(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("profile", "size"),
+    ("profile", "changes"),
     [
-        ("pillow_fp32", None),
-        ("pillow_fp32", "{kind: fixed, sizes: [[96, 96], [48, 96]]}"),
-        ("openvino_fp16", "{kind: fixed, sizes: [[96, 96]]}"),
+        ("pillow_fp32", []),
+        ("pillow_fp32", ["geometry.input_size={kind: fixed, sizes: [[96, 96], [48, 96]]}"]),
+        ("openvino_fp16", ["geometry.input_size={kind: fixed, sizes: [[96, 96]]}"]),
+        # one batch of two masks, one of a mask alone that is filled up
+        ("pillow_fp32", ["runtime.batch=2",
+                         "geometry.input_size={kind: fixed, sizes: [[96, 96], [48, 96]]}"]),
     ],
-)
+)  # fmt: skip
 def test_a_network_in_the_form_of_detr_finds_what_transformers_finds(
-    exported, cache, tmp_path, profile, size
+    exported, cache, tmp_path, profile, changes
 ):
     """The profile is imported, and the card proposed. The mask tells padding from image, so that
     boxes are 0 to 1 of the image, whatever surrounds it."""
@@ -213,7 +216,7 @@ def test_a_network_in_the_form_of_detr_finds_what_transformers_finds(
     own = tmp_path / "own.yaml"
     own.write_text(convert(model.parent / "preprocessor_config.json", base=profile))
     with Session.open(model, model.parent / "images", None, 0, 1, None, None) as session:
-        one = chosen(str(own), [f"geometry.input_size={size}"] if size else [])
+        one = chosen(str(own), changes)
         stack = session.builder.stack("deploy", one, {"train": one, "deploy": one})
         executor = LocalExecutor(session.card.modality, session.builder.runtimes, workers=1)
         opened = executor.open(plan({Arm("one"): stack.chain}))

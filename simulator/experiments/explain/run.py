@@ -12,7 +12,7 @@ import pyarrow as pa
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.command.experiment import Experiment
-from simulator.errors import MissingLibrary, ProfileError, UserError
+from simulator.errors import MissingLibrary, ModelError, ProfileError, UserError
 from simulator.experiments.alone import groups_of
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import manifest, named, pair_of, refuse_missing, unasked_notices
@@ -21,7 +21,7 @@ from simulator.experiments.guessing import doubt
 from simulator.experiments.job import Job, Result
 from simulator.experiments.search.evaluate import Evaluation, arms_of
 from simulator.experiments.search.policy import Policy
-from simulator.experiments.session import Variant
+from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
 from simulator.pipeline.stack import Pair, ResolvedProfile
@@ -43,6 +43,7 @@ from simulator.statistics.bootstrap import (
 from simulator.tasks.score import each
 
 BLAME = "blame.parquet"
+INPUT_SIZE = "input_size"
 Told = Callable[[Floats, Bounds], dict[str, Any]]
 
 
@@ -60,14 +61,13 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
     job = Job(experiment, asked)
     pair = pair_of(asked.train, asked.deploy, asked.changes, asked.pixels)
     refuse_missing(pair.values())
-    names, mixtures = _mixtures(pair)
+    mixtures = _mixtures(pair)
     folder = job.folder("explain", pair)
     job.refuse_taken(folder)
     with job.session() as session:
         session.notes.extend(unasked_notices(pair))
-        variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
-        stacks = session.stacks(variants)
-        labels = [variant.name for variant in variants]
+        names, stacks = _stacks(session, pair, *mixtures)
+        labels = [stack.side for stack in stacks]
         done = Evaluation(
             session, arms_of(session, stacks), Policy(dict.fromkeys(labels[1:], labels[0]))
         )
@@ -93,7 +93,7 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
                 axes=names,
                 null=[name for name in names if _same(found, name, names)],
                 blame=blame,
-                stacks=len(variants),
+                stacks=len(stacks),
                 unique_steps=len(done.plan.nodes),
                 warnings=[
                     *merged(notice for s in sides for notice in s.labelled_notices),
@@ -121,6 +121,20 @@ def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, ResolvedProfile]]:
     except (ProfileError, MissingLibrary):
         groups = list(groups_of(separate))
         return ["+".join(group) for group in groups], _swapped(pair, groups)
+
+
+def _stacks(
+    session: Session, pair: Pair, names: list[str], mixtures: dict[Subset, ResolvedProfile]
+) -> tuple[list[str], list[Stack]]:
+    """Build every mixture; where a runtime needs fixed sizes, the size is swapped with it."""
+    try:
+        variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
+        return names, session.stacks(variants)
+    except ModelError:
+        groups = [*groups_of([axis for name in names for axis in name.split("+")], INPUT_SIZE)]
+        if INPUT_SIZE not in names or len(groups) == len(names):
+            raise
+        return _stacks(session, pair, ["+".join(one) for one in groups], _swapped(pair, groups))
 
 
 def _swapped(pair: Pair, groups: Sequence[Sequence[str]]) -> dict[Subset, ResolvedProfile]:

@@ -131,11 +131,11 @@ class Declared:
             other = behind(self.pair[TRAIN][0], mixed[0], self.session.card)
             return {TRAIN: train, DEPLOY: answered(train, other)}
         front = TRAIN if self.parts.outputs(TRAIN, DEPLOY) else DEPLOY  # which both networks take
-        train, before = self.parts.outputs(front, TRAIN), self.parts.cuts[front].front
-        if train is None or before is None:
+        outputs, before = self.parts.outputs(front, TRAIN), self.parts.cuts[front].front
+        if outputs is None or before is None:
             raise ModelError("no input goes into both networks")
         stack = self.session.stack(Variant("repaired", mixed, self.pair))
-        return {TRAIN: train, DEPLOY: Chain((*before.recipes, *cut(self.session, stack).network))}
+        return {TRAIN: outputs, DEPLOY: Chain((*before.recipes, *cut(self.session, stack).network))}
 
     def _findings(
         self, part: Part, axis: str, kept: list[str], certainty: Certainty

@@ -13,6 +13,7 @@ from simulator.contract import Array, Stage
 from simulator.contract.model import shape_words
 from simulator.contract.recipe import Recipe
 from simulator.errors import ModelError, UserError, foreign
+from simulator.modalities.modality import Feed
 from simulator.model.artifact import Artifact, fixed
 from simulator.model.card import Card
 from simulator.model.onnxfile import dims, load
@@ -99,8 +100,13 @@ class Network:
             yield cast
 
 
-def network_of(stack: Stack, card: Card) -> Network | None:
-    """Return the network of a stack; None where no ONNX file is on the way to its runtime."""
+def network_of(stack: Stack, feeds: Sequence[Feed]) -> Network | None:
+    """Return the network of a stack; None where no ONNX file is on the way to its runtime.
+
+    Args:
+        stack: the stack.
+        feeds: the inputs of one inference, by which free dimensions get their sizes.
+    """
     choice = stack.choices[Stage.RUNTIME]
     artifact, exporter = stack.artifact, None
     if artifact.format == "compiled" and artifact.made_of:
@@ -111,7 +117,7 @@ def network_of(stack: Stack, card: Card) -> Network | None:
         return None
     model = load(artifact.path)
     if any(None in dims(value) for value in edit.inputs_of(model)):
-        edit.pin(model, card.feeds)
+        edit.pin(model, feeds)
     return Network(Graph(model), choice, exporter)
 
 

@@ -20,6 +20,7 @@ from simulator.diagnose.layers.suspects import cases, merged, only_as_output, su
 from simulator.diagnose.layers.weights import DIFFER
 from simulator.errors import ModelError, one_line
 from simulator.experiments.session import Session
+from simulator.modalities.modality import Feed
 from simulator.pipeline.network import Feeds, Network, inference, network_of, of_size
 from simulator.pipeline.stack import Stack
 from simulator.results.layers import LayerFigures, LayersFigures
@@ -73,7 +74,8 @@ def part(
     order = list(session.source.inputs)
     stacks, given = _in_one_size((train, deploy), [_ordered(one, order) for one in tensors])
     sides = [
-        network_of(stack, session.card) or opaque(stack, session.builder.runtimes, given[0])
+        network_of(stack, _feeds(session, given))
+        or opaque(stack, session.builder.runtimes, given[0])
         for stack in stacks
     ]
     samples = [(_named(one, order, sides[0]), _named(one, order, sides[1])) for one in given]
@@ -146,6 +148,14 @@ def _in_one_size(
         if len(sides) == len(stacks):
             return sides, [one for one in given if one[0].shape == shape]
     raise ModelError("the two stacks have engines for no common size of the inputs")
+
+
+def _feeds(session: Session, given: Sequence[list[Array]]) -> list[Feed]:
+    """The inputs of the networks, in the size of these where all have one."""
+    feeds = [*session.card.feeds]
+    if len({one[0].shape for one in given}) > 1 or len(feeds) != len(given[0]):
+        return feeds
+    return [replace(feed, shape=one.shape) for feed, one in zip(feeds, given[0], strict=True)]
 
 
 def _retrained(found: Sequence[Finding], examined: int) -> list[Finding]:

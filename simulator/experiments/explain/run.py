@@ -24,7 +24,7 @@ from simulator.experiments.search.policy import Policy
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
 from simulator.notices import merged
-from simulator.pipeline.stack import Pair, ResolvedProfile
+from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.axes import swap
 from simulator.report.verdict import concluded

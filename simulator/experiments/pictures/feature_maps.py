@@ -191,7 +191,7 @@ def _mixed(pair: ShownPair, axes: Sequence[str]) -> Stack:
 def _network(pair: ShownPair, stack: Stack) -> Network:
     if inference(stack).sized:  # of an adapting stack there is none at all
         raise ModelError(f"{stack.choices[Stage.RUNTIME].backend.name} has an engine for each size")
-    found = network_of(stack, pair.session.card)
+    found = network_of(stack, pair.session.card.feeds)
     if found is None or found.exporter or found.choice.offer.make.compiled_by is not None:
         name = stack.artifact.format if found is None else found.name
         raise ModelError(f"{name} shows no inner tensors here; simulate diagnose may")

@@ -6,8 +6,8 @@ simulate backends prove NAME             run the conformance suite, one line per
     --out FILE                           and write an evidence bundle: results, recordings, versions
 simulate backends evidence FILE          check a bundle from a device, and compare it with what runs
     --profile NAME                       here, or with a profile: which sections are as recorded
-simulate backends decode FOLDER          read every image with every decoder, each in its own
-                                         process: read, refused, died, other pixels
+simulate backends decode FOLDER          count what every decoder makes of its images,
+                                         each in its own process
 simulate backends install NAME           install a backend in its own Python environment
 simulate backends remove NAME            remove that environment
 """

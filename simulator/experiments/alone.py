@@ -24,7 +24,9 @@ from simulator.tasks.figures import Delta
 from simulator.tasks.score import Record
 from simulator.tasks.task import Task
 
-TOGETHER = ("precision", "runtime")
+NETWORK = ("precision", "runtime")
+SIZE = ("geometry", "input_size")
+TOGETHER = (SIZE, NETWORK)
 """Axes that are swapped together where a stack cannot run with one of them alone."""
 
 
@@ -138,12 +140,27 @@ def axes_alone(
     return found
 
 
-def groups_of(differing: Sequence[str], *more: str) -> Iterator[list[str]]:
-    """Yield every axis for itself, but for those that may have to go together, and *more*."""
-    may = (*more, *TOGETHER)
-    yield from ([axis] for axis in differing if axis not in may)
-    if together := [axis for axis in may if axis in differing]:
-        yield together
+def groups_of(
+    differing: Sequence[str], together: Sequence[Sequence[str]] = TOGETHER
+) -> Iterator[list[str]]:
+    """Yield every axis for itself, but for those that may have to go together."""
+    grouped = {axis for group in together for axis in group}
+    yield from ([axis] for axis in differing if axis not in grouped)
+    for group in together:
+        if found := [axis for axis in group if axis in differing]:
+            yield found
+
+
+def groupings(differing: Sequence[str]) -> list[list[list[str]]]:
+    """Return ways to group axes, those with the fewest joined first; no two alike."""
+    sized = ("input_size", *NETWORK)
+    ways = ((), (NETWORK,), (SIZE,), TOGETHER, (sized,), (("geometry", *sized),))
+    found: list[list[list[str]]] = []
+    for together in ways:
+        groups = list(groups_of(differing, together))
+        if sorted(groups) not in map(sorted, found):
+            found.append(groups)
+    return found
 
 
 def _together(

@@ -13,7 +13,7 @@ from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.command.experiment import Experiment
 from simulator.errors import MissingLibrary, ModelError, ProfileError, UserError
-from simulator.experiments.alone import groups_of
+from simulator.experiments.alone import groupings
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import manifest, named, pair_of, refuse_missing, unasked_notices
 from simulator.experiments.explain.experiment import ExplainOptions
@@ -43,7 +43,6 @@ from simulator.statistics.bootstrap import (
 from simulator.tasks.score import each
 
 BLAME = "blame.parquet"
-INPUT_SIZE = "input_size"
 Told = Callable[[Floats, Bounds], dict[str, Any]]
 
 
@@ -61,12 +60,12 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
     job = Job(experiment, asked)
     pair = pair_of(asked.train, asked.deploy, asked.changes, asked.pixels)
     refuse_missing(pair.values())
-    mixtures = _mixtures(pair)
+    separate = _differing(pair)
     folder = job.folder("explain", pair)
     job.refuse_taken(folder)
     with job.session() as session:
         session.notes.extend(unasked_notices(pair))
-        names, stacks = _stacks(session, pair, *mixtures)
+        names, stacks = _stacks(session, pair, separate)
         labels = [stack.side for stack in stacks]
         done = Evaluation(
             session, arms_of(session, stacks), Policy(dict.fromkeys(labels[1:], labels[0]))
@@ -108,33 +107,28 @@ def explain(experiment: Experiment[Any], asked: ExplainOptions) -> Result[Explai
     return Result(summary, folder)
 
 
-def _mixtures(pair: Pair) -> tuple[list[str], dict[Subset, ResolvedProfile]]:
-    """Every mixture; where one cannot run, precision and runtime are swapped together."""
+def _differing(pair: Pair) -> list[str]:
     axes.refuse_recorded(*(profile for profile, _ in pair.values()))
     separate = axes.differing(pair["train"], pair["deploy"])
     if not separate:
         raise UserError("the two profiles describe the same stack; there is nothing to explain")
-    try:
-        mixtures = _swapped(pair, [[axis] for axis in separate])
-        refuse_missing(mixtures.values())
-        return separate, mixtures
-    except (ProfileError, MissingLibrary):
-        groups = list(groups_of(separate))
-        return ["+".join(group) for group in groups], _swapped(pair, groups)
+    return separate
 
 
-def _stacks(
-    session: Session, pair: Pair, names: list[str], mixtures: dict[Subset, ResolvedProfile]
-) -> tuple[list[str], list[Stack]]:
-    """Build every mixture; where a runtime needs fixed sizes, the size is swapped with it."""
-    try:
-        variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
-        return names, session.stacks(variants)
-    except ModelError:
-        groups = [*groups_of([axis for name in names for axis in name.split("+")], INPUT_SIZE)]
-        if INPUT_SIZE not in names or len(groups) == len(names):
-            raise
-        return _stacks(session, pair, ["+".join(one) for one in groups], _swapped(pair, groups))
+def _stacks(session: Session, pair: Pair, separate: list[str]) -> tuple[list[str], list[Stack]]:
+    """Build every mixture; where one cannot run, axes are swapped together, as few as will do."""
+    first: UserError | None = None
+    for groups in groupings(separate):
+        names = ["+".join(group) for group in groups]
+        try:
+            mixtures = _swapped(pair, groups)
+            refuse_missing(mixtures.values())
+            variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
+            return names, session.stacks(variants)
+        except (ProfileError, ModelError, MissingLibrary) as error:
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def _swapped(pair: Pair, groups: Sequence[Sequence[str]]) -> dict[Subset, ResolvedProfile]:

@@ -15,7 +15,7 @@ import onnx
 from simulator.contract import U8, Array, Stage
 from simulator.contract.recipe import Apply, Chain, Recipe, Runtimes
 from simulator.errors import ModelError, UserError
-from simulator.experiments.alone import TOGETHER, groups_of
+from simulator.experiments.alone import NETWORK, groups_of
 from simulator.experiments.pictures.pictures import ShownPair
 from simulator.experiments.session import Variant
 from simulator.experiments.summary import SIDES
@@ -123,7 +123,7 @@ def axis_groups(pair: ShownPair) -> Iterator[list[str]]:
             inference(stack)
     except ModelError:
         return
-    network = (*graph_axes(), *TOGETHER)
+    network = (*graph_axes(), *NETWORK)
     own = [axis for axis in pair.differing if axis in network]
     for group in groups_of(own):
         whole = len(group) > 1 and (pair.quick or not _alone(pair, group))
@@ -178,10 +178,10 @@ def _mixed(pair: ShownPair, axes: Sequence[str]) -> Stack:
     That is the deployment stack's network where no other axis of the network differs.
     """
     train, deploy = pair.stacks
-    network = {axis for axis in pair.differing if axis in (*graph_axes(), *TOGETHER)}
+    network = {axis for axis in pair.differing if axis in (*graph_axes(), *NETWORK)}
     if network <= {*axes}:
         return deploy
-    if pair.quick and {*axes} & {*TOGETHER}:
+    if pair.quick and {*axes} & {*NETWORK}:
         raise UserError("no stack with it alone is made with --quick")
     mixed = swap(train.profile, deploy.profile, axes)
     both = {side: (one.profile, one.choices) for side, one in zip(SIDES, pair.stacks, strict=True)}

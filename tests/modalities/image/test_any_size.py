@@ -214,6 +214,17 @@ def test_what_is_refused(squares, cache, profile, change, told):
         answers(*squares, profile, change)
 
 
+def test_a_squash_and_its_size_are_blamed_together(squares, tmp_path, cache):
+    """A squash needs a size, and a size alone pads."""
+    size = "input_size: {kind: fixed, sizes: [[64, 64]]}"
+    squash = f"deploy.geometry={{kind: squash, rounding: null, {size}}}"
+    result = simulator.explain(
+        "pillow_fp32", "pillow_fp32", model=squares[0], data=squares[1], out=tmp_path / "run",
+        overrides=[f"train.{LEFT}", squash],
+    )  # fmt: skip
+    assert result.summary.axes == ["geometry+input_size"]
+
+
 CODE = """
 import numpy as np
 from PIL import Image

@@ -15,6 +15,7 @@ from simulator import checkout, machine
 from simulator.command import allowed
 from simulator.command.options import Pixels
 from simulator.contract import Stage
+from simulator.contract.model import shape_words
 from simulator.contract.model_format import RECORD
 from simulator.data.address import absolute
 from simulator.errors import MissingLibrary, ProfileError, UserError, unknown
@@ -23,7 +24,9 @@ from simulator.experiments.summary import SIDES
 from simulator.model.said import described
 from simulator.notices import Kind, Notice
 from simulator.pipeline import adapted, recorded
+from simulator.pipeline.batched import Batched
 from simulator.pipeline.in_force import as_dict
+from simulator.pipeline.inference import Infer
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.artifact import own_file
@@ -297,10 +300,15 @@ def _order(stack: Stack, session: Session) -> list[int] | None:
 
 
 def _own_files(stack: Stack, session: Session) -> dict[str, str]:
-    """The SHA-256 of each file of a model that was made elsewhere."""
+    """The SHA-256 of each file of a model that was made elsewhere; the key of each engine."""
     own = own_file(stack.profile)
     files = own.format.files(own.path) if own else []
-    return {file.name: session.digests[file] or "" for file in files}
+    found = {file.name: session.digests[file] or "" for file in files}
+    for step in stack.chain.recipes:
+        network = step.infer if isinstance(step, Batched) else step
+        if isinstance(network, Infer):
+            found |= {shape_words(shape): engine.key for shape, engine in network.sized}
+    return found
 
 
 def _recordings(stack: Stack) -> dict[str, str]:

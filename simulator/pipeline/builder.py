@@ -142,12 +142,14 @@ class StackBuilder:
         sequel = answer.task.sequel(answer.settings)
         self.report(f"{side}: opening {choices[Stage.RUNTIME].backend.name}")
         told, samples = [*profile.notes, *told], profile.spec.runtime.samples
-        (infer, effective, more), *_ = [
+        made = [
             self.opened(
                 chosen, one, of_batch(self.card, content, samples), told, goes_on=sequel is not None
             )
             for content, one in zip(sizes, artifacts, strict=True)
         ]
+        (infer, effective, _), *_ = made
+        more = list(dict.fromkeys(line for *_, lines in made for line in lines))
         if len(sizes) > 1:
             shapes = [self.card.modality.feeds(content)[0].shape[1:] for content in sizes]
             infer = replace(infer, sized=tuple(zip(shapes, artifacts, strict=True)))

@@ -80,7 +80,9 @@ class Artifact(ResultModel):
     key: str = Field(description="content address in the cache")
     sha256: str | None
     files: dict[str, str] = Field(
-        default_factory=dict, description="SHA-256 by name, of a model file that was made elsewhere"
+        default_factory=dict,
+        description="SHA-256 by name, of a model file that was made elsewhere; of several engines "
+        "the key by the size of the input",
     )
     after: list[dict[str, Any]] = Field(
         default_factory=list, description="what passes did to it after quantization"

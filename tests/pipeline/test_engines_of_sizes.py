@@ -1,5 +1,7 @@
 """Networks of any size behind engines of fixed sizes: what looks inside takes one engine."""
 
+import json
+
 import numpy as np
 import pytest
 import tiny
@@ -141,6 +143,8 @@ def test_a_runtime_of_fixed_sizes_is_explained_together_with_the_sizes(colors, c
     ).summary  # fmt: skip
 
     assert found.axes == ["normalize", "input_size+runtime"]
+    kept = json.loads((tmp_path / "run" / "manifest.json").read_text())["stacks"]
+    assert {*kept["deploy"]["artifact"]["files"]} == {"3x64x64", "3x48x64"}
 
 
 def test_faults_need_one_size_and_fix_it(session):

@@ -33,13 +33,19 @@ PRINTED = "printed.yaml"
 HEAD = """# The case book
 
 Reports from public trackers: a model answered otherwise after deployment, and somebody found the
-cause by hand. Each case has both stacks as small code of our own and as profiles, the command, and
-what it prints first. `$DATA` is a folder of images and small networks, `$CARDS` that of
-[`tests/cards`](../tests/cards); both are exported. `python tools/cases.py` makes this page;
-`make prove` runs each command that takes seconds, and holds its answer against the cause that the
+cause by hand. Each case has both stacks as small code of our own and as profiles, the commands, and
+what they print first, once where it is the same. In each case the tool finds the cause that the
 report names.
 
+- `$DATA` is a folder of images and small networks, `$CARDS` that of [`tests/cards`](../tests/cards);
+  both are exported.
+- "{SAME}" is left out of what is printed.
+- `# slow`: the command searches for up to a minute.
+- `python tools/cases.py` makes this page; `make prove` runs every command that is not slow, and holds
+  its answer against the report's cause.
+
 """
+SAME = "The network and the postprocessing are the same on both sides."
 
 
 class Figures(BaseModel):
@@ -138,7 +144,7 @@ def run(folder: Path, command: str) -> str:
 def page() -> str:
     """Return the text of the page, from the files."""
     texts = [f"## {at}. {text}" for at, text in enumerate(map(_section, cases()), 1)]
-    return HEAD + "\n".join(texts)
+    return HEAD.replace("{SAME}", SAME) + "\n".join(texts)
 
 
 def _section(folder: Path) -> str:
@@ -147,18 +153,22 @@ def _section(folder: Path) -> str:
 
 
 def _lines(folder: Path, case: Case, said: dict[str, str]) -> Iterator[str]:
-    made = (PRINTED, "case.yaml")
-    files = sorted(path.name for path in folder.iterdir() if path.name not in made)
-    yield f"{case.title}\n\n{case.stacks} ({case.report}).\n"
-    yield f"Files: {', '.join(f'[`{one}`](cases/{folder.name}/{one})' for one in files)}\n"
+    yield f"{case.title}\n\n{case.stacks} ({case.report}; [files](cases/{folder.name})).\n"
+    by_answer: dict[str, list[str]] = {}
     for command in (*case.slow, *case.commands):
-        yield f"```\n$ {command}\n{said.get(command, '')}\n```\n"
-    if case.slow:
-        yield "The first searches for up to a minute: `make prove` leaves it out.\n"
-    yield f"The report's conclusion: {case.cause} The same here? {case.same}\n"
+        mark = "  # slow" if command in case.slow else ""
+        by_answer.setdefault(said.get(command, ""), []).append(f"$ {command}{mark}")
+    for text, commands in by_answer.items():
+        lines = "\n".join(commands)
+        yield f"```\n{lines}\n{text.replace(f' {SAME}', '')}\n```\n"
+    yield f"The report's conclusion: {case.cause}{_differs(case.same)}\n"
     for one in case.figures:
         yield f"The report's figures: {one.theirs}. Here ({one.why}):\n"
         yield f"```\n$ {one.command}\n{said.get(one.command, '')}\n```\n"
+
+
+def _differs(same: str) -> str:
+    return "" if same == "Yes." else f" The same here? {same}"
 
 
 def main(words: list[str]) -> int:

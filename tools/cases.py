@@ -37,12 +37,12 @@ cause by hand. Each case has both stacks as small code of our own and as profile
 what they print first, once where it is the same. In each case the tool finds the cause that the
 report names.
 
-- `$DATA` is a folder of images and small networks, `$CARDS` that of [`tests/cards`](../tests/cards);
+- `$DATA` is a folder of images and small networks, `$CARDS` is [`tests/cards`](../tests/cards);
   both are exported.
 - "{SAME}" is left out of what is printed.
 - `# slow`: the command searches for up to a minute.
-- `python tools/cases.py` makes this page; `make prove` runs every command that is not slow, and holds
-  its answer against the report's cause.
+- `python tools/cases.py` makes this page; `make prove` runs every command that is not slow, and
+  holds its answer against the report's cause.
 
 """
 SAME = "The network and the postprocessing are the same on both sides."

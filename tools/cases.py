@@ -35,7 +35,7 @@ HEAD = """# The case book
 Reports from public trackers: a model answered otherwise after deployment, and somebody found the
 cause by hand. Each case has both stacks as small code of our own and as profiles, the commands, and
 what they print first, once where it is the same. In each case the tool finds the cause that the
-report names.
+report names; *cause* and *figures* below are the report's.
 
 - `$DATA` is a folder of images and small networks, `$CARDS` is [`tests/cards`](../tests/cards);
   both are exported.
@@ -161,9 +161,9 @@ def _lines(folder: Path, case: Case, said: dict[str, str]) -> Iterator[str]:
     for text, commands in by_answer.items():
         lines = "\n".join(commands)
         yield f"```\n{lines}\n{text.replace(f' {SAME}', '')}\n```\n"
-    yield f"The report's conclusion: {case.cause}{_differs(case.same)}\n"
+    yield f"Cause: {case.cause}{_differs(case.same)}\n"
     for one in case.figures:
-        yield f"The report's figures: {one.theirs}. Here ({one.why}):\n"
+        yield f"Figures: {one.theirs}. Here ({one.why}):\n"
         yield f"```\n$ {one.command}\n{said.get(one.command, '')}\n```\n"
 
 

@@ -6,8 +6,8 @@ python tools/cases.py --check               run nothing; exit 1 if the page is n
 
 A case is a folder with ``case.yaml``, the two stacks as code and as profiles, and
 ``printed.yaml``, which this tool writes. Commands run in a copy of the folder, after its
-``prepare.py``, if it has one. ``$DATA`` is
-../shared/data, ``$CARDS`` tests/cards. tests/test_cases.py holds what is printed, and the report's
+``prepare.py``, if it has one. NAMES has
+what stands for ``$DATA`` and the like. tests/test_cases.py holds what is printed, and the report's
 own cause in it.
 """
 
@@ -28,7 +28,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 ROOT = Path(__file__).parent.parent
 BOOK, PAGE = ROOT / "docs" / "cases", ROOT / "docs" / "cases.md"
-NAMES = {"DATA": str(ROOT.parent / "shared" / "data"), "CARDS": str(ROOT / "tests" / "cards")}
+DATA, CARDS = ROOT.parent / "shared" / "data", ROOT / "tests" / "cards"
+NAMES = {
+    "DATA": str(DATA),
+    "CARDS": str(CARDS),
+    "PHOTOS": f"--model {DATA}/models/mobilenet_v2.onnx --data {DATA}/imagenet/val50",
+    "MORE_PHOTOS": f"--model {DATA}/models/mobilenet_v2.onnx --data {DATA}/imagenet/train500",
+    "BOXES": f"--model {CARDS}/yolox_nano.yaml --data {CARDS}/coco_boxes.yaml",
+}
 PRINTED = "printed.yaml"
 HEAD = """# The case book
 
@@ -38,7 +45,10 @@ what they print first, once where it is the same. In each case the tool finds th
 report names; *cause* and *figures* below are the report's.
 
 - `$DATA` is a folder of images and small networks, `$CARDS` is [`tests/cards`](../tests/cards);
-  both are exported.
+  both are exported, and so are
+  `PHOTOS="--model $DATA/models/mobilenet_v2.onnx --data $DATA/imagenet/val50"`,
+  `MORE_PHOTOS`, the same with `train500`, and
+  `BOXES="--model $CARDS/yolox_nano.yaml --data $CARDS/coco_boxes.yaml"`.
 - "{SAME}" is left out of what is printed.
 - `# slow`: the command searches for up to a minute.
 - `python tools/cases.py` makes this page; `make prove` runs every command that is not slow, and

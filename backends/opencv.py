@@ -51,9 +51,13 @@ _FORMATS = ("nv12", "nv21", "i420")
 
 @cache
 def _cv2() -> Any:
-    """Import OpenCV, limited to the calling thread: images already run in parallel."""
+    """Import OpenCV, limited to the calling thread, and without warnings on the terminal.
+
+    Images already run in parallel, and a file that is not read has its reason in the run.
+    """
     cv2 = _LIBRARY.load()
     cv2.setNumThreads(1)
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)
     return cv2
 
 

@@ -79,12 +79,7 @@ def differences(old: JsonObject, new: JsonObject, sides: Sequence[str] = SIDES) 
 
 
 def requested(old: JsonObject, new: JsonObject) -> list[str]:
-    """Say what was asked otherwise, besides the stacks, the model and the data.
-
-    Args:
-        old: the manifest of a run.
-        new: of a later one.
-    """
+    """Say what was asked otherwise, besides the stacks, the model and the data."""
     before, after = (at(one, "request") or {} for one in (old, new))
     asked = [
         {name: value for name, value in (at(one, "arguments") or {}).items() if name not in _TOLD}

@@ -108,10 +108,6 @@ def contradictions(
 ) -> tuple[dict[Key, list[str]], list[str]]:
     """Hold an audit's ``summary.json`` against its pairs, its document and its stacks.
 
-    Args:
-        recorded: the bundle.
-        chosen: the stacks, as the bundle has them.
-
     Returns:
         The fields that do not follow: of each pair, by model and stack, and the others.
     """

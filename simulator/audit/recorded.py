@@ -41,10 +41,6 @@ class RecordedAudit:
         packed: the bundle.
         scratch: an empty folder, to which the document and the profiles are written.
 
-    Attributes:
-        path: of the bundle.
-        audit: what was asked.
-
     Raises:
         RunError: the document or a profile is missing, or not such a document.
     """

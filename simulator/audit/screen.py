@@ -18,13 +18,7 @@ _COLORS = {PASSED: "green", FAILED: "red"}
 
 
 def audit(summary: AuditSummary, folder: str, console: Console) -> None:
-    """Print an audit.
-
-    Args:
-        summary: the content of ``summary.json``.
-        folder: where the run is.
-        console: a terminal, or a file that gets plain text.
-    """
+    """Print an audit."""
     console.print(f"\n[bold]{escape(summary.name)}[/]   {escape(summary.summary)}")
     own = evidence(summary.stacks["train"])
     heading(f"Against {summary.train} ({own})", console)

@@ -54,11 +54,6 @@ def compare(old: PairRun, new: PairRun, measure: Measure) -> dict[str, object]:
     something around explains it (a version, a flag of the processor; or the recorded run was not
     bit-equal to itself). ``different`` is all else.
 
-    Args:
-        old: as recorded.
-        new: as run again.
-        measure: the task, and the labels of the samples.
-
     Returns:
         The fields of :class:`simulator.results.audits.ReplayedPair`, but for the pair's names.
 

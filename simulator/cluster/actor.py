@@ -239,11 +239,7 @@ class WorkerActor:
 
 
 class Sent(threading.local):
-    """The bytes that came with a call, by sample; each call has a thread.
-
-    Attributes:
-        data: see above.
-    """
+    """The bytes that came with a call, by sample; each call has a thread."""
 
     def __init__(self) -> None:
         self.data: dict[str, InMemory] = {}
@@ -251,13 +247,7 @@ class Sent(threading.local):
 
 @dataclass(frozen=True, slots=True)
 class OrSent(ByteSource):
-    """A sample of a batch: what was sent of it, else what is there.
-
-    Attributes:
-        name: of the sample.
-        there: where it is.
-        sent: what came with the call.
-    """
+    """A sample of a batch: what was sent of it, else what is there."""
 
     name: str
     there: Where

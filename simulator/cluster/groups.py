@@ -90,14 +90,7 @@ def _shared(path: Path, others: Sequence[Path]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Far:
-    """A plan whose arms run on the workers of several pools.
-
-    Attributes:
-        plan: the whole of it.
-        groups: its arms by their resources.
-        pools: the workers of each group.
-        context: reads a sample in this process.
-    """
+    """A plan whose arms run on the workers of several pools."""
 
     plan: Plan
     groups: Sequence[Group]

@@ -165,12 +165,7 @@ class Condition(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Disturbance(Recipe):
-    """A condition as a step of a chain.
-
-    Attributes:
-        condition: the condition.
-        trial: which random draw of it, from 0.
-    """
+    """A condition as a step of a chain."""
 
     condition: Condition
     trial: int

@@ -21,9 +21,6 @@ class DroppedFrames(Condition):
 
     Where several in a row are dropped, the last one before them is seen: at most seven back, and
     never one before the first.
-
-    Attributes:
-        share: of the frames that are dropped.
     """
 
     share: float

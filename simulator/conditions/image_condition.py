@@ -44,14 +44,7 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of an image that is shown.
-
-    Attributes:
-        top: its first row.
-        left: its first column.
-        height: rows.
-        width: columns.
-    """
+    """The part of an image that is shown."""
 
     top: int
     left: int

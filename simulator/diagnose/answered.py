@@ -34,13 +34,7 @@ from simulator.tasks.segmentation.card import Settings as MaskSettings
 
 @dataclass
 class Answered:
-    """Names slips of outputs or answers.
-
-    Attributes:
-        declared: has both stacks and the samples.
-        samples: inputs and outputs of the first samples.
-        notes: what could not be done, and why.
-    """
+    """Names slips of outputs or answers."""
 
     declared: Declared
     samples: Sequence[Sample]

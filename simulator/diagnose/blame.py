@@ -31,13 +31,7 @@ Sample = dict[str, object]
 
 @dataclass(slots=True)
 class Values:
-    """Collects how far the values of both stacks are apart, and those of the first samples.
-
-    Args:
-        session: the model and the samples.
-        parts: both stacks.
-        kept: of how many samples the values are kept.
-    """
+    """Collects how far the values of both stacks are apart, and those of the first samples."""
 
     session: Session
     parts: Parts

@@ -46,14 +46,7 @@ _ANSWERS = {
 
 @dataclass(frozen=True)
 class Declared:
-    """Finds the axes of a pair of profiles that make a part differ.
-
-    Attributes:
-        session: the model and the samples.
-        pair: both profiles.
-        parts: both stacks.
-        items: the samples to look at.
-    """
+    """Finds the axes of a pair of profiles that make a part differ."""
 
     session: Session
     pair: Pair

@@ -49,14 +49,7 @@ FEW = 2
 
 @dataclass
 class Names:
-    """Names the differences of two stacks.
-
-    Attributes:
-        declared: finds those that two profiles declare.
-        samples: inputs and outputs of the first samples.
-        layers: of the networks, once they were compared.
-        notes: what could not be done, and why.
-    """
+    """Names the differences of two stacks."""
 
     declared: Declared
     samples: Sequence[Sample]
@@ -64,11 +57,7 @@ class Names:
     notes: list[str] = field(default_factory=list)
 
     def findings(self, found: Sequence[PartResult]) -> list[Finding]:
-        """Return the names of all that differs, in the order of the parts.
-
-        Args:
-            found: what is known of each part.
-        """
+        """Return the names of all that differs, in the order of the parts."""
         state = {one.part: one.state for one in found}
         names: list[Finding] = []
         if state["front end"] == "differs":

@@ -68,13 +68,7 @@ def cut(session: Session, stack: Stack) -> Cut:
 
 @dataclass(frozen=True)
 class Parts:
-    """Both stacks and their parts.
-
-    Attributes:
-        stacks: by the name of the side.
-        cuts: likewise.
-        card: of the model.
-    """
+    """Both stacks and their parts."""
 
     stacks: dict[str, Stack]
     cuts: dict[str, Cut]

@@ -249,13 +249,7 @@ def _padding(found: Placing, levels: Sequence[Array]) -> str:
 
 
 def difference(train: Placing, deploy: Placing, names: Sequence[str]) -> Difference:
-    """Return what another placing is called.
-
-    Args:
-        train: the training's.
-        deploy: the deployment's.
-        names: of the images.
-    """
+    """Return what another placing is called."""
     one, two = train.told, deploy.told
     tail = " and center crop"
     if one == two:

@@ -37,13 +37,7 @@ _IMAGES = 2
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """Where both front ends place the images.
-
-    Attributes:
-        train: the training's placing.
-        deploy: the deployment's.
-        findings: names of all that differs.
-    """
+    """Where both front ends place the images."""
 
     train: Placing
     deploy: Placing

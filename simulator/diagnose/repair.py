@@ -25,13 +25,6 @@ def repaired(
 ) -> Repair | None:
     """Run the deployment stack with every change, and compare it with the training stack.
 
-    Args:
-        session: the model and the samples.
-        pair: both profiles.
-        parts: both stacks.
-        items: the samples to compare.
-        findings: with what each would change.
-
     Returns:
         What came of it; None where no finding changes a field.
     """

@@ -133,13 +133,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def show(summary: DiagnoseSummary, folder: str, console: Console) -> None:
-    """Print which part is to blame, what it is called, and what to change.
-
-    Args:
-        summary: of a run.
-        folder: where the run is.
-        console: a terminal, or a file that gets plain text.
-    """
+    """Print which part is to blame, what it is called, and what to change."""
     terminal.stacks(summary, console, summary.train.profile, summary.deploy.profile)
     console.print(screen(blame(summary)), highlight=False)
     for one in summary.parts:

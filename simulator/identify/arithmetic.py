@@ -87,12 +87,7 @@ def settled(whole: Space, arithmetic: str | None) -> Space:
 
 
 def told(target: Target, arithmetic: str) -> str:
-    """Say which order has the recorded bits, or how equal tensors count as equal.
-
-    Args:
-        target: of tensors.
-        arithmetic: the order of the stack that was found.
-    """
+    """Say which order has the recorded bits, or how equal tensors count as equal."""
     if not target.ulps:
         return f"normalize.arithmetic: {arithmetic} has the bits of every recorded value"
     return (

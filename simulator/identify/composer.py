@@ -29,11 +29,7 @@ Point = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What a step gives that cannot handle a sample.
-
-    Attributes:
-        why: one line.
-    """
+    """What a step gives that cannot handle a sample."""
 
     why: str
 
@@ -44,10 +40,6 @@ class Known(Recipe):
 
     A plan of thousands of stacks spends most of its time on identities, and one stack that fails
     on a sample must not take the others with it.
-
-    Attributes:
-        recipe: what is done.
-        key: digest of its identity.
     """
 
     recipe: Recipe

@@ -108,9 +108,6 @@ class Solver:
         Numbers that are not exact, and not far from those of an option, are taken for these: a
         wrong range or matrix moves them.
 
-        Args:
-            point: whose pixels are taken.
-
         Returns:
             None where its pixels explain nothing, or the space has no normalization to be changed.
         """

@@ -17,13 +17,7 @@ NEAR = "What is near, but not equal"
 
 
 def show(summary: IdentifySummary, folder: str, console: Console) -> None:
-    """Print a summary.
-
-    Args:
-        summary: the content of ``summary.json``.
-        folder: the run folder.
-        console: a terminal, or a file that gets plain text.
-    """
+    """Print a summary."""
     for table in tables(summary, f"{summary.recording} of {summary.device}: {summary.kind}"):
         console.print(screen(table), highlight=False)
     for note in [*notes(summary), *(f"warning: {warning}" for warning in summary.warnings)]:
@@ -32,12 +26,7 @@ def show(summary: IdentifySummary, folder: str, console: Console) -> None:
 
 
 def tables(summary: IdentifySummary, title: str) -> list[Table]:
-    """Return a row for each axis that the identified stack has, and for each stack that is near.
-
-    Args:
-        summary: of the run.
-        title: of the first table.
-    """
+    """Return a row for each axis that the identified stack has, and for each stack that is near."""
     columns = ("axis", "identified", "equal here", "nearest other", *_DISTANCES)
     rows = [
         [axis, *_row(identified_axis)]

@@ -90,9 +90,6 @@ class Search:
     def run(self, placed: Sequence[Point] | None = None) -> Found:
         """Search, and measure what is left of it on all images; of few points try each.
 
-        Args:
-            placed: where to begin, see :meth:`placed`.
-
         Raises:
             ProfileError: there are few, and none is possible.
         """

@@ -184,11 +184,7 @@ def _bits(one: Array, other: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Compare(Recipe):
-    """The last step of a trial: gives the distance from what was recorded.
-
-    Attributes:
-        target: what was.
-    """
+    """The last step of a trial: gives the distance from what was recorded."""
 
     target: Target
     stage = "postprocess"

@@ -148,10 +148,6 @@ class Trials:
         """Return the scores of all points that are possible.
 
         Where the time is over, those of the first one and of what was measured before.
-
-        Args:
-            points: of the space.
-            items: images that were recorded.
         """
         steps = {point: self.steps(point) for point in points}
         found = {point: _key(some) for point, some in steps.items() if some is not None}

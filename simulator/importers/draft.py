@@ -124,13 +124,7 @@ class Draft:
         self.write("normalize", "arithmetic", *order)
 
     def render(self, name: str, source: str, extends: str) -> str:
-        """Return the YAML document.
-
-        Args:
-            name: the name of the profile.
-            source: the imported file, for the first comment.
-            extends: the value of ``extends``.
-        """
+        """Return the YAML document."""
         card = "For the model card (docs/model-cards.md), which has the network's input size:"
         head = [
             f"Imported from {source} ({self.tool}) by simulate profiles import.",

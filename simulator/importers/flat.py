@@ -28,12 +28,7 @@ class Broken(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table.
-
-    Attributes:
-        data: the whole buffer.
-        at: where the table begins.
-    """
+    """One table."""
 
     data: bytes
     at: int

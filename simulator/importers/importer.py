@@ -27,10 +27,6 @@ MAX_BYTES = 4_000_000
 class ConfigFile:
     """A file of another tool, read as far as an importer asks.
 
-    Attributes:
-        path: where it is.
-        head: its first bytes.
-
     Raises:
         ProfileError: it cannot be read.
     """

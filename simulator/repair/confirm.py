@@ -96,13 +96,7 @@ def compared(found: Answers, name: str, draws: Resamples) -> Figures:
 
 
 def finalists(search: Search, rules: Gate, seed: int) -> dict[str, bool]:
-    """Return the stacks that are confirmed, and whether each passes in the search.
-
-    Args:
-        search: what has run.
-        rules: the gate.
-        seed: of the bootstrap.
-    """
+    """Return the stacks that are confirmed, and whether each passes in the search."""
     seen, names = search.evaluation.shared, [candidate.name for candidate in search.alive]
     draws = Resamples(len(seen.items), seed, DRAWS)
     passes = cache(lambda name: rules.judge(finite(compared(seen, name, draws))).passed)

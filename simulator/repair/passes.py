@@ -100,12 +100,7 @@ class Passes:
         return found
 
     def _tell_failing(self, name: str, broken: Sequence[Tried]) -> None:
-        """Warn of samples that only candidates cannot do: no stack is judged on them.
-
-        Args:
-            name: of the pass.
-            broken: the samples that some of its stacks could not do.
-        """
+        """Warn of samples that only candidates cannot do: no stack is judged on them."""
         lost = [tried for tried in broken if not {TRAIN, NAME} & tried.failed.keys()]
         names = list(dict.fromkeys(stack for tried in lost for stack in tried.failed))
         if names:

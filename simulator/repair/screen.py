@@ -15,13 +15,7 @@ TOLD = 24
 
 
 def show(summary: RepairSummary, folder: str, console: Console) -> None:
-    """Print the answer.
-
-    Args:
-        summary: of the run.
-        folder: of the run.
-        console: to print to.
-    """
+    """Print the answer."""
     title = (
         "What is left, the cheapest first; each of its own samples, n"
         if summary.early

@@ -40,10 +40,6 @@ def schedule(stacks: int, samples: int) -> list[int]:
 
     Halving has the same work in each round: the samples double as the stacks halve.
 
-    Args:
-        stacks: how many there are.
-        samples: of the search half.
-
     Source:
         Jamieson and Talwalkar, AISTATS 2016 (arXiv 1502.07943): successive halving.
     """

@@ -31,12 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One stack of the search.
-
-    Attributes:
-        picks: what is changed, in the order of the document.
-        chosen: the profile with its implementations.
-    """
+    """One stack of the search."""
 
     picks: Picks
     chosen: ResolvedProfile = field(compare=False)

@@ -86,16 +86,7 @@ def summarized(
     passes: Passes,
     gate: Sequence[str],
 ) -> RepairSummary:
-    """Return the summary, without its gate and its verdict.
-
-    Args:
-        session: the model and the samples.
-        pair: training, and the deployment as it is.
-        space: of the stacks.
-        outcome: what was found.
-        passes: what has run.
-        gate: the rules as they were written.
-    """
+    """Return the summary, without its gate and its verdict."""
     card, nearest = session.card, outcome.nearest
     answer = outcome.confirmed[nearest.name]
     tried = {candidate.name: _tried(space, candidate, outcome) for candidate in outcome.candidates}

@@ -98,14 +98,7 @@ def baseline(level: AppliedCondition) -> AppliedCondition:
 def figures(
     records: ArmRecords, series: Sequence[Series], stacks: Sequence[str], nc: Collection[str]
 ) -> Attacks | None:
-    """Return the ``attacks`` of the summary; None in a suite without a category of attacks.
-
-    Args:
-        records: of the run.
-        series: the conditions.
-        stacks: their names.
-        nc: those that did not converge; they have no figures.
-    """
+    """Return the ``attacks`` of the summary; None in a suite without a category of attacks."""
     groups = attacks(series)
     if not groups:
         return None

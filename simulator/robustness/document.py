@@ -103,24 +103,13 @@ class Series:
         return tuple(level for level in self.levels if level.condition.erased is None)
 
     def over(self, metrics: Mapping[tuple[str, str], Floats], side: str) -> Floats:
-        """Return (severities, 1 + R + n): a stack's metric at each severity that counts.
-
-        Args:
-            metrics: by stack and condition.
-            side: the stack.
-        """
+        """Return (severities, 1 + R + n): a stack's metric at each severity that counts."""
         return np.stack([metrics[side, level.condition.text] for level in self.counted])
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """One perturbation sequence.
-
-    Attributes:
-        name: in tables and gate rules.
-        spec: what the document says of it.
-        frames: the condition of each frame.
-    """
+    """One perturbation sequence."""
 
     name: str
     spec: SequenceSpec
@@ -167,11 +156,7 @@ class ConditionSuite:
         return found
 
     def bound(self, bind: Callable[[AppliedCondition], AppliedCondition]) -> ConditionSuite:
-        """Return the suite with every condition for a model.
-
-        Args:
-            bind: see :meth:`simulator.experiments.session.Session.bound`.
-        """
+        """Return the suite with every condition for a model."""
         series = (replace(one, levels=tuple(map(bind, one.levels))) for one in self.series)
         frames = (
             replace(sequence, frames=tuple(map(bind, sequence.frames)))

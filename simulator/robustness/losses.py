@@ -60,16 +60,7 @@ def losses(
     options: Mapping[str, Options],
     moved: Mapping[str, Moved],
 ) -> dict[str, dict[str, NoiseLoss]]:
-    """Return the ``losses`` of the summary.
-
-    Args:
-        found: the metrics.
-        suite: the conditions.
-        stacks: their names; the first one is compared with the others.
-        nc: those that did not converge; they have no figures.
-        options: of system noise, by stack.
-        moved: how often answers flip, by stack.
-    """
+    """Return the ``losses`` of the summary."""
     known = {
         side: dict(_measured(found, suite, side, options, moved))
         for side in stacks

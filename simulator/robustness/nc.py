@@ -26,11 +26,6 @@ def not_converged(
     whose clean metric is below what the task demands, see
     :meth:`simulator.tasks.task.Task.nc_below`. A stack that fails for another reason, as swapped
     channels, is a finding, and keeps its figures.
-
-    Args:
-        session: the model.
-        metrics: of the stacks without a condition, among others.
-        stacks: their profiles.
     """
     if not session.card.spec.converged:
         return dict.fromkeys(stacks, NC)

@@ -72,10 +72,6 @@ class SystemNoise:
 
         Those of one stack share its artifact, which is calibrated once, through the stack itself.
 
-        Args:
-            session: the model.
-            sides: the stacks.
-
         Raises:
             UserError: no option of a stack applies to the model.
         """

@@ -112,11 +112,6 @@ def grid(
 ) -> Grid | None:
     """Plan the pictures of the first sample.
 
-    Args:
-        session: with the samples.
-        stacks: whose inputs are shown.
-        conditions: one for each row, by the row's name.
-
     Returns:
         None where the modality shows no inputs, or no stack has one that could be shown.
     """

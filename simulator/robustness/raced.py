@@ -32,10 +32,6 @@ WITHOUT = "clean"
 def asked_of(suite: ConditionSuite, stacks: Sequence[str]) -> tuple[ConditionSuite, list[Notice]]:
     """Return the part of a suite that a question can be asked of, and a notice of the rest.
 
-    Args:
-        suite: in whole.
-        stacks: their names.
-
     Raises:
         UserError: there is nothing to ask of, or only one stack.
     """
@@ -103,13 +99,7 @@ def measured(session: Session, found: Evaluation, stacks: Sequence[str]) -> Meas
 
 
 def figures(found: Evaluation, metric: str, nc: Collection[str]) -> dict[str, OptionFigures]:
-    """Return the figures of every cell, on the samples that it was run on.
-
-    Args:
-        found: all cells.
-        metric: the task's headline.
-        nc: stacks that did not converge; their cells have no figures.
-    """
+    """Return the figures of every cell, on the samples that it was run on."""
     return {
         name: option_figures(found, name, metric)
         for name in found.policy.options

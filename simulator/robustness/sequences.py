@@ -47,13 +47,7 @@ class Moved:
 
 
 def measured(records: ArmRecords, stacks: Sequence[str], suite: ConditionSuite) -> dict[str, Moved]:
-    """Compare the answers to the frames of every sequence, for each stack.
-
-    Args:
-        records: of the run.
-        stacks: their names.
-        suite: the sequences.
-    """
+    """Compare the answers to the frames of every sequence, for each stack."""
     answers, lists = records.by_sample(records.table[ANSWER].fill_null(-1).to_numpy()), None
     if BEST in records.table.column_names:
         lists = records.by_sample(_lists(records.table[BEST]))

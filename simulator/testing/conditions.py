@@ -64,12 +64,7 @@ class Place(ABC):
 
 @dataclass(frozen=True)
 class Between(Place):
-    """Between two steps of a stack.
-
-    Attributes:
-        way: the steps and the samples.
-        boundary: the place.
-    """
+    """Between two steps of a stack."""
 
     way: Way
     boundary: Boundary
@@ -100,12 +95,7 @@ class Between(Place):
 
 @dataclass(frozen=True)
 class InTheFile(Place):
-    """The file that a runtime opens.
-
-    Attributes:
-        model: an ONNX file.
-        folder: for changed copies.
-    """
+    """The file that a runtime opens."""
 
     model: Path
     folder: Path

@@ -39,14 +39,7 @@ BAD = 5
 
 @dataclass(frozen=True)
 class Subject:
-    """An executor, and a plan and samples for it.
-
-    Attributes:
-        kind: its class.
-        way: says how samples are read.
-        plan: of two stacks.
-        items: the samples; one of them is broken.
-    """
+    """An executor, and a plan and samples for it."""
 
     kind: type[Executor]
     way: Way

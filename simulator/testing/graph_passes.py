@@ -28,11 +28,7 @@ MODELS = (*models.FAMILIES, "hand", "folded", "roi_align")
 
 @dataclass(frozen=True)
 class Subject:
-    """A pass, tried on a small model of each operator family.
-
-    Attributes:
-        one: the pass.
-    """
+    """A pass, tried on a small model of each operator family."""
 
     one: GraphPass
 

@@ -33,13 +33,7 @@ KEY = "conformance_knows_this_key_alone"
 
 @dataclass(frozen=True)
 class ImporterSubject:
-    """An importer, and a file of its format.
-
-    Attributes:
-        importer: the importer.
-        file: the file; every stack of it can be imported.
-        scratch: an empty folder.
-    """
+    """An importer, and a file of its format."""
 
     importer: Importer
     file: Path

@@ -35,13 +35,7 @@ NO_SUCH = "no_such_key"
 
 @dataclass(frozen=True)
 class Subject:
-    """A modality, and where its specimen lies.
-
-    Attributes:
-        modality: what is proved.
-        way: of its specimen.
-        folder: for files of the checks' own.
-    """
+    """A modality, and where its specimen lies."""
 
     modality: Modality
     way: Way

@@ -21,13 +21,7 @@ DAMAGES = 40
 
 @dataclass(frozen=True)
 class FormatSubject:
-    """A format, and a model in it.
-
-    Attributes:
-        format: the format.
-        model: the file, or the folder.
-        scratch: an empty folder.
-    """
+    """A format, and a model in it."""
 
     format: ModelFormat
     model: Path

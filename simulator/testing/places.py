@@ -27,15 +27,7 @@ from simulator.profile.profile import Profile
 
 @dataclass(frozen=True)
 class Way:
-    """A stack up to the network's input, for the samples of a specimen.
-
-    Attributes:
-        modality: of the samples.
-        specimen: what its author wrote.
-        card: of the specimen.
-        profile: likewise.
-        chain: from the source to the network's input.
-    """
+    """A stack up to the network's input, for the samples of a specimen."""
 
     modality: Modality
     specimen: Specimen

@@ -60,10 +60,6 @@ def llama(vocabulary: int, seed: int = 0) -> onnx.ModelProto:
     """Return a Llama with random weights: (batch, length) ids and mask to logits.
 
     Positions are counted from the first token of each row; what the mask hides is not seen.
-
-    Args:
-        vocabulary: the number of ids.
-        seed: of its weights.
     """
     graph = _Graph(np.random.default_rng(seed))
     embedding = graph.weight((vocabulary, WIDTH), 1.0)

@@ -37,11 +37,7 @@ Job = tuple[Array, ...]
 
 
 class Work(ABC):
-    """Runs implementations of one stage.
-
-    Args:
-        subject: the offer with its options.
-    """
+    """Runs implementations of one stage."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject

@@ -86,11 +86,7 @@ class AutoAttack(Attack):
 
 @dataclass(frozen=True, eq=False)
 class Square(Attack):
-    """A search that needs answers only: of the card's model, or of a stack's in its own runtime.
-
-    Attributes:
-        queries: how many answers it may ask for.
-    """
+    """A search that needs answers only: of the card's model, or of a stack's in its own runtime."""
 
     queries: int = QUERIES
     name = SQUARE

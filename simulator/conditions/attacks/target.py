@@ -58,10 +58,6 @@ class Feed:
     def of(cls, text: str, card: Card) -> Feed:
         """Return that of a card.
 
-        Args:
-            text: the condition, for messages.
-            card: of a classifier of images.
-
         Raises:
             UserError: it is no classifier.
         """
@@ -144,11 +140,6 @@ class Target:
 def target_of(text: str, card: Card, source: ModelFile) -> Target:
     """Return the model of a card as a target; it is opened once to see that this works.
 
-    Args:
-        text: the condition, for messages.
-        card: of a classifier of images.
-        source: its checked file.
-
     Raises:
         UserError: the model is none that can be attacked, or its gradient cannot be computed.
     """
@@ -171,11 +162,6 @@ def target_of(text: str, card: Card, source: ModelFile) -> Target:
 def target_on(text: str, infer: Recipe, feed: Feed) -> Target:
     """Return the network of a stack as a target; gradients pass straight through what it rounds.
 
-    Args:
-        text: the condition, for messages.
-        infer: runs the network.
-        feed: how pixels become the network's input.
-
     Raises:
         UserError: the gradient of its file cannot be computed.
     """
@@ -195,11 +181,7 @@ def target_on(text: str, infer: Recipe, feed: Feed) -> Target:
 
 
 class Opened:
-    """An opened target, held against ONNX Runtime.
-
-    Args:
-        target: the model.
-    """
+    """An opened target, held against ONNX Runtime."""
 
     def __init__(self, target: Target) -> None:
         self.target = target

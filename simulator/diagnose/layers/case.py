@@ -26,14 +26,7 @@ EXACT, NEAR = 0.0, 1e-5
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """How QuantizeLinear rounds a tensor with one scale.
-
-    Attributes:
-        step: the scale.
-        low: the smallest value that it can give.
-        high: the largest one.
-        zero: the zero point.
-    """
+    """How QuantizeLinear rounds a tensor with one scale."""
 
     step: float
     low: float

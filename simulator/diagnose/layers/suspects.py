@@ -38,10 +38,6 @@ def only_as_output(given: Comparison, rows: Mapping[str, LayerFigures]) -> set[s
     """Return the tensors that are infinite as outputs only: what is computed of them is not.
 
     A runtime may compute several operators of FP16 in FP32, and round what is an output.
-
-    Args:
-        given: the comparison.
-        rows: what it measured.
     """
     fine = {
         name for name, row in rows.items() if row.accumulated and not row.accumulated.not_finite
@@ -61,12 +57,6 @@ def suspects(
     """Return the layers whose own error is too large, the worst first.
 
     Where layers did not run by themselves, those at which the error jumps.
-
-    Args:
-        given: the comparison.
-        rows: what it measured.
-        bound: the error that is looked at.
-        unreal: see :func:`only_as_output`.
     """
     found = list[tuple[float, Pair]]()
     unlike = {b.tensor for a, b in given.pairs if a.shape != b.shape}
@@ -101,14 +91,7 @@ def _size(error: LayerError) -> float:
 
 
 def cases(given: Comparison, profile: Profile, some: Sequence[Pair], bound: float) -> list[Case]:
-    """Return layers with their values for the first sample; none where they cannot be run.
-
-    Args:
-        given: the comparison.
-        profile: the deployment stack's.
-        some: the layers.
-        bound: the error that is looked at.
-    """
+    """Return layers with their values for the first sample; none where they cannot be run."""
     mine, own = given.samples[0]
     deploy, train = given.deploy, given.train
     if not isinstance(deploy, Network):

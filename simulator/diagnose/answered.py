@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from simulator.diagnose.declared import Declared
 from simulator.diagnose.finding import Finding
 from simulator.diagnose.masks import Seen as Masks
 from simulator.diagnose.masks import name_masks
-from simulator.diagnose.outputs import name_outputs, only
+from simulator.diagnose.outputs import both, name_outputs, only
 from simulator.diagnose.parts import DEPLOY, TRAIN, outputs_of
 from simulator.diagnose.trial import values_of
 from simulator.errors import UserError, one_line
@@ -42,11 +42,8 @@ class Answered:
 
     def findings(self) -> list[Finding]:
         """Return the names of outputs, or of classes, boxes or masks."""
-        names = [outputs_of(side, side) for side in (TRAIN, DEPLOY)]
-        known = [one for one in self.samples if all(name in one for name in names)]
-        pairs = [(only(one[names[0]]), only(one[names[1]])) for one in known]
-        whole = [(a, b) for a, b in pairs if a is not None and b is not None]
-        if whole and len(whole) == len(known):
+        whole = both(self.samples, *(outputs_of(side, side) for side in (TRAIN, DEPLOY)))
+        if whole:
             return name_outputs([a for a, _ in whole], [b for _, b in whole])
         parts, items = self.declared.parts, self.declared.items
         chains = {side: stack.chain for side, stack in parts.stacks.items()}
@@ -56,10 +53,10 @@ class Answered:
             self.notes.append(f"answers were not compared: {one_line(error)}")
             return []
         train, deploy = found[TRAIN], found[DEPLOY]
-        both = [*train, *deploy]
-        if all(isinstance(one, ClassAnswer) for one in both):
+        every = [*train, *deploy]
+        if all(isinstance(one, ClassAnswer) for one in every):
             return self._classes(train, deploy)
-        if all(isinstance(one, Detections) for one in both):
+        if all(isinstance(one, Detections) for one in every):
             return self._boxes(items, train, deploy)
         if self.declared.session.card.task.name == "segmentation":
             return self._masks(items, train, deploy)
@@ -83,12 +80,8 @@ class Answered:
         last = self._last()
         if not isinstance(last.settings, BoxSettings):
             return []
-        seen = []
-        for number, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
-            placement = last.placing(self.declared.session.executor.context(item).source)
-            outputs = self.samples[number].get(outputs_of(TRAIN, TRAIN))
-            again = partial(_suppressed, last, outputs, placement)
-            seen.append(Boxes(one, two, placement, again if outputs else None))
+        pairs = zip(train, deploy, self._again(last, _suppressed, items), strict=True)
+        seen = [Boxes(one, two, placement, again) for one, two, (placement, again) in pairs]
         return name_boxes(seen, last.settings)
 
     def _masks(
@@ -97,13 +90,17 @@ class Answered:
         last = self._last()
         if not isinstance(last.settings, MaskSettings):
             return []
-        seen = []
-        for number, (item, one, two) in enumerate(zip(items, train, deploy, strict=True)):
+        pairs = zip(train, deploy, self._again(last, _masked, items), strict=True)
+        return name_masks([Masks(one, two, again) for one, two, (_, again) in pairs], last.settings)
+
+    def _again(
+        self, last: Any, decode: Callable[..., Any], items: Sequence[Item]
+    ) -> Iterator[tuple[Placement, Any]]:
+        """Yield where each image lies, and what decodes its outputs anew; None: not known."""
+        for number, item in enumerate(items):
             placement = last.placing(self.declared.session.executor.context(item).source)
             outputs = self.samples[number].get(outputs_of(TRAIN, TRAIN))
-            again = partial(_masked, last, outputs, placement)
-            seen.append(Masks(one, two, again if outputs else None))
-        return name_masks(seen, last.settings)
+            yield placement, partial(decode, last, outputs, placement) if outputs else None
 
     def _last(self) -> Any:
         """The training stack's postprocessing; of code that answers by itself, the card's."""

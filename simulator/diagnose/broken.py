@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose.levels import Difference, levels_of
+from simulator.diagnose.finding import Difference
+from simulator.diagnose.levels import levels_of
 from simulator.diagnose.normalization import Numbers
 
 

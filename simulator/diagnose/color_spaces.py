@@ -8,6 +8,7 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.diagnose.curve import LIGHT
+from simulator.diagnose.levels import pixels_of
 
 _NEAR = 3.0
 """Levels that are left where tables and integers made the bytes, of nearly all pixels."""
@@ -54,9 +55,7 @@ def named(right: Sequence[Array], levels: Sequence[Array]) -> tuple[str, float] 
         right: pixels of the training, each (3, H, W) on 0-255, in the order R, G, B.
         levels: of the deployment, likewise.
     """
-    x, y = (np.concatenate([one.reshape(3, -1).T for one in some]) for some in (right, levels))
-    there = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-    x, y = x[there][::7], y[there][::7]
+    x, y = (one[::7] for one in pixels_of(right, levels))
     for name, made in SPACES.items():
         for step, also in ((1, ""), (-1, ", of BGR")):
             far = np.abs(made(x[:, ::step]) - y).max(axis=1)

@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from simulator.contract import Array, Matrix, Range
+from simulator.diagnose.levels import pixels_of
 from simulator.reference.color import rgb_to_yuv, yuv_to_rgb
 
 _TITLES = {Matrix.BT601: "BT.601", Matrix.BT709: "BT.709"}
@@ -104,9 +105,7 @@ def named(right: Sequence[Array], levels: Sequence[Array]) -> tuple[ColorSlip, f
     Returns:
         None where no conversion explains them as well as any matrix does.
     """
-    x, y = (np.concatenate([one.reshape(3, -1).T for one in some]) for some in (right, levels))
-    there = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-    x, y = x[there], y[there]
+    x, y = pixels_of(right, levels)
     middle = ((y > 1) & (y < 254)).all(axis=1)
     if middle.sum() < 100:
         return None

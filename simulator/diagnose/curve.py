@@ -10,6 +10,7 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.contract.raw import light_of, srgb
+from simulator.diagnose.levels import pixels_of
 
 _SHOWN = (32, 64, 128, 192, 224)
 _ONE = 1.02
@@ -17,8 +18,6 @@ _ONE = 1.02
 _FEWEST = 16
 """Levels that must be seen for a curve."""
 _POWERS = (2.2, 1.8, 2.4, 2.0, 1 / 2.2, 1 / 1.8, 1 / 2.4, 0.5)
-_LINEAR = "gamma: linear light in place of sRGB"
-_BENT = "gamma: linear light taken for sRGB, and encoded again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,7 @@ def named(levels: Sequence[Array], other: Sequence[Array]) -> Curve | None:
     Returns:
         None where the levels are not whole, or a level becomes different ones.
     """
-    x, y = (np.concatenate([one.reshape(3, -1).T for one in some]) for some in (levels, other))
-    there = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-    x, y = x[there], y[there]
+    x, y = pixels_of(levels, other)
     if not len(x) or (x != np.rint(x)).any() or x.min() < 0 or x.max() > 255:
         return None
     index = x.astype(np.intp)
@@ -75,11 +72,8 @@ def _table(index: Array, values: Array) -> tuple[Array, float] | None:
     np.maximum.at(high, index, values)
     seen = high >= low
     spread = float((high - low)[seen].max())
-    return (
-        (np.where(seen, (np.where(seen, low, 0) + np.where(seen, high, 0)) / 2, np.nan), spread)
-        if spread <= 1
-        else None
-    )
+    with np.errstate(invalid="ignore"):  # inf - inf, where a level is not seen
+        return (np.where(seen, (low + high) / 2, np.nan), spread) if spread <= 1 else None
 
 
 def _called(means: Array, order: tuple[int, ...], spread: float) -> Curve:
@@ -102,11 +96,8 @@ def _formulas(means: Array) -> Iterator[tuple[str, str, Array]]:
         yield f"gamma: levels to the power of {power:.3g}", "", 255 * unit**power
     for threshold in range(1, 255):
         if abs(means[1, threshold] - 255 + threshold) <= _ONE:
-            yield (
-                "levels are inverted above a threshold (solarized)",
-                "",
-                np.where(v < threshold, v, 255 - v),
-            )
+            name = "levels are inverted above a threshold (solarized)"
+            yield name, "", np.where(v < threshold, v, 255 - v)
             break
     yield from _bits(means)
     by = float(np.nanmedian((means - v) % 256))
@@ -118,21 +109,16 @@ def _formulas(means: Array) -> Iterator[tuple[str, str, Array]]:
 def _bits(means: Array) -> Iterator[tuple[str, str, Array]]:
     """Yield levels of fewer bits, cut or with the highest bits repeated."""
     v = np.arange(256)
-    for bits, title in (
-        ((5, 6, 5), "RGB565"),
-        ((5, 5, 5), "RGB555"),
-        *(((n,) * 3, "") for n in range(1, 8)),
-    ):
+    known = {(5, 6, 5): "RGB565", (5, 5, 5): "RGB555"}
+    for bits in (*known, *((n,) * 3 for n in range(1, 8))):
         low = [8 - n for n in bits]
         cut = np.array([v >> k << k for k in low], float)
         repeated = np.array([np.rint((v >> k) * 255 / (255 >> k)) for k in low])
-        name = f"colors of {', '.join(map(str, bits))} bits ({title})"
+        name = f"levels of {bits[0]} bits (posterized)"
+        if bits in known:
+            name = f"colors of {', '.join(map(str, bits))} bits ({known[bits]})"
         for made in (cut, repeated):
-            yield (
-                name if title else f"levels of {bits[0]} bits (posterized)",
-                ("keep 8 bits a channel"),
-                made,
-            )
+            yield name, "keep 8 bits a channel", made
 
 
 def _power(means: Array) -> float:
@@ -146,7 +132,7 @@ def _power(means: Array) -> float:
 
 
 LIGHT: Mapping[str, Callable[[Array], Array]] = {
-    _LINEAR: light_of,
-    _BENT: srgb,
+    "gamma: linear light in place of sRGB": light_of,
+    "gamma: linear light taken for sRGB, and encoded again": srgb,
 }
 """The transfer function of sRGB and its inverse, of 0 to 1."""

@@ -18,7 +18,7 @@ from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
 from simulator.diagnose import stack_words
 from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING
+from simulator.diagnose.gap import INPUT_ROUNDING, OUTPUT_ROUNDING, SAME
 from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, behind, cut
 from simulator.diagnose.trial import apart, changed, records_of, values_of
 from simulator.errors import ModelError, UserError
@@ -31,7 +31,6 @@ from simulator.profile.document import changes
 from simulator.results.diagnose import State
 from simulator.tasks.score import Record
 
-SAME = ("equal", "rounding")
 NAMED = 2
 """Fields at most that the name of a finding has."""
 

@@ -57,3 +57,30 @@ class Finding:
     left: float | None = None
     change: Mapping[str, object] = field(default_factory=dict)
     code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference of inputs with its name, before it is known how well all names explain them.
+
+    Attributes:
+        name: what it is called.
+        code: what to write in code, in words.
+        change: fields of a profile that undo it, by dotted key.
+        evidence: sentences that show it.
+        left: levels of a pixel that it leaves at most, where that is known of it alone.
+        figures: whether the name has figures only, for want of one that people use.
+    """
+
+    name: str
+    code: str = ""
+    change: Mapping[str, object] = field(default_factory=dict)
+    evidence: tuple[str, ...] = ()
+    left: float | None = None
+    figures: bool = False
+
+    def finding(self, certainty: Certainty, left: float | None, *told: str) -> Finding:
+        """Return it as a finding, with further evidence; *left* is what all names leave."""
+        evidence = (*self.evidence, *told)
+        part = Part.FRONT_END
+        return Finding(part, self.name, evidence, certainty, left, self.change, self.code)

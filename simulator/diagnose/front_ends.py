@@ -15,7 +15,7 @@ from simulator.contract import Array
 from simulator.data.capture import Capture
 from simulator.data.folder import Item
 from simulator.data.recording import load_recording
-from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.finding import Certainty, Finding
 from simulator.diagnose.levels import of_training, planes
 from simulator.diagnose.stack_words import between
 from simulator.experiments.session import Session
@@ -124,13 +124,8 @@ def _compared(
     )
     if certainty is Certainty.ROUNDING:
         shown += (f"that is {levels:.2g} levels of a pixel at most, which is rounding",)
-    found = [
-        Finding(
-            Part.FRONT_END, d.name, (*d.evidence, *shown), certainty, left, d.change, d.code
-        )
-        for d in between(ours.chosen(one), theirs.chosen(two), spec)
-    ]  # fmt: skip
-    return found, tried
+    differences = between(ours.chosen(one), theirs.chosen(two), spec)
+    return [each.finding(certainty, left, *shown) for each in differences], tried
 
 
 def _narrowed(whole: Space, geometries: Collection[str]) -> Space:

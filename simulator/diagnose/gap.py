@@ -13,6 +13,7 @@ from simulator.experiments.controls import difference
 from simulator.results.diagnose import Gap, State
 from simulator.tasks.score import Record
 
+SAME = ("equal", "rounding")
 INPUT_ROUNDING = 1e-6
 """Inputs are equal up to rounding where no value differs by more than this share of the largest:
 8 units in its last place, in float32."""

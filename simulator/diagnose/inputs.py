@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from simulator.contract import Array
 from simulator.diagnose import colors, normalization
 from simulator.diagnose.broken import broken
-from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.levels import Difference, bits_of, levels_of, of_card, planes
+from simulator.diagnose.finding import Certainty, Difference, Finding
+from simulator.diagnose.levels import bits_of, levels_of, of_card, planes
 from simulator.diagnose.normalization import Numbers
 from simulator.diagnose.pixels import name_pixels
 from simulator.diagnose.rounding import rounded
@@ -66,7 +67,7 @@ def name_inputs(
     right = numbers or of_card(card)
     before, after = ([planes(one, card) for one in some] for some in (train, deploy))
     if (lost := broken(before, after, right, card.input.order.upper())) is not None:
-        return [Finding(Part.FRONT_END, lost.name, (), Certainty.EXACT, None, {}, lost.code)]
+        return [lost.finding(Certainty.EXACT, None)]
     if (plain := rounded(before, after, right)) is not None:
         return [plain]
     levels = [levels_of(one, right) for one in before]
@@ -103,12 +104,7 @@ def _solved(
     if certainty is Certainty.NEAREST and own is not None and own <= _TWICE:
         certainty, left = Certainty.ROUNDING, own / float(right.std.min())
     rest = _rest(found.fit, certainty)
-    return [
-        Finding(
-            Part.FRONT_END, one.name, (*one.evidence, *rest), certainty, left, one.change, one.code
-        )
-        for one in names
-    ]
+    return [one.finding(certainty, left, *rest) for one in names]
 
 
 def _elements(
@@ -186,7 +182,7 @@ def _values(
         for key, value in (("mean", right.mean), ("std", right.std))
     }
     for one in names:
-        yield Difference(one.name, one.code, change, told)
+        yield replace(one, change=change, evidence=told)
     step = 0.0 if np.allclose(fit.step * right.std, 1, rtol=1e-3) else fit.step  # whole levels
     if fit.left_out and not names and not step:
         ends = [fun([fun(one[np.isfinite(one)]) for one in undone]) for fun in (np.min, np.max)]
@@ -197,12 +193,10 @@ def _values(
             (f"{100 * fit.left_out:.2g}% of the pixels have a value at an end",),
         )
     if step:
-        text = f"input is quantized: steps of {step:.4g}, {step / _gain(fit):.3g} levels"
+        text = (
+            f"input is quantized: steps of {step:.4g}, {step / np.abs(fit.gain).max():.3g} levels"
+        )
         yield Difference(text, "give the network the unquantized input", {}, told)
-
-
-def _gain(fit: Affine) -> float:
-    return float(np.abs(fit.gain).max())
 
 
 def _swapped(order: Sequence[int], channels: str, numbers_too: bool, card: ImageCard) -> Difference:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.fft import dctn
 
 from simulator.contract import Array
-from simulator.diagnose.levels import Difference
+from simulator.diagnose.finding import Difference
 
 _LUMINANCE = np.array([
     [16, 11, 10, 16, 24, 40, 51, 61], [12, 12, 14, 19, 26, 58, 60, 55],

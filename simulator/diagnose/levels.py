@@ -1,9 +1,8 @@
-"""Tensors of two stacks as the levels of pixels, and a difference with its name."""
+"""Tensors of two stacks as the levels of pixels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,25 +13,6 @@ from simulator.modalities.image.card import ImageCard
 
 WHOLE = 0.01
 """Levels within which a pixel is a whole level."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A difference with its name.
-
-    Attributes:
-        name: what it is called.
-        code: what to write in code, in words.
-        change: fields of a profile that undo it, by dotted key.
-        evidence: sentences that show it.
-        left: levels of a pixel that it leaves at most, where that is known of it alone.
-    """
-
-    name: str
-    code: str = ""
-    change: Mapping[str, object] = field(default_factory=dict)
-    evidence: tuple[str, ...] = ()
-    left: float | None = None
 
 
 def of_card(card: ImageCard) -> Numbers:
@@ -80,3 +60,10 @@ def levels_of(tensor: Array, right: Numbers) -> Array:
     levels = tensor.astype(np.float64) * std + mean
     whole = np.rint(levels)
     return whole if np.abs(levels - whole).max() < WHOLE else np.asarray(levels)
+
+
+def pixels_of(*sides: Sequence[Array]) -> tuple[Array, ...]:
+    """Return the pixels of each side's images, each (3, H, W), as (n, 3), where all are finite."""
+    flat = [np.concatenate([one.reshape(3, -1).T for one in some]) for some in sides]
+    there = np.all([np.isfinite(one).all(axis=1) for one in flat], axis=0)
+    return tuple(one[there] for one in flat)

@@ -19,7 +19,7 @@ from simulator.diagnose.inputs import name_inputs
 from simulator.diagnose.layers.part import part as layer_by_layer
 from simulator.diagnose.levels import of_training, planes
 from simulator.diagnose.normalization import Numbers
-from simulator.diagnose.outputs import name_outputs, only
+from simulator.diagnose.outputs import both, name_outputs
 from simulator.diagnose.parts import DEPLOY, TRAIN, input_of, outputs_of
 from simulator.diagnose.registered import Registered, registered, unnamed
 from simulator.diagnose.sounds import name_sounds
@@ -105,12 +105,7 @@ class Names:
 
     def _outputs(self) -> list[Finding]:
         """Slips of the outputs of both networks, fed with the training stack's input."""
-        names = [outputs_of(TRAIN, side) for side in (TRAIN, DEPLOY)]
-        known = [one for one in self.samples if all(name in one for name in names)]
-        pairs = [(only(one[names[0]]), only(one[names[1]])) for one in known]
-        whole = [(a, b) for a, b in pairs if a is not None and b is not None]
-        if len(whole) < len(pairs):
-            return []
+        whole = both(self.samples, *(outputs_of(TRAIN, side) for side in (TRAIN, DEPLOY)))
         return name_outputs([a for a, _ in whole], [b for _, b in whole], Part.NETWORK)
 
     def _front_end(self) -> list[Finding]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.contract import Array
+from simulator.diagnose.finding import Difference
 from simulator.identify.affine import Affine
 from simulator.identify.numbers import errors, tidy
 
@@ -37,21 +38,6 @@ class Numbers:
         return Numbers(self.mean[picked], self.std[picked])
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A name of a difference, and the line of code that undoes it.
-
-    Attributes:
-        name: what it is called.
-        code: what to write, in words.
-        figures: whether the name has figures only, for want of one that people use.
-    """
-
-    name: str
-    code: str
-    figures: bool = False
-
-
 RIGHT = "(x / 255 - mean) / std with the training's mean and std"
 
 
@@ -63,7 +49,7 @@ def found_in(fit: Affine) -> Numbers:
     return Numbers(np.array(mean), np.array(std))
 
 
-def named(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
+def named(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Difference]:
     """Name in which a normalization differs; nothing where it does not.
 
     Args:
@@ -81,54 +67,45 @@ def named(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
 
     if same(right.std, right.mean):
         return []
-    for slip, std, mean in _slips(right):
+    for name, code, std, mean in _slips(right):
         if same(std, mean):
-            return [slip]
+            return [Difference(name, code)]
     return _apart(fit, right, channels)
 
 
-def _slips(right: Numbers) -> Iterator[tuple[Named, Array, Array]]:
-    """Yield slips with the std and the zero that they give."""
+def _slips(right: Numbers) -> Iterator[tuple[str, str, Array, Array]]:
+    """Yield slips and what undoes each, with the std and the zero that they give."""
     m, s, top = right.mean, right.std, _TOP
-    ones, none = np.ones(3), np.zeros(3)
-    zeros = {"mean": m, "none": none}
-    yield Named("255 forgotten", "divide pixels by 255 before normalizing"), s / top, m / top
-    yield Named("divided by 255 twice", "divide pixels by 255 only once"), s * top, m * top
-    yield Named("pixels of [0, 255] without a normalization", f"use {RIGHT}"), ones, none
-    yield Named("scaled to [0, 1] and not normalized", f"use {RIGHT}"), top * ones, none
-    half = top / 2 * ones
-    yield Named("scaled to [-1, 1] and not by mean and std", f"use {RIGHT}"), half, half
+    ones, none, half = np.ones(3), np.zeros(3), top / 2 * np.ones(3)
+    yield "255 forgotten", "divide pixels by 255 before normalizing", s / top, m / top
+    yield "divided by 255 twice", "divide pixels by 255 only once", s * top, m * top
+    yield "pixels of [0, 255] without a normalization", f"use {RIGHT}", ones, none
+    yield "scaled to [0, 1] and not normalized", f"use {RIGHT}", top * ones, none
+    yield "scaled to [-1, 1] and not by mean and std", f"use {RIGHT}", half, half
     for power, how in ((top, "numbers for [0, 1]"), (1.0, "numbers for [0, 255]")):
-        mean = m + s * m / power
-        yield Named("normalized twice", f"normalize only once ({how})"), s * s / power, mean
-        yield (
-            Named("divided by std before the mean is subtracted", "subtract the mean first"),
-            s,
-            m * s / power,
-        )
-    yield Named("normalized, then divided by 255", "do not divide a normalized tensor"), s * top, m
-    way = "do not multiply by std, but divide"
-    yield Named("multiplied by std in place of divided", way), top * top / s, m
-    yield Named("multiplied by std in place of divided", way), 1 / s, m
-    yield Named("mean added in place of subtracted", "subtract the mean"), s, -m
-    yield Named("variance in place of standard deviation", "take the root"), s * s / top, m
-    yield Named("mean and std exchanged", "exchange them"), m, s
-    for key, zero in zeros.items():
-        for std, how in ((ones, "[0, 255]"), (top * ones, "[0, 1]")):
-            if key == "mean":
-                yield Named(f"not divided by std, mean of {how}", "divide by std"), std, zero
-    yield Named("mean not subtracted", "subtract the mean"), s, none
+        yield "normalized twice", f"normalize only once ({how})", s * s / power, m + s * m / power
+        text = "divided by std before the mean is subtracted"
+        yield text, "subtract the mean first", s, m * s / power
+    yield "normalized, then divided by 255", "do not divide a normalized tensor", s * top, m
+    for std in (top * top / s, 1 / s):
+        text = "multiplied by std in place of divided"
+        yield text, "do not multiply by std, but divide", std, m
+    yield "mean added in place of subtracted", "subtract the mean", s, -m
+    yield "variance in place of standard deviation", "take the root", s * s / top, m
+    yield "mean and std exchanged", "exchange them", m, s
+    for std, how in ((ones, "[0, 255]"), (top * ones, "[0, 1]")):
+        yield f"not divided by std, mean of {how}", "divide by std", std, m
+    yield "mean not subtracted", "subtract the mean", s, none
+    way = "give mean and std on one scale"
     for unit, other, factor in (("[0, 1]", "[0, 255]", 1 / top), ("[0, 255]", "[0, 1]", top)):
-        text = f"mean of {unit} with std of {other}"
-        yield Named(text, "give mean and std on one scale"), s, m * factor
-        text = f"mean of {other} with std of {unit}"
-        yield Named(text, "give mean and std on one scale"), s * factor, m
+        yield f"mean of {unit} with std of {other}", way, s, m * factor
+        yield f"mean of {other} with std of {unit}", way, s * factor, m
     backward = right.of((2, 1, 0))
     text = "mean and std in the other channel order"
-    yield Named(text, "reverse mean and std"), backward.std, backward.mean
+    yield text, "reverse mean and std", backward.std, backward.mean
 
 
-def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
+def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Difference]:
     """Name what is wrong with the mean, and with the std, each alone; else scale and offset."""
     off, far = errors(fit)
     shown = found_in(fit)
@@ -159,14 +136,14 @@ def _apart(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Named]:
             for at in map(int, wrong)
         ]
     code = f"normalize with mean {listed(right.mean)} and std {listed(right.std)} (of 0-255)"
-    return [Named("; ".join(parts), code, figures=True)]
+    return [Difference("; ".join(parts), code, figures=True)]
 
 
-def _zero_point(added: float, step: float) -> Named:
+def _zero_point(added: float, step: float) -> Difference:
     """Name one number that is added to every value, in the tensor's units and steps."""
     steps = f", {added / step:.3g} steps" if step else ""
     text = f"a zero point is ignored ({added:.4g} is added to every value{steps})"
-    return Named(text, "subtract the zero point before multiplying by the scale")
+    return Difference(text, "subtract the zero point before multiplying by the scale")
 
 
 KNOWN = {
@@ -178,7 +155,7 @@ KNOWN = {
 """Mean and std, on 0-1, that people copy from one model to another."""
 
 
-def _levels(gain: Array, offset: Array, off: float, far: float) -> Named | None:
+def _levels(gain: Array, offset: Array, off: float, far: float) -> Difference | None:
     """Name what was done to the levels of all channels alike, before the training's numbers."""
     if np.ptp(gain) > max(1e-4, 4 * off) or np.ptp(offset) > max(1e-2, 4 * far):
         return None
@@ -187,18 +164,18 @@ def _levels(gain: Array, offset: Array, off: float, far: float) -> Named | None:
     if abs(start) <= near and scale > 0:
         for top in (127.5, 256.0, 254.0, 128.0, 127.0):
             if abs(_TOP / scale / top - 1) < max(1e-5, 2 * off):
-                return Named(f"divided by {top:g} in place of 255", "divide by 255")
+                return Difference(f"divided by {top:g} in place of 255", "divide by 255")
         text = f"levels times {scale:.4g} in all channels"
-        return Named(text, "leave the brightness as it is decoded")
+        return Difference(text, "leave the brightness as it is decoded")
     if abs(scale + 1) < 0.005 and abs(start - _TOP) < near:
-        return Named("levels are inverted (255 - x)", "do not invert the image")
+        return Difference("levels are inverted (255 - x)", "do not invert the image")
     if 0 < scale < 1 and abs(start - _TOP * (1 - scale)) < near:
         text = f"blended with white: {100 * (1 - scale):.3g} %"
-        return Named(text, "leave transparency and brightness as they are")
+        return Difference(text, "leave transparency and brightness as they are")
     return None
 
 
-def _other(shown: Numbers, right: Numbers, error: float) -> Named | None:
+def _other(shown: Numbers, right: Numbers, error: float) -> Difference | None:
     """Another model's mean and std."""
     for name, (mean, std) in KNOWN.items():
         theirs = Numbers(_TOP * np.array(mean), _TOP * np.array(std))
@@ -207,7 +184,7 @@ def _other(shown: Numbers, right: Numbers, error: float) -> Named | None:
             told = f"mean {_unit(theirs.mean)} and std {_unit(theirs.std)}"
             text = f"{name}'s mean and std in place of the model's ({told})"
             code = f"normalize with mean {_unit(right.mean)} and std {_unit(right.std)} of [0, 1]"
-            return Named(text, code)
+            return Difference(text, code)
     return None
 
 
@@ -228,12 +205,12 @@ class _Compared:
     def _is(self, numbers: Array) -> bool:
         return bool((np.abs(self.got - numbers) <= self.error).all())
 
-    def named(self) -> Named | None:
+    def named(self) -> Difference | None:
         """Return what is wrong; None where it is no slip that has a name."""
         right, what = self.right, self.what
         code = f"write {what} {listed(right)} (of pixels 0-255) in place of {listed(self.got)}"
         if self._is(right[::-1]):
-            return Named(f"{what} in the other channel order", f"reverse the {what}")
+            return Difference(f"{what} in the other channel order", f"reverse the {what}")
         one = np.full(3, self.got.mean())
         wrong = np.flatnonzero(self.wrong)
         if len(wrong) > 1 and self._is(one):
@@ -244,7 +221,7 @@ class _Compared:
             else:
                 fits = f"fits {_unit(one[:1])} for {_unit(right)}"
                 text = f"one scale for three standard deviations ({fits})"
-            return Named(text, code)
+            return Difference(text, code)
         if len(wrong) != 1:
             return None
         at = int(wrong[0])
@@ -252,7 +229,7 @@ class _Compared:
         kind = "standard deviation" if what == "mean" else "mean"
         twin = f", which is the {_NTH[also[0]]} {kind}" if also.size else ""
         text = f"{listed(self.got[[at]])} for {listed(right[[at]])}{twin}"
-        return Named(f"a typing error in the {_NTH[at]} {what} ({text})", code)
+        return Difference(f"a typing error in the {_NTH[at]} {what} ({text})", code)
 
 
 def _unit(values: Sequence[float] | Array) -> str:

@@ -6,9 +6,9 @@ maps with other axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,21 +85,13 @@ def name_outputs(
     pairs = list(zip(before, after, strict=True))
     if not pairs:
         return []
-    for scale in _SCALES:
+    undo = "divide by the factor, once the offset is subtracted"
+    for explains, scale in product((_left, _solved), _SCALES):
         with np.errstate(all="ignore"):
             scaled = [(scale.train(a), scale.deploy(b)) for a, b in pairs]
         for name, code, changed in _orders(scaled):
-            left = _left(changed)
-            if left is not None:
-                names = [(_named(scale, part), scale.code), (name, code)]
-                return [_finding(n, c, left, len(pairs), part) for n, c in names if n]
-    for scale in _SCALES:
-        with np.errstate(all="ignore"):
-            scaled = [(scale.train(a), scale.deploy(b)) for a, b in pairs]
-        for name, code, changed in _orders(scaled):
-            if (solved := _solved(changed)) is not None:
+            if (solved := explains(changed)) is not None:
                 found, left = solved
-                undo = "divide by the factor, once the offset is subtracted"
                 names = [(_named(scale, part), scale.code), (found, undo), (name, code)]
                 return [_finding(n, c, left, len(pairs), part) for n, c in names if n]
     return []
@@ -172,8 +164,8 @@ def _means(values: Floats) -> Floats:
     return found
 
 
-def _left(pairs: Pairs) -> float | None:
-    """The largest difference, by the largest value; None where it is more than rounding."""
+def _left(pairs: Pairs) -> tuple[str, float] | None:
+    """No name, and the largest difference; None where it is more than rounding."""
     worst = 0.0
     for one, two in pairs:
         if one.shape != two.shape or not one.size:
@@ -182,7 +174,7 @@ def _left(pairs: Pairs) -> float | None:
         if not apart <= OUTPUT_ROUNDING * scale:
             return None
         worst = max(worst, apart)
-    return worst
+    return "", worst
 
 
 def _solved(pairs: Pairs) -> tuple[str, float] | None:
@@ -219,3 +211,13 @@ def only(outputs: object) -> Array | None:
         (found,) = outputs.values()
         return found if isinstance(found, np.ndarray) else None
     return None
+
+
+def both(
+    samples: Iterable[Mapping[str, object]], train: str, deploy: str
+) -> list[tuple[Array, Array]]:
+    """Return the only outputs of two ways of each sample; empty where one of them has several."""
+    known = [one for one in samples if train in one and deploy in one]
+    pairs = [(only(one[train]), only(one[deploy])) for one in known]
+    whole = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return whole if len(whole) == len(known) else []

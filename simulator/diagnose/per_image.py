@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.diagnose import curve
-from simulator.diagnose.levels import Difference
+from simulator.diagnose.finding import Difference
 from simulator.identify.affine import affine
 
 _ROUNDED = 1.6

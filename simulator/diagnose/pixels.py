@@ -8,8 +8,8 @@ import numpy as np
 
 from simulator.contract import Array
 from simulator.diagnose import color_spaces, curve, filters, jpeg, per_image, rows
-from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.levels import Difference, levels_of
+from simulator.diagnose.finding import Certainty, Difference, Finding
+from simulator.diagnose.levels import levels_of
 from simulator.diagnose.normalization import Numbers
 from simulator.identify.affine import grid
 from simulator.modalities.image.card import ImageCard
@@ -37,11 +37,7 @@ def name_pixels(
         if not left:
             certainty, told = Certainty.EXACT, "that leaves nothing"
         units = left / float(right.std.min())
-        found = [
-            Finding(Part.FRONT_END, one.name, (*one.evidence, told), certainty, units,
-                    one.change, one.code)
-            for one in names
-        ]  # fmt: skip
+        found = [one.finding(certainty, units, told) for one in names]
         if certainty.sure:
             return found
         nearest = nearest or found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose.levels import Difference
+from simulator.diagnose.finding import Difference
 from simulator.diagnose.registration import Place, gray, placed
 from simulator.identify.solve import ORDERS
 from simulator.modalities.image.geometry import Geometry
@@ -50,12 +50,12 @@ class Placing:
             for a, b, size in zip(self.places, other.places, self.sizes, strict=True)
         )
 
-    def beside(self, other: Placing) -> float:
-        """Return by how many pixels the middle of the first image is moved, at most."""
+    def beside(self, other: Placing) -> tuple[float, float]:
+        """Return by how many pixels the middle of the first image is moved down and right."""
         a, b = self.places[0], other.places[0]
         down = b.top + b.rows / 2 - a.top - a.rows / 2
         right = b.left + b.columns / 2 - a.left - a.columns / 2
-        return max(abs(down), abs(right))
+        return down, right
 
     def like(self, geometry: Geometry) -> bool:
         """Return whether a geometry places the images so."""
@@ -253,9 +253,7 @@ def difference(train: Placing, deploy: Placing, names: Sequence[str]) -> Differe
     one, two = train.told, deploy.told
     tail = " and center crop"
     if one == two:
-        a, b = train.places[0], deploy.places[0]
-        down = b.top + b.rows / 2 - a.top - a.rows / 2
-        right = b.left + b.columns / 2 - a.left - a.columns / 2
+        down, right = train.beside(deploy)
         name = f"the image lies {right:+.2g} pixels right and {down:+.2g} down of where it should"
     elif all(some.startswith("short side ") and some.endswith(tail) for some in (one, two)):
         name = f"{two.removesuffix(tail)} in place of {one.split()[2]}"

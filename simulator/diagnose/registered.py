@@ -11,9 +11,9 @@ from simulator.conditions.image_files import decoding
 from simulator.contract import Array
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item
-from simulator.diagnose.finding import Certainty, Finding, Part
+from simulator.diagnose.finding import Certainty, Difference, Finding, Part
 from simulator.diagnose.inputs import name_inputs
-from simulator.diagnose.levels import Difference, levels_of, of_training, planes
+from simulator.diagnose.levels import levels_of, of_training, planes
 from simulator.diagnose.looks import looks
 from simulator.diagnose.normalization import Numbers
 from simulator.diagnose.pixels import ROUNDED
@@ -94,7 +94,9 @@ def registered(
     if ours.turned != theirs.turned:
         code = "turn the image back: apply the file's EXIF orientation, once"
         names.append(Difference(theirs.turned, code))
-    if ours.apart(theirs) > SAME and (ours.told != theirs.told or ours.beside(theirs) > SAME):
+    if ours.apart(theirs) > SAME and (
+        ours.told != theirs.told or max(map(abs, ours.beside(theirs))) > SAME
+    ):
         names.append(difference(ours, theirs, [item.name for item in items]))
     known = all(left < _KERNEL for _, left in fitted)
     if known and kernels[0] != kernels[1] and not theirs.as_it_is:
@@ -136,12 +138,10 @@ def _findings(
     certainty = Certainty.ROUNDING if sure else Certainty.NEAREST
     left = gap / float(right.std.min())
     told = f"the image so placed and resized is the input, within {gap:.2g} levels"
-    own = [
-        Finding(Part.FRONT_END, one.name, (*one.evidence, told), certainty, left, one.change,
-                one.code)
-        for one in names
-    ]  # fmt: skip
-    return [*own, *(replace(one, certainty=certainty) for one in more)]
+    return [
+        *(one.finding(certainty, left, told) for one in names),
+        *(replace(one, certainty=certainty) for one in more),
+    ]
 
 
 def _kernel(images: Sequence[Array], where: Placing, levels: Sequence[Array]) -> tuple[str, float]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.levels import WHOLE, Difference, levels_of
+from simulator.diagnose.finding import Certainty, Difference, Finding, Part
+from simulator.diagnose.levels import WHOLE, levels_of
 from simulator.diagnose.normalization import Numbers
 from simulator.identify.affine import ULPS, affine
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose.levels import Difference
+from simulator.diagnose.finding import Difference
 
 _EXACT = 0.02
 """Levels that a copy of a pixel is apart."""

@@ -13,6 +13,7 @@ from simulator.diagnose.blame import Blame, Values
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.experiment import DiagnoseOptions
 from simulator.diagnose.finding import Finding, Part
+from simulator.diagnose.gap import SAME
 from simulator.diagnose.names import Names
 from simulator.diagnose.parts import Parts, parts_of
 from simulator.diagnose.pictures import inputs_shown
@@ -32,7 +33,6 @@ from simulator.pipeline.stack import Pair, Stack
 from simulator.report.verdict import concluded
 from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResult, Repair
 
-SAME = ("equal", "rounding")
 KEPT = 4
 """Samples whose inputs and outputs are looked into for names."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose.levels import Difference
+from simulator.diagnose.finding import Difference
 from simulator.identify.affine import affine
 from simulator.identify.solve import ORDERS, Solution
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.contract import Array, Recording
-from simulator.diagnose.finding import Certainty, Finding, Part
-from simulator.diagnose.levels import Difference
+from simulator.diagnose.finding import Certainty, Difference, Finding
 from simulator.modalities.audio.card import AudioCard, AudioInput
 from simulator.modalities.audio.steps import PER_BEL
 
@@ -63,10 +62,7 @@ def name_sounds(
         spread = float(np.concatenate([one.ravel() for one in after]).std())
         if best.largest <= _ROUNDING * spread:
             certainty = Certainty.ROUNDING if best.largest else Certainty.EXACT
-    return [
-        Finding(Part.FRONT_END, one.name, one.evidence, certainty, left, one.change, one.code)
-        for one in names
-    ]
+    return [one.finding(certainty, left) for one in names]
 
 
 def _rows(value: Array, spec: AudioInput) -> Array:

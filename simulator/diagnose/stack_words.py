@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.contract import Stage
 from simulator.diagnose import normalization
-from simulator.diagnose.levels import Difference
+from simulator.diagnose.finding import Difference
 from simulator.diagnose.normalization import Numbers
 from simulator.identify.affine import Affine
 from simulator.modalities.image.card import ImageCard, geometry_of

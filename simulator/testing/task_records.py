@@ -1,4 +1,4 @@
-"""Checks of records, comparisons and report texts of a task."""
+"""Checks of records, comparisons, report texts and verdicts on faults of a task."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from simulator.contract import Key, Painter, Panel
 from simulator.results.record_table import schema
 from simulator.statistics.bootstrap import Resamples
+from simulator.tasks.impact import Decoded, Due
 from simulator.tasks.score import Record, Values
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import Task
@@ -183,6 +184,23 @@ def changes_can_be_drawn(subject: Specimen) -> str | None:
     return None
 
 
+def faults_have_a_verdict(subject: Specimen) -> None:
+    """The same answer is masked; any row has the declared columns, with truth and without."""
+    task, placement = subject.task, subject.placement
+    size = (placement.height, placement.width) if hasattr(placement, "height") else None
+    for truth in (subject.truth, None):
+        opened = None if truth is None else task.opened(truth)
+        case = task.Impact(task, task.Impact.Options(), subject.answer(), opened, size)
+        same = case.row(Decoded(subject.answer()))
+        expect(same["sdc"] is False, f"sdc of the same answer: False expected, got {same['sdc']!r}")
+        found = [same, case.row(Decoded(subject.answer(1))), case.row(Decoded(None, Due.OUTPUT))]
+        expect(found[2]["due"] is True, "due: True expected where the outputs have NaN")
+        again = case.row(Decoded(subject.answer(1)))
+        expect(plain(found[1]) == plain(again), "a fault again: the same row expected")
+        for row in found:
+            _fits(row, pa.schema(case.schema()))
+
+
 class _Sketch(Painter):
     """Looks at every part that a painter uses, and paints nothing."""
 
@@ -253,3 +271,14 @@ def _is(got: Any, expected: Any, what: str) -> None:
 def _texts(got: Any, number: int, what: str) -> None:
     fits = isinstance(got, tuple) and len(got) == number and all(isinstance(t, str) for t in got)
     expect(fits, f"{what}: a tuple of {number} strings expected, got {got!r}")
+
+
+def _fits(row: Values, columns: pa.Schema) -> None:
+    odd = sorted(set(columns.names) ^ row.keys())
+    expect(not odd, f"a row of the columns expected, got more or fewer: {', '.join(odd)}")
+    ordered = {name: row[name] for name in columns.names}
+    try:
+        (back,) = pa.Table.from_pylist([row], columns).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise Failed(f"a row that fits its columns expected, got {one_line(error)}") from error
+    expect(repr(back) == repr(ordered), f"{ordered} expected after a table, got {back}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from simulator.errors import UserError
 from simulator.tasks.specimen import Specimen
 from simulator.tasks.task import TASKS, Task
-from simulator.testing import task_faults, task_outputs, task_records, task_scores
+from simulator.testing import task_outputs, task_records, task_scores
 from simulator.testing.suite import Suite, Verdict
 
 SUITE: Suite[Specimen] = Suite.of(
-    *(one.__name__ for one in (task_scores, task_outputs, task_records, task_faults))
+    *(one.__name__ for one in (task_scores, task_outputs, task_records))
 )
 
 

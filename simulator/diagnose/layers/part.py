@@ -11,7 +11,6 @@ import numpy as np
 from simulator.contract import Array
 from simulator.contract.model import shape_words
 from simulator.diagnose.finding import Finding
-from simulator.diagnose.layers.bounds import bound_of
 from simulator.diagnose.layers.comparison import Comparison
 from simulator.diagnose.layers.opaque import Opaque, opaque
 from simulator.diagnose.layers.reasons import reasons
@@ -21,6 +20,8 @@ from simulator.diagnose.layers.weights import DIFFER
 from simulator.errors import ModelError, one_line
 from simulator.experiments.session import Session
 from simulator.modalities.modality import Feed
+from simulator.model.passes.graph import edit
+from simulator.model.points import Graph
 from simulator.pipeline.network import Feeds, Network, inference, network_of, of_size
 from simulator.pipeline.stack import Stack
 from simulator.results.layers import LayerFigures, LayersFigures
@@ -29,6 +30,18 @@ MANY = 3
 """Layers with other weights that are no accident of one."""
 EXAMINED = 16
 """Layers at most whose reason is looked for, those with the largest error of their own first."""
+BOUNDS = {
+    "fp32": (1e-4, "ten times what other orders of summation give in FP32"),
+    "fp16": (1e-2, "what rounding to the 11 bits of FP16 gives after hundreds of layers"),
+    "bf16": (5e-2, "what rounding to the 8 bits of BF16 gives after some layers"),
+    "int8": (5e-2, "three times what rounding a layer's weights, input and output to 8 bits gives "
+                   "where values are normal and the range is four standard deviations"),
+}  # fmt: skip
+"""By what the deployment stack computes in: the relative error that is looked at, and why.
+
+Source:
+    A step of 8 standard deviations / 255 has a rounding error of 8 / 255 / sqrt(12) = 0.9 %.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ def part(
         compared.notes.append(
             f"compared on the {len(given)} of {len(tensors)} inputs of {size}: a size has an engine"
         )
-    usual, why = bound_of(deploy, compared.deploy.graph)
+    usual, why = _bound_of(deploy, compared.deploy.graph)
     limit, why = (usual, why) if bound is None else (bound, "as asked")
     rows = compared.rows()
     if unreal := only_as_output(compared, rows):
@@ -156,6 +169,16 @@ def _feeds(session: Session, given: Sequence[list[Array]]) -> list[Feed]:
     if len({one[0].shape for one in given}) > 1 or len(feeds) != len(given[0]):
         return feeds
     return [replace(feed, shape=one.shape) for feed, one in zip(feeds, given[0], strict=True)]
+
+
+def _bound_of(stack: Stack, graph: Graph) -> tuple[float, str]:
+    """Return the error above which a layer is looked at, and why."""
+    rounds = edit.rounded(graph.model)
+    kinds = {kind.name for kind in graph.kinds.values()}
+    compute = stack.effective.compute or stack.profile.spec.precision.compute
+    asked = "int8" if rounds or compute == "int8" else compute
+    asked = "fp16" if asked == "fp32" and "float16" in kinds else asked
+    return BOUNDS.get(asked, BOUNDS["fp16"])
 
 
 def _retrained(found: Sequence[Finding], examined: int) -> list[Finding]:

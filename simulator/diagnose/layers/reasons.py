@@ -150,28 +150,14 @@ def activation(case: Case) -> Iterator[Finding]:
         with np.errstate(over="ignore", invalid="ignore"):
             missing = _far(function(given), wanted)
             added = _far(function(wanted), given)
-        for left, whose, words, cure in (
-            (
-                missing,
-                "its own",
-                f"the activation {name} is missing",
-                f"apply {name} after these layers",
-            ),
-            (
-                added,
-                "training's",
-                f"an activation {name} is added",
-                f"take {name} away after these layers",
-            ),
+        for left, whose, what, cure in (
+            (missing, "its own", f"the activation {name} is missing", f"apply {name}"),
+            (added, "training's", f"an activation {name} is added", f"take {name} away"),
         ):
             if left <= min(0.1 * case.whole, FITS):
-                yield case.finding(
-                    words,
-                    f"with {name} on {whose} values the "
-                    f"error goes from {percent(case.whole)} to {percent(left)}",
-                    left=left,
-                    code=cure,
-                )
+                told = f"error goes from {percent(case.whole)} to {percent(left)}"
+                told = f"with {name} on {whose} values the {told}"
+                yield case.finding(what, told, left=left, code=f"{cure} after these layers")
                 return
 
 

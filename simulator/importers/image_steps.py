@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from simulator.importers import values
 from simulator.importers.draft import Draft, Normalization, Order, together
 from simulator.importers.keys import Keys
 from simulator.importers.resizing import Kernel, Resize, Rounding, Scaling, Size
-from simulator.importers.values import show
 from simulator.modalities.image.geometry import ZERO
 
 _LINEAR = ("bilinear", "bicubic", "area", "box", "hamming", "lanczos", "lanczos3", "lanczos4")
@@ -72,6 +72,16 @@ class ImageSteps:
     def normalize(self, mean: Sequence[Fraction], std: Sequence[Fraction], *origins: str) -> None:
         """Subtract a mean and divide by a std, in the unit and order of the pixels so far."""
         self.normalization.then(mean, std, *origins)
+
+    def statistics(
+        self, keys: Keys, names: str, mean: Sequence[float], std: Sequence[float]
+    ) -> None:
+        """Normalize by the mean and std of two keys, which have defaults."""
+        of_mean, of_std = names.split()
+        means = keys.take(of_mean, values.three, [values.number(one) for one in mean])
+        stds = keys.take(of_std, values.three_above_zero, [values.number(one) for one in std])
+        said = f"{mean} is the default", f"{std} likewise"
+        self.normalize(means, stds, *map(keys.origin, (of_mean, of_std), said))
 
     def resize(
         self,
@@ -290,7 +300,7 @@ def follow(
     problems = steps.draft.problems
     for name, keys in each:
         if name in aside:
-            said = show({key: one for key, one in keys.values.items() if key not in named})
+            said = values.show({key: one for key, one in keys.values.items() if key not in named})
             near = keys.near.removesuffix(f"{name}.")
             steps.draft.aside.append(f"{near}{name}{said}: {aside[name]}")
             continue

@@ -189,7 +189,7 @@ def _normalize_image(steps: ImageSteps, keys: Keys) -> None:
         said = keys.origin("is_scale", "x / 255 is the default")
         steps.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, said)
     if keys.choice("norm_type", {"mean_std": True, "none": False}, True):
-        _mean_std(steps, keys, _MEAN, _STD)
+        steps.statistics(keys, "mean std", _MEAN, _STD)
     else:
         keys.aside(dict.fromkeys(("mean", "std"), "norm_type is none"))
 
@@ -209,16 +209,7 @@ def _scale(value: Any) -> Fraction:
 def _normalize(steps: ImageSteps, keys: Keys) -> None:
     """``Normalize`` of PaddleSeg."""
     steps.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, "PaddleSeg: x / 255 first")
-    _mean_std(steps, keys, (0.5,) * 3, (0.5,) * 3)
-
-
-def _mean_std(
-    steps: ImageSteps, keys: Keys, mean: tuple[float, ...], std: tuple[float, ...]
-) -> None:
-    means = keys.take("mean", values.three, [values.number(one) for one in mean])
-    stds = keys.take("std", values.three_above_zero, [values.number(one) for one in std])
-    said = [keys.origin("mean", f"{mean} is the default"), keys.origin("std", f"{std} likewise")]
-    steps.normalize(means, stds, *said)
+    steps.statistics(keys, "mean std", (0.5,) * 3, (0.5,) * 3)
 
 
 def _stride(steps: ImageSteps, keys: Keys) -> None:

@@ -201,19 +201,8 @@ def _detectnet(steps: ImageSteps, top: Keys) -> Order:
 def _unit(steps: ImageSteps, keys: Keys, names: str, mean: list[float], std: list[float]) -> Order:
     """To floats in [0, 1], then mean and std of that scale."""
     steps.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, "to_tensor divides by 255")
-    _statistics(steps, keys, names, mean, std)
+    steps.statistics(keys, names, mean, std)
     return _UNIT
-
-
-def _statistics(
-    steps: ImageSteps, keys: Keys, names: str, mean: list[float], std: list[float]
-) -> None:
-    of_mean, of_std = names.split()
-    means = keys.take(of_mean, values.three, [values.number(one) for one in mean])
-    stds = keys.take(of_std, values.three_above_zero, [values.number(one) for one in std])
-    said = [keys.origin(of_mean, f"{mean} is the default"),
-            keys.origin(of_std, f"{std} likewise")]  # fmt: skip
-    steps.normalize(means, stds, *said)
 
 
 def _square(kernel: str, default: int, steps: ImageSteps, top: Keys) -> Order:
@@ -270,7 +259,7 @@ def _mmpretrain(steps: ImageSteps, top: Keys) -> Order:
     keys = top.inner("dataset").inner("img_norm_cfg")
     if keys.take("to_rgb", values.boolean, True):
         steps.reverse(keys.origin("to_rgb", "true is the default"))
-    _statistics(steps, keys, "mean std", [123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
+    steps.statistics(keys, "mean std", [123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
     return BY_MMCV
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,28 +110,24 @@ def fits(value: Any, feeds: Sequence[Feed]) -> str | None:
 def content(value: Any) -> Any:
     """Return everything that a value consists of, to be compared with ``==``."""
     if isinstance(value, np.ndarray):
-        return str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes()
-    if isinstance(value, Mapping):
-        return {name: content(part) for name, part in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [content(part) for part in value]
-    if fields := _fields(value):
-        return type(value).__name__, {name: content(getattr(value, name)) for name in fields}
-    return value
+        return kind(value), np.ascontiguousarray(value).tobytes()
+    parts = _parts(value, content)
+    return value if parts is None else parts
 
 
 def kind(value: Any) -> Any:
     """Return what a value is, whatever it holds: types, and of arrays type and shape."""
     if isinstance(value, np.ndarray):
         return str(value.dtype), value.shape
+    parts = _parts(value, kind)
+    return type(value).__name__ if parts is None else parts
+
+
+def _parts(value: Any, each: Callable[[Any], Any]) -> Any:
     if isinstance(value, Mapping):
-        return {name: kind(part) for name, part in value.items()}
+        return {name: each(part) for name, part in value.items()}
     if isinstance(value, (tuple, list)):
-        return [kind(part) for part in value]
-    if fields := _fields(value):
-        return type(value).__name__, {name: kind(getattr(value, name)) for name in fields}
-    return type(value).__name__
-
-
-def _fields(value: Any) -> tuple[str, ...]:
-    return tuple(getattr(type(value), "__dataclass_fields__", ()))
+        return [each(part) for part in value]
+    if fields := getattr(type(value), "__dataclass_fields__", None):
+        return type(value).__name__, {name: each(getattr(value, name)) for name in fields}
+    return None

@@ -87,14 +87,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The task by which the answers of a pair are judged.
-
-    Attributes:
-        task: of the model.
-        truths: what people have annotated, by sample.
-        seed: of the bootstrap.
-        where: the pair, for errors.
-    """
+    """The task by which the answers of a pair are judged."""
 
     task: Task
     truths: Truths

@@ -58,10 +58,6 @@ def write(place: Path, root: Path, names: Sequence[str], more: dict[str, bytes])
 class Archive(Closing):
     """A zip file whose list of members was checked; a context manager.
 
-    Attributes:
-        path: the file.
-        names: of its members, sorted.
-
     Raises:
         RunError: it cannot be read, or holds what no bundle of ours does: one line.
     """

@@ -85,11 +85,6 @@ def contradicted(recorded: RecordedAudit) -> tuple[dict[Key, list[str]], list[st
 def of_pair(found: PairSummary, records: bytes, where: str) -> list[str]:
     """Return the figures of a pair that do not follow from its records.
 
-    Args:
-        found: its summary.
-        records: the content of ``records.parquet``.
-        where: the pair, for errors.
-
     Raises:
         RunError: they are not records of a pair.
     """

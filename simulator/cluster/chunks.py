@@ -32,9 +32,6 @@ class Chunks:
         count: how many samples there are.
         step: chunks are cut where batches of so many samples end.
         place: of the first sample in its batch.
-
-    Attributes:
-        workers: see above.
     """
 
     def __init__(self, workers: int, count: int, step: int = 1, place: int = 0) -> None:

@@ -44,12 +44,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A pickled value and the files that it names.
-
-    Attributes:
-        data: the pickle.
-        units: the files.
-    """
+    """A pickled value and the files that it names."""
 
     data: bytes
     units: tuple[Unit, ...]

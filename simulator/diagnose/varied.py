@@ -46,13 +46,7 @@ class _Fit:
 
 @dataclass(frozen=True)
 class Varied:
-    """Finds the stacks of both sides near the one that the model card describes.
-
-    Attributes:
-        session: the model and the samples.
-        items: the samples.
-        plain: the profile that is changed.
-    """
+    """Finds the stacks of both sides near the one that the model card describes."""
 
     session: Session
     items: Sequence[Item]

@@ -55,13 +55,7 @@ def section(stage: str, key: str, slow: bool = True) -> Column:
 
 
 def with_base(column: Column, key: str, base: Profile) -> Column:
-    """Return a section's options, after the base's own section where none of them equals it.
-
-    Args:
-        column: from :func:`section`.
-        key: of the section.
-        base: the profile that the options change.
-    """
+    """Return a section's options, after the base's own section where none of them equals it."""
     own = at(base.spec, tuple(key.split(".")))
     if own is None:
         return column

@@ -41,11 +41,7 @@ _OUTPUTS = (*_TENSORS, "pooling", "runtime")
 
 @dataclass(frozen=True)
 class Space(search.Space):
-    """Axes with options over a base profile; a stack has one option of each.
-
-    Attributes:
-        name: of the document.
-    """
+    """Axes with options over a base profile; a stack has one option of each."""
 
     name: str = "space"
 

@@ -127,14 +127,7 @@ class ImageSteps:
         keys.tell(key, how)
 
     def crop(self, keys: Keys, key: str, size: Size, start: Rounding) -> None:
-        """Crop the center.
-
-        Args:
-            keys: of the step.
-            key: the key that says the size.
-            size: height and width.
-            start: the rounding of where it begins.
-        """
+        """Crop the center."""
         last, draft = self._resize, self.draft
         if last is None or self._done or last.scaling in ("fit", "keep_ratio"):
             keys.refuse(key, "a profile crops once, after a resize of the short or of both sides")

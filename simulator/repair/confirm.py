@@ -46,10 +46,6 @@ _NOT = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 def read(rules: Sequence[str], allow_failed: str | None) -> list[gate.Rule]:
     """Read rules of what must hold, as the gate knows them: what must not.
 
-    Args:
-        rules: any number.
-        allow_failed: see :func:`simulator.analysis.gate.read`.
-
     Raises:
         UserError: one of them is no rule.
     """

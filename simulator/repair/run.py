@@ -145,10 +145,6 @@ def _write(place: Path, text: str) -> None:
 def halves(items: Sequence[Item], seed: int) -> tuple[list[Item], list[Item]]:
     """Return the samples of the search in random order, and those of the confirmation.
 
-    Args:
-        items: at least two.
-        seed: of the draw.
-
     Raises:
         UserError: there are too few.
     """

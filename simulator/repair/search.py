@@ -51,16 +51,7 @@ def schedule(stacks: int, samples: int) -> list[int]:
 
 
 class Halving(Policy):
-    """Drops the worse half of the stacks after each round; see :func:`schedule`.
-
-    Args:
-        names: of the stacks.
-        cost: of a stack; less is better.
-        show: told of each round.
-
-    Attributes:
-        rungs: how it went.
-    """
+    """Drops the worse half of the stacks after each round; see :func:`schedule`."""
 
     def __init__(self, names: Sequence[str], cost: Callable[[str], Rank], show: Progress) -> None:
         super().__init__(dict.fromkeys(names, TRAIN))

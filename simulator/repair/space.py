@@ -141,11 +141,6 @@ class Space(search.Space):
 def space(repairs: Repairs, deploy: str, changes: Sequence[str]) -> Space:
     """Build every combination of a document.
 
-    Args:
-        repairs: the document.
-        deploy: the deployment: a profile's path or name.
-        changes: overrides of it, ``KEY=VALUE``.
-
     Raises:
         ProfileError: an option is in no combination that can be built.
         UserError: there are too many combinations.

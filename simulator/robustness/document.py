@@ -118,15 +118,7 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class ConditionSuite:
-    """A checked suite.
-
-    Attributes:
-        spec: the document.
-        series: its conditions, ready to be applied.
-        sequences: its perturbation sequences.
-        path: where it was read.
-        noise: the suite of its ``system_noise``.
-    """
+    """A checked suite."""
 
     spec: ConditionSuiteSpec
     series: tuple[Series, ...]

@@ -70,9 +70,6 @@ class ArmRecords:
         """Yield the score of each arm, one after the other: few records are in memory at once.
 
         It comes with the share of units that differ from the first stack's answers.
-
-        Args:
-            without: conditions that are not scored.
         """
         plain = self.table.drop_columns(["ns", "digest"])
         condition, items = CLEAN, self.items_under(CLEAN)

@@ -76,13 +76,6 @@ def reference(
 ) -> Reference:
     """Return the reference model beside a model of which this run is.
 
-    Args:
-        folder: a finished robustness run of the reference model.
-        records: of this run.
-        suite: the conditions.
-        stacks: of this run.
-        found: what this run's records say.
-
     Raises:
         UserError: the run is of another task, of other conditions or of other samples.
     """

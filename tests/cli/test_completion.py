@@ -50,7 +50,7 @@ def test_version(capsys):
     ("words", "last", "offered"),
     [
         ("simulate", "expl", ["explain"]),
-        ("simulate", "--tra", ["--train", "--train-artifact"]),
+        ("simulate", "--trai", ["--train", "--train-artifact"]),
         ("simulate explain --train", "pillow_f", ["pillow_fp32"]),
         ("simulate sweep --suite", "sysnoise-d", ["sysnoise-detection"]),
         ("simulate profiles", "imp", ["import"]),

@@ -44,18 +44,18 @@ def test_a_cell_of_latex_has_no_command():
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """What a sweep prints in each form, of a model and a suite with hostile names."""
+    """What a sweep prints, of a model and a suite with hostile names."""
     folder = tmp_path_factory.mktemp("sweep")
     card = tiny.card(folder / "model", name="=cmd|'/c calc'!A0")
     data = tiny.data(folder / "data", each=1)
     (folder / "suite.yaml").write_text(SUITE)
 
-    def run(form):
+    def run(*form):
         from contextlib import redirect_stdout
 
         out = io.StringIO()
         words = ["sweep", "--suite", folder / "suite.yaml", "--model",
-                 card, "--data", data, "--out", folder / form, "--format", form]  # fmt: skip
+                 card, "--data", data, "--out", folder / form[-1], *form]  # fmt: skip
         with redirect_stdout(out):
             assert cli.main([str(word) for word in words]) == 0
         return out.getvalue()
@@ -64,18 +64,21 @@ def printed(tmp_path_factory):
 
 
 def test_the_csv_of_a_sweep(printed):
-    rows = list(csv.reader(io.StringIO(printed("csv").partition("report:")[0])))
+    rows = list(csv.reader(io.StringIO(printed("--format", "csv").partition("report:")[0])))
 
     assert rows[1][:3] == ["'=cmd|'/c calc'!A0", "train", "train"]
     assert rows[2][:3] == ["'=cmd|'/c calc'!A0", "'=1+1", "'@SUM(A1)|_x_"]
 
 
-@pytest.mark.parametrize("form", ["markdown", "options"])
-def test_the_markdown_of_a_sweep(printed, form):
-    text = printed(form)
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [("models", r"=cmd\|'/c calc'!A0"), ("options", "=1+1: @\u200bSUM(A1)\\|_x_")],
+)
+def test_the_markdown_of_a_sweep(printed, table, name):
+    text = printed("--table", table)
     table = [line for line in text.splitlines() if line.startswith("|")]
 
-    assert r"=cmd\|'/c calc'!A0" in text
+    assert name in text
     assert len({line.replace(r"\|", "").count("|") for line in table}) == 1
 
 

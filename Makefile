@@ -1,7 +1,7 @@
 # make demo    set everything up and run the main job on the built-in model and images
 # make test    set everything up and run the tests
 # make prove   the long proofs: conformance of every backend, golden tasks, hostile inputs, the README
-# make all-tests  both at once, as CI does: tests are collected and libraries imported once
+# make ci-tests  both at once without the tests of 20 seconds and more, as CI runs them
 # make check   lint, types, import rules, generated files, size
 # make docs    the documents as a site, in build/html
 # make pythons installs and the first steps on the oldest and the newest Python
@@ -25,7 +25,7 @@ DEMO := dali,ffmpeg,opencv,onnxruntime,demo
 # Compiled modules are kept, whatever the shell says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test prove all-tests check lint types generated docs pythons bench extras install browser format clean
+.PHONY: demo test prove ci-tests check lint types generated docs pythons bench extras install browser format clean
 
 demo: .venv/demo
 	$(BIN)/simulate --train profiles/dali_fp32 --deploy profiles/ascend_nv12_int8
@@ -43,8 +43,8 @@ test: install
 prove: install browser
 	$(PYTEST) -m 'prove and not extras'
 
-all-tests: install browser
-	$(PYTEST) -m 'not extras'
+ci-tests: install browser
+	$(PYTEST) -m 'not extras and not long'
 
 check: types lint generated
 

@@ -59,16 +59,37 @@ LONGEST = (
 """What has tests of a quarter of a minute and more, the longest first."""
 
 
+LONG = (
+    "test_nodes_are_lost", "test_each_stack_runs_on_its_own_box",
+    "test_a_driver_is_killed_and_resumed", "test_workers_are_killed_at_random_moments",
+    "test_a_lost_node_is_no_failed_gate", "test_a_run_on_a_cluster_is_interrupted_like_others[",
+    "test_a_sample_that_kills_its_worker_is_skipped", "test_a_process_starts_a_second_cluster",
+    "test_our_executors_pass[ray]", "test_workers_of_a_cluster_find_what_one_process_finds",
+    "test_a_backend_passes[iree]", "test_a_backend_passes[pytorch]",
+    "test_a_backend_passes[tensorflow]", "test_a_backend_passes[litert]",
+    "test_a_backend_passes[openvino]", "test_a_processor_without_vnni_is_told_of",
+    "test_pytorch_channels_last_and_compiled_give_the_same_answers[{'mode': 'compile'}]",
+    "test_a_card_of_any_size_gives_the_answers_of_pytorch[deeplab_native",
+    "test_hooks_give_the_answers_of_the_rows",
+    "test_it_answers_as_the_training_stack_does[qnn_int8]",
+)  # fmt: skip
+"""Tests of 20 seconds and more, but for those of pages: ``make prove`` runs them, CI does not."""
+
+
 def pytest_collection():
     """Collect no garbage while tests are collected: nearly all that is made there stays."""
     gc.disable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Let each process begin with its share of the long files: short tests come last.
+    """Mark what is long; let each process begin with its share of the long files, not end so.
 
     xdist first gives each an equal part of the list.
     """
+    for item in items:
+        if item.name.startswith(LONG):
+            item.add_marker("long")
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     of = {name: number % processes for number, name in enumerate(LONGEST)}
     others = iter([item for item in items if item.path.name not in of])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from statistics import median
 from typing import Any
 
 from simulator.contract.recipe import Apply, Boundary, Context, Recipe, Runtimes
@@ -66,8 +67,8 @@ class Known(Recipe):
 
     @property
     def seconds(self) -> float:
-        """How long it took on the images so far, in the mean."""
-        return sum(self._seconds) / max(1, len(self._seconds))
+        """The median of the images so far, which no pause of the machine moves."""
+        return median(self._seconds or [0.0])
 
     def memory(self, source: Any) -> int:
         """Return that of the recipe."""

@@ -30,11 +30,13 @@ def kitti(folder, text=KITTI, frames=(0, 1, 2), **fields):
     return datacards.card_of(folder, "detection", "kitti_tracking", **given | fields)
 
 
-def mot(folder, text=MOT, **fields):
+def mot(folder, text=MOT, said="30", **fields):
     datacards.images(folder / "MOT", "000001.jpg", "000002.jpg")
     (folder / "MOT/gt").mkdir()
     (folder / "MOT/gt/gt.txt").write_text(text)
-    (folder / "MOT/seqinfo.ini").write_text("[Sequence]\nname=MOT\nframeRate=30\nseqLength=2\n")
+    (folder / "MOT/seqinfo.ini").write_text(
+        f"[Sequence]\nname=MOT\nframeRate={said}\nseqLength=2\n"
+    )
     given = {"images": "MOT/images", "annotations": "MOT/gt/gt.txt"}
     given["classes"] = {"Pedestrian": "person"}
     return datacards.card_of(folder, "detection", "mot", **given | fields)

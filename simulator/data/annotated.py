@@ -144,6 +144,14 @@ class Object(NamedTuple):
     """Square pixels; None where it is the area of the box."""
     difficult: bool = False
     track: int | None = None
+    """Which object of the video it is; None where that is not known."""
+
+
+def track_number(value: object) -> int | None:
+    """Return a whole number from 0 on; None for others: -1 says that it is not known."""
+    if not isinstance(value, (int, float)) or not 0 <= value < 2**53:
+        return None
+    return int(value) if value == int(value) else None
 
 
 def make_boxes(

@@ -15,7 +15,14 @@ from typing import Any, NamedTuple, NoReturn
 
 from simulator.data import remote
 from simulator.data.address import Root, safe
-from simulator.data.annotated import Annotated, Object, is_number, make_boxes, map_classes
+from simulator.data.annotated import (
+    Annotated,
+    Object,
+    is_number,
+    make_boxes,
+    map_classes,
+    track_number,
+)
 from simulator.data.format import DataCard
 from simulator.data.label_kind import Samples
 from simulator.data.labels import Labels, read_text
@@ -121,7 +128,7 @@ def _object(coco: Coco, annotation: Entry) -> Object:
     track = annotation.get("instance_id", annotation.get("track_id"))  # of COCO-VID, and of TAO
     return Object(
         x, y, width, height, category, is_crowd(coco, annotation), area, difficult,
-        track if type(track) is int else None,
+        track_number(track),
     )  # fmt: skip
 
 

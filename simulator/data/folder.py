@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,12 @@ class Dataset:
     items: tuple[Item, ...]
     notes: tuple[str, ...] = ()
     films: tuple[Film, ...] = ()
+
+    def frames(self) -> Iterator[tuple[Film, tuple[Item, ...]]]:
+        """Yield each video with its frames."""
+        items = iter(self.items)
+        for film in self.films:
+            yield film, tuple(islice(items, film.frames))
 
     @property
     def film(self) -> bool:

@@ -14,6 +14,7 @@ import configparser
 import posixpath
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -22,7 +23,7 @@ import numpy as np
 from pydantic import Field
 
 from simulator.data.address import Root
-from simulator.data.annotated import Object, is_number, make_boxes, map_classes
+from simulator.data.annotated import Object, is_number, make_boxes, map_classes, track_number
 from simulator.data.coco import Entry, boxes_of, checked_coco, entries_of, read_document
 from simulator.data.folder import Dataset, Files, Film, Item
 from simulator.data.format import DataCard, DataSpec
@@ -42,6 +43,8 @@ _MOT = (
 """MOTChallenge's classes 1 to 13."""
 _MOT15 = 10
 """Fields of a line of MOT15, whose objects are all pedestrians; the last three are a position."""
+MOST_RATE = 1000
+"""Frames a second."""
 Frames = Mapping[int, tuple[str, Boxes]]
 """The name and the truth of each frame, by its number in the sequence."""
 
@@ -57,7 +60,7 @@ class SequenceSpec(DataSpec):
 
     images: str
     annotations: str
-    rate: Annotated[float, Field(gt=0, le=1000)] | None = None
+    rate: Annotated[float, Field(gt=0, le=MOST_RATE)] | None = None
 
 
 class LinesSpec(SequenceSpec):
@@ -111,6 +114,10 @@ class FrameLabels(LabelKind):
             named, film = self._film(frames, card)
             films.append(film)
             items += (Item(name, paths[name], truth) for name, truth in named)
+        unknown = [item.name for item in items if item.truth.tracks is None]
+        for name in unknown if len(unknown) < len(items) else ():
+            tally.add("took", "frame", "with an object of no known track, so that none of the "
+                      "annotated tracks is compared", name)  # fmt: skip
         notes = (*found.notes, *tally.notes())
         return replace(found, items=tuple(items), notes=notes, films=tuple(films))
 
@@ -202,8 +209,8 @@ class Kitti(Lines):
         if len(fields) < 10:
             raise ValueError("frame, track, type, truncated, occluded, alpha, box expected")
         left, top, right, bottom = _numbers(fields[6:10])
-        track = int(fields[1])
-        return int(fields[0]), Object(left, top, right - left, bottom - top, fields[2], track=track)
+        box = left, top, right - left, bottom - top
+        return int(fields[0]), Object(*box, fields[2], track=_track(fields[1]))
 
 
 class Mot(Lines):
@@ -220,7 +227,7 @@ class Mot(Lines):
         left, top, width, height, judged = _numbers(fields[2:7])
         label = _mot_class(fields[7]) if 7 < len(fields) < _MOT15 else _MOT[0]
         return int(fields[0]), Object(
-            left - 1, top - 1, width, height, label if judged else UNJUDGED, track=int(fields[1])
+            left - 1, top - 1, width, height, label if judged else UNJUDGED, track=_track(fields[1])
         )
 
     def rate(self, card: DataCard) -> float | None:
@@ -228,9 +235,10 @@ class Mot(Lines):
         parser, root = configparser.ConfigParser(), card.file("annotations")
         try:
             parser.read_string(read_text(root.parent.parent / "seqinfo.ini"))
-            return parser.getfloat("Sequence", "frameRate")
+            rate = parser.getfloat("Sequence", "frameRate")
         except (DataError, ValueError, configparser.Error):
             return None
+        return rate if 0 < rate <= MOST_RATE else None
 
 
 class CocoVid(FrameLabels):
@@ -317,6 +325,12 @@ def _mot_class(field: str) -> str:
     if number not in range(1, len(_MOT) + 1):
         raise ValueError(f"a class of 1 to {len(_MOT)} expected, got {number:g}")
     return _MOT[int(number) - 1]
+
+
+def _track(field: str) -> int | None:
+    with suppress(ValueError):
+        return track_number(float(field))
+    return None
 
 
 def _key(value: Any) -> Any:

@@ -78,7 +78,7 @@ class Shown(NamedTuple):
 
 
 def shown_at(dataset: Dataset) -> dict[str, Shown]:
-    """Return when each frame of clips, or of a sequence whose rate is known, is shown.
+    """Return when each frame of clips, or of sequences whose rate is known, is shown.
 
     Returns:
         By the names of the samples; empty where they are no such frames.
@@ -88,8 +88,13 @@ def shown_at(dataset: Dataset) -> dict[str, Shown]:
         for item in dataset.items
         if isinstance(item.path, ClipFrame)
     }
-    if not found and dataset.film and (rate := dataset.rate):
-        found = {item.name: Shown("", at / rate) for at, item in enumerate(dataset.items)}
+    if found:
+        return found
+    for film, items in dataset.frames():
+        if film.rate is None:
+            return {}
+        clip = items[0].name
+        found |= {item.name: Shown(clip, at / film.rate) for at, item in enumerate(items)}
     return found
 
 

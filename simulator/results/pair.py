@@ -86,7 +86,9 @@ class Alone(ResultModel):
 class Moment(ResultModel):
     """Frames in a row of a clip that changed; times in seconds from the clip's start."""
 
-    clip: str | None = Field(description="its name, where there are several")
+    clip: str | None = Field(
+        description="its name, or of a sequence its first frame, where there are several"
+    )
     start: float = Field(description="when the first of them is shown")
     end: float = Field(description="when the last one is shown")
     worst: float = Field(description="when the sample is shown, the worst of them")

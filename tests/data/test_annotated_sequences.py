@@ -5,6 +5,7 @@ import pytest
 from made_sequences import AGAIN, KITTI, kitti, mot, vid
 
 from simulator.data.labels import Labels
+from simulator.data.video import shown_at
 from simulator.errors import DataError
 
 
@@ -71,6 +72,31 @@ def test_boxes_of_one_object_have_one_number(tmp_path, made, tracks):
     )
     found = load(card, "car", "person")
     assert [sorted(item.truth.tracks) for item in found.items] == [sorted(one) for one in tracks]
+
+
+@pytest.mark.parametrize("unknown", ["-1", "1.5", "9" * 30, "x"])
+def test_boxes_may_be_of_no_known_track(tmp_path, unknown):
+    """MOTChallenge's -1, and what is no number of a track: boxes stay boxes, and it is said."""
+    lines = [f"1,{unknown},10,6,10,20,1,1,1", f"1,{unknown},30,6,5,9,1,1,1", "2,1.0,1,6,9,9,1,1,1"]
+    found = load(mot(tmp_path, text="\n".join(lines)), "car", "person")
+    first, second = (item.truth for item in found.items)
+    assert (len(first), first.tracks, second.tracks) == (2, None, [1])
+    assert any("none of the annotated tracks is compared: 000001.jpg" in one for one in found.notes)
+
+
+@pytest.mark.parametrize("rate", ["-25", "0", "nan", "1e9", "fast"])
+def test_what_is_no_rate_is_not_known(tmp_path, rate):
+    assert load(mot(tmp_path, said=rate), "car", "person").rate is None
+
+
+def test_frames_of_several_films_are_shown_in_seconds(tmp_path):
+    found = load(vid(tmp_path, video=None, rate=30), "car")
+    first, second = (f"{name}.jpg" for name in ("a/1", "b/0"))
+    assert shown_at(found) == {
+        "a/1.jpg": (first, 0), "a/2.jpg": (first, 1 / 15), "a/5.jpg": (first, 2 / 15),
+        "b/0.jpg": (second, 0),
+    }  # fmt: skip
+    assert shown_at(load(vid(tmp_path, video=None), "car")) == {}
 
 
 def test_all_videos_of_coco_vid_are_several_films(tmp_path):

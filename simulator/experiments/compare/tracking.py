@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from simulator import registry
 from simulator.contract import Stage
@@ -95,10 +94,9 @@ def footage(session: Session, done: RecordStore) -> list[Footage]:
     ran = {item.name: (item, at) for at, item in enumerate(done.ran)}
     both = list(zip(train, deploy, strict=True))
     films, times = list[Footage](), shown_at(session.dataset)
-    items = iter(session.dataset.items)
-    for film in session.dataset.films:
+    for film, items in session.dataset.frames():
         shots = []
-        for item in islice(items, film.frames):
+        for item in items:
             known, at = ran.get(item.name, (item, -1))
             seconds = times[item.name].time if times else None
             shots.append(Shot(item.name, seconds, known.truth, both[at] if at >= 0 else None))

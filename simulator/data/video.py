@@ -184,11 +184,13 @@ class Video(Source):
             f"{frames} of {path.name}{f', declared {declared}' if declared else ''}; stacks "
             f"without a section video get them as PNG files that {_backend().name} decoded"
         ]
-        notes += [f"damaged, and counted as failed: {one.damage}" for one in found if one.damage]
+        cuts = [cut for one in found if (cut := one.cut(asked))]
+        notes += [f"damaged, and counted as failed: {cut}" for cut in cuts]
+        notes += [uneven for one in found if (uneven := one.uneven(asked))]
         rates = [asked.rate or one.rate for one in found]
         films = [Film(len(frames), rate and rate / asked.step)
                  for frames, rate in zip(each, rates, strict=True) if frames]  # fmt: skip
-        whole = asked.every is None and not any(one.damage for one in found)
+        whole = asked.every is None and not cuts
         return Dataset(path, items, tuple(notes), tuple(films) if whole else ())
 
     def load(self, card: DataCard, labels: Labels | None, files: Files) -> Dataset:
@@ -242,16 +244,35 @@ class _Listed:
             before = tuple(reversed(self.times[max(0, n - KEPT + 1) : n]))
             name = f"{self.path.name}#{n:06d}@{time:.3f}s"
             yield Item(name, ClipFrame(Moment(clip, time, before)), None)
-        if self.damage:
-            broken = ClipFrame(Moment(clip, self.times[-1] if self.times else 0), self.damage)
+        if cut := self.cut(asked):
+            broken = ClipFrame(Moment(clip, self.times[-1] if self.times else 0), cut)
             yield Item(f"{self.path.name}#damaged", broken, None)
+
+    def cut(self, asked: VideoSpec) -> str | None:
+        """Return what ends the clip before all is read that is asked for."""
+        last, end = asked.last, asked.end
+        enough = last is not None and last < len(self.times)
+        enough |= end is not None and bool(self.times) and end <= self.times[-1]
+        return None if enough else self.damage
+
+    def uneven(self, asked: VideoSpec) -> str | None:
+        """Say that frames are not equally far apart, which what follows them takes them to be."""
+        gaps = np.diff([self.times[n] for n in asked.chosen(self.times)])
+        usual = float(np.median(gaps)) if len(gaps) else 0.0
+        if asked.every or not np.any(np.abs(gaps - usual) > usual / 2):
+            return None
+        return (
+            f"frames of {self.path.name} are {gaps.min():.3f} to {gaps.max():.3f} s apart; tracks "
+            "and persistence count frames"
+        )
 
 
 def _none(path: Path, asked: VideoSpec, found: Sequence[_Listed]) -> str:
     """Say why there is no frame."""
     total = sum(len(one.times) for one in found)
     if not total:
-        return f"{path}: is a video without frames"
+        why = "; ".join(one.damage for one in found if one.damage)
+        return why or f"{path}: is a video without frames"
     if asked.last is not None and asked.last < asked.first:
         return f"{path}: no frame is between first: {asked.first} and last: {asked.last}"
     ends = f"{counted(total, 'frame')}, the last at {found[-1].times[-1]:.3f} s"

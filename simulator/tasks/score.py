@@ -39,8 +39,8 @@ class Shot(NamedTuple):
     records: tuple[Record, Record] | None
 
 
-Footage = tuple[Sequence[Shot], float | None]
-"""The frames of a clip in order, and how many a second has, where that is known."""
+Footage = tuple[Sequence[Shot], float]
+"""The frames of a clip in order, and how many a second has."""
 
 
 class Columns(Sequence[Record]):

@@ -36,14 +36,18 @@ def pictures(count):
         yield picture
 
 
-def write(path, count=6, codec="ffv1", format="bgr0", frames=None, size=SIZE, color=None):
+def write(
+    path, count=6, codec="ffv1", format="bgr0", frames=None, size=SIZE, color=None, shown=None
+):
     with av.open(str(path), "w") as file:
         stream = file.add_stream(codec, rate=Fraction(25))
         stream.height, stream.width, stream.pix_fmt = *size, format
         if color:
             stream.codec_context.colorspace, stream.codec_context.color_range = color
-        for picture in frames or pictures(count):
+        for at, picture in enumerate(frames or pictures(count)):
             frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=format)
+            if shown:
+                frame.pts, frame.time_base = shown[at], Fraction(1, 25)
             file.mux(stream.encode(frame))
         file.mux(stream.encode(None))
     return path
@@ -148,6 +152,26 @@ def test_a_folder_of_clips_counts_a_damaged_one(tmp_path):
             with pytest.raises(SampleError, match=r"cannot be decoded as a video: .*Invalid data"):
                 read(item)
     assert sum(note.startswith("damaged, and counted as failed: ") for note in found.notes) == 2
+
+
+def test_damage_behind_what_is_asked_for_costs_nothing(tmp_path):
+    holed(tmp_path / "clip.mkv")
+    whole = loaded(tmp_path, video="clip.mkv")
+    read = len(whole.items) - 1  # the last one is the damage
+    assert whole.items[-1].name == "clip.mkv#damaged"
+    for fields in ({"last": 0}, {"last": read - 1}, {"end": 0}):
+        found = loaded(tmp_path, video="clip.mkv", **fields)
+        assert not any(item.name.endswith("damaged") for item in found.items)
+        assert found.film, found.notes
+    assert loaded(tmp_path, video="clip.mkv", last=read).items[-1].name == "clip.mkv#damaged"
+
+
+def test_frames_that_are_not_equally_far_apart_are_told(tmp_path):
+    clip = write(tmp_path / "clip.mkv", shown=[0, 1, 3, 4, 5, 8])
+    *_, note = VIDEO.open(clip, IMAGES).notes
+    assert note == (
+        "frames of clip.mkv are 0.040 to 0.120 s apart; tracks and persistence count frames"
+    )
 
 
 def test_a_damaged_clip_is_called_by_its_own_name(tmp_path):

@@ -82,7 +82,8 @@ def test_a_gap_costs_an_identity(street):
     assert [rule.failed for rule in result.summary.gate.rules[:2]] == [True, False]
     assert found.delta.mota.ci95 is None
     assert [one for one in result.summary.verdict.lost if "track" in one] == [
-        "Of 2 tracks (sort): 0 lost, 1 broken, 0 joined, 0 gained; identities switch 1 time.",
+        "Of 2 tracks of train (sort) 0 lost, 1 broken; of 3 of deploy 0 gained, 0 joined; "
+        "identities switch 1 time.",
         f"Against the annotated tracks: HOTA {100 * found.delta.hota.value:+.2f} points, "
         f"MOTA -15.00 points, IDF1 {100 * (50 / 71 - 72 / 76):+.2f} points; an interval takes 6 "
         "clips.",

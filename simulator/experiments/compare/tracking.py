@@ -13,6 +13,7 @@ from simulator.errors import UserError, unknown
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
 from simulator.experiments.summary import SIDES
+from simulator.notices import Kind, Notice
 from simulator.profile.implementations import Choice, implementation
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section, part
@@ -20,6 +21,7 @@ from simulator.report.table import Cell, Column, Table
 from simulator.report.words import count, interval, points
 from simulator.results.pair import PairSummary
 from simulator.results.tracking import TrackFigures, Tracking
+from simulator.tasks.detection.tracks import CLIPS
 from simulator.tasks.figures import Figures
 from simulator.tasks.score import Footage, Shot
 from simulator.typed import Unit
@@ -28,6 +30,10 @@ _TITLES = {
     "hota": "HOTA", "deta": "DetA", "assa": "AssA", "mota": "MOTA", "idf1": "IDF1",
     "switches": "identity switches", "fragmentations": "fragmentations",
 }  # fmt: skip
+
+
+USUAL_RATE = 30.0
+"""Frames a second where nobody says it; a tracker forgets by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,10 @@ class Following:
                 "cut by first and last of a data card; --limit and --until-decided take frames at "
                 "random"
             )
+        if any(film.rate is None for film in session.dataset.films):
+            said = f"{session.dataset.root}: nobody says how many frames a second has: --track"
+            remedy = f"takes {USUAL_RATE:g}; write rate in the data card"
+            session.notes.append(Notice(Kind.DATA, f"{said} {remedy}"))
         measures = next(registry.serving(Stage.TRACK_METRICS))
         found = cls(
             method,
@@ -100,7 +110,7 @@ def footage(session: Session, done: RecordStore) -> list[Footage]:
             known, at = ran.get(item.name, (item, -1))
             seconds = times[item.name].time if times else None
             shots.append(Shot(item.name, seconds, known.truth, both[at] if at >= 0 else None))
-        films.append((shots, film.rate))
+        films.append((shots, film.rate or USUAL_RATE))
     return films
 
 
@@ -110,14 +120,14 @@ def told(found: Tracking | None) -> list[str]:
         return []
     ours, tracks = found.between, found.tracks
     said = [
-        f"Of {count(tracks.train, 'track')} ({found.tracker}): {ours.lost} lost, {ours.broken} "
-        f"broken, {ours.joined} joined, {ours.gained} gained; identities switch "
-        f"{count(ours.switches or 0, 'time')}."
+        f"Of {count(tracks.train, 'track')} of train ({found.tracker}) {ours.lost} lost, "
+        f"{ours.broken} broken; of {tracks.deploy:,} of deploy {ours.gained} gained, "
+        f"{ours.joined} joined; identities switch {count(ours.switches or 0, 'time')}."
     ]
     if found.delta:
         moved = ((_TITLES[name], found.delta[name]) for name in ("hota", "mota", "idf1"))
         parts = (f"{title} {points(one)} points{interval(one.ci95)}" for title, one in moved)
-        short = "" if found.delta.hota.ci95 else "; an interval takes 6 clips"
+        short = f"; an interval takes {CLIPS} clips" if found.clips < CLIPS else ""
         said.append(f"Against the annotated tracks: {', '.join(parts)}{short}.")
     return said
 
@@ -155,7 +165,7 @@ def tracks(run: Run[PairSummary]) -> Section | None:
         "tracking",
         "Tracks",
         "Do objects keep their identity on the deployment stack?",
-        told(found) if found.moments else [*told(found), "All tracks are the same."],
+        told(found) if found.moments else [*told(found), "No frame has tracks that differ."],
         notes=[
             f"Both stacks' boxes went through the same tracker ({found.tracker}), class by class. "
             "Tracks are paired by boxes with an IoU of at least 0.5; boxes of tracks of one stack "

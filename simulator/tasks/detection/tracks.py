@@ -23,8 +23,6 @@ from simulator.tasks.score import Footage, Shot
 
 RATES = ("hota", "deta", "assa", "mota", "idf1")
 EVENTS = ("switches", "fragmentations")
-USUAL_RATE = 30.0
-"""Frames a second where nobody says it."""
 CLIPS = 6
 """Of fewer clips there is no interval: if all agreed, p would be 2 / 2^5 at least."""
 RESAMPLES = 1000
@@ -90,7 +88,7 @@ def tracking(
 
 
 def follow(
-    tracker: Tracker, clip: Sequence[Detections], threshold: float, rate: float | None
+    tracker: Tracker, clip: Sequence[Detections], threshold: float, rate: float
 ) -> list[Tracked]:
     """Follow the boxes of a clip; those of no track are left out."""
     numbers, begun = [np.full(len(frame), -1, np.int64) for frame in clip], 0
@@ -98,7 +96,7 @@ def follow(
         of = [frame.classes == label for frame in clip]
         own = [(frame.boxes[mask], frame.scores[mask])
                for frame, mask in zip(clip, of, strict=True)]  # fmt: skip
-        found = tracker.follow(own, threshold, rate or USUAL_RATE)
+        found = tracker.follow(own, threshold, rate)
         for every, mask, part in zip(numbers, of, found, strict=True):
             every[mask] = np.where(part < 0, -1, part + begun)
         begun += 1 + max(int(part.max(initial=-1)) for part in found)
@@ -211,7 +209,7 @@ class _Between:
 
 
 def _of_stack(
-    tracker: Tracker, shots: Sequence[Shot], rate: float | None, side: int, threshold: float
+    tracker: Tracker, shots: Sequence[Shot], rate: float, side: int, threshold: float
 ) -> Clip:
     """A stack's tracks in the frames that both stacks answered; in others it has no boxes."""
     nothing = Detections(np.empty((0, 4)), np.empty(0), np.empty(0, np.int64))

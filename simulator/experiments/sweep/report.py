@@ -122,28 +122,28 @@ def show(summaries: Sequence[SweepSummary], console: Console) -> None:
 
 
 def options(summaries: Sequence[SweepSummary], wide: bool) -> Table:
-    """Return a row for each model and option, with its interval and flips."""
+    """Return a row for each model and option, with its interval, flips and number of samples."""
     if wide:
         return _every(summaries)
-    summary = summaries[0]
-    kinds, apart, metric = TASKS[summary.task].kinds, _distances(summary), summary.metric
-    early, several = any(one.early for one in summaries), len(summaries) > 1
+    first = summaries[0]
+    kinds, apart, metric = TASKS[first.task].kinds, _distances(first), first.metric
+    several = len(summaries) > 1
     fails = any(failed.count for one in summaries for failed in one.failed.values())
     columns = [
         *([Column("model")] * several), Column("option"),
-        Column(f"{title(summary.task, metric)}, %", Unit.SHARE),
+        Column(f"{title(first.task, metric)}, %", Unit.SHARE),
         Column("change, points", Unit.POINTS), Column("95 % interval", Unit.POINTS),
         Column("flips", Unit.COUNT),
         *(Column(kind.replace("_", " "), Unit.COUNT) for kind in kinds),
         *(Column(name, Unit.PROBABILITY) for name in apart.values()),
-        Column("p", Unit.PROBABILITY),
-        *([Column("n", Unit.COUNT)] if early else []),
+        Column("p", Unit.PROBABILITY), Column("n", Unit.COUNT),
         *([Column("fails on", Unit.COUNT)] if fails else []),
     ]  # fmt: skip
     rows: list[Sequence[Cell]] = []
     for summary in summaries:
-        model = [summary.model] * several
-        rows.append([*model, "trained", summary.trained, *[""] * (len(columns) - 2 - several)])
+        model: list[Cell] = [summary.model] * several
+        blank = [""] * (len(columns) - 3 - several - fails)
+        rows.append([*model, "trained", summary.trained, *blank, summary.samples, *[""] * fails])
         for column, name, one in options_of(summary):
             failed = summary.failed.get(f"{column}/{name}")
             rows.append(
@@ -152,11 +152,11 @@ def options(summaries: Sequence[SweepSummary], wide: bool) -> Table:
                     one[metric], 0 - one.drop, turned(one.drop_ci95),
                     f"{one.flips} ({one.flip_rate * 100:.1f} %)",
                     *(one[name] for name in (*kinds, *apart)), one.p,
-                    *([one.samples] if early else []),
+                    one.samples or summary.samples,
                     *([failed.count if failed else None] if fails else []),
                 ]
             )  # fmt: skip
-    return Table(columns, rows, f"{summary.suite}, {summary.samples:,} {summary.sample_unit}s")
+    return Table(columns, rows)
 
 
 def _every(summaries: Sequence[SweepSummary]) -> Table:

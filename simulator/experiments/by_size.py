@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.conditions.condition import AppliedCondition
 from simulator.contract import Encoded
+from simulator.contract.recipe import Boundary
 from simulator.errors import SampleError
 from simulator.experiments.session import Session
 from simulator.pipeline.inference import Answer
@@ -50,9 +52,13 @@ class Sizing:
         return (source.height, source.width) if isinstance(source, Encoded) else (0, 0)
 
 
-def sizing(stacks: Sequence[Stack]) -> Sizing:
-    """Return what has a size: the input of the first stack that takes several, or the picture."""
-    for stack in stacks:
+def sizing(stacks: Sequence[Stack], under: AppliedCondition | None = None) -> Sizing:
+    """Return what has a size: the input of the first stack that takes several, or the picture.
+
+    Under a condition on the source it is the picture's, since the input is made of another one.
+    """
+    disturbed = under is not None and under.condition.acts_on is Boundary.SOURCE
+    for stack in () if disturbed else stacks:
         last = stack.chain.last
         if isinstance(last, Answer) and getattr(last.placing, "any_size", False):
             return Sizing(f"{stack.side}'s input", last.placing)
@@ -76,11 +82,12 @@ class Sizes:
 
     def of(self, session: Session, which: Sequence[int]) -> NDArray[np.int64]:
         """Return the sizes of some samples; those of an earlier attempt are read again."""
-        lacking = [at for at in which if not self.known[at].any()] if self.known.any() else []
-        for at in lacking:
+        for at in (at for at in which if not self.known[at].any()):
             with suppress(SampleError):  # the file is gone since it was run
                 item = session.dataset.items[at]
                 self.known[at] = self.sizing.size(session.card.modality.read(item.name, item.path))
+                if not self.known[at].any():  # no images, then
+                    break
         return self.known[[*which]]
 
 

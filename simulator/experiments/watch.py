@@ -83,7 +83,7 @@ class PairWatch:
         self.index = {item.name: at for at, item in enumerate(items)}
         self._has_alone = bytearray(len(items))
         self.records = RecordStore(task)
-        self.sizes = Sizes(sizing(self.stacks), len(items))
+        self.sizes = Sizes(sizing(self.stacks, self.session.under), len(items))
         found = {
             SIZE: Observer(self.sizes.sizing.see, first=EVERY),
             REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simulator
+from simulator.conditions.condition import under
 from simulator.data.truth import Boxes
 from simulator.errors import ModelError, SampleError, UserError
 from simulator.experiments.by_size import Sizes, by_size, sizing
@@ -279,7 +280,18 @@ def test_cards_that_say_what_cannot_be(tmp_path, size, geometry, told):
         Card(tiny_tasks.free_card(tmp_path, geometry, **size))
 
 
-def test_flips_are_told_by_the_size_of_the_input(squares, cache):
+def test_sizes_under_a_condition_on_the_source_are_those_of_the_picture(squares, cache):
+    """The input is made of another picture then."""
+    with Session.open(*squares, None, 0, 1, None, None) as session:
+        one = chosen("pillow_fp32", [LEFT])
+        stack = session.builder.stack("train", one, {"train": one, "deploy": one})
+    names = (None, "gaussian_blur:3", "gaussian_blur:3,crop224", "jpeg:50")
+    found = [sizing([stack], under(name)).of for name in names]
+    assert found == [*["train's input"] * 2, *["the picture"] * 2]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_flips_are_told_by_the_size_of_the_input(squares, cache, known):
     """Of 32 inputs 4 have 32x64 pixels, 12 have 48x64, 4 have 64x48, 8 have 64x64 and 4 have
     128x96; in each of the last, one of two objects changes.
 
@@ -293,7 +305,7 @@ def test_flips_are_told_by_the_size_of_the_input(squares, cache):
         items = [*session.dataset.items]
         many = session.subset([*items, *items, *items, *items])
         sizes = Sizes(sizing([stack]), 32)
-        sizes.known[0] = 64, 64  # the others are read again, as where a run goes on
+        sizes.known[: int(known)] = 64, 64  # the others are read, as where a run goes on
         rows = [{"changed": int(item.name == "4.png"), "units": 2} for item in items * 4]
         found = by_size(many, sizes, range(32), rows)
 

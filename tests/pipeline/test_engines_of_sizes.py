@@ -143,6 +143,8 @@ def test_a_runtime_of_fixed_sizes_is_explained_together_with_the_sizes(colors, c
     ).summary  # fmt: skip
 
     assert found.axes == ["normalize", "input_size+runtime"]
+    assert any(str(one).startswith("input_size+runtime are swapped together; apart, a mixture does "
+                                   "not run: ") for one in found.warnings)  # fmt: skip
     kept = json.loads((tmp_path / "run" / "manifest.json").read_text())["stacks"]
     assert {*kept["deploy"]["artifact"]["files"]} == {"3x64x64", "3x48x64"}
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from simulator.analysis import attribute
 from simulator.analysis.attribute import Game, Subset
 from simulator.command.experiment import Experiment
-from simulator.errors import MissingLibrary, ModelError, ProfileError, UserError
+from simulator.errors import MissingLibrary, ModelError, ProfileError, UserError, one_line
 from simulator.experiments.alone import groupings
 from simulator.experiments.answers import Answers
 from simulator.experiments.common import manifest, named, pair_of, refuse_missing, unasked_notices
@@ -23,7 +23,7 @@ from simulator.experiments.search.evaluate import Evaluation, arms_of
 from simulator.experiments.search.policy import Policy
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.summary import SIDES
-from simulator.notices import merged
+from simulator.notices import Kind, Notice, merged
 from simulator.pipeline.stack import Pair, ResolvedProfile, Stack
 from simulator.profile import axes
 from simulator.profile.axes import swap
@@ -124,9 +124,15 @@ def _stacks(session: Session, pair: Pair, separate: list[str]) -> tuple[list[str
             mixtures = _swapped(pair, groups)
             refuse_missing(mixtures.values())
             variants = [Variant(_label(s, names), chosen, pair) for s, chosen in mixtures.items()]
-            return names, session.stacks(variants)
+            stacks = session.stacks(variants)
         except (ProfileError, ModelError, MissingLibrary) as error:
             first = first or error
+            continue
+        if first:
+            joined = " and ".join(name for name in names if "+" in name)
+            why = f"{joined} are swapped together; apart, a mixture does not run: {one_line(first)}"
+            session.notes.append(Notice(Kind.FINDING, why))
+        return names, stacks
     assert first is not None
     raise first
 

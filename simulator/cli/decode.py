@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory", type=int, default=4096, metavar="MIB", help="a decoder may hold; default 4096"
     )
-    parser.add_argument("--json", action="store_true", help="print every file, as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print every file, and what was not tried, as JSON"
+    )
     parser.set_defaults(run=run)
 
 
@@ -45,8 +49,12 @@ def run(options: argparse.Namespace) -> int:
     from simulator.testing.corpus import decoders, tried
 
     folder = Path(options.folder)
+    if not sys.platform.startswith("linux"):
+        raise UserError("simulate backends decode needs Linux, which limits a process's memory")
     if not folder.is_dir():
         raise UserError(f"{folder}: a folder expected")
+    if not (0 < options.seconds < inf and options.memory > 0):
+        raise UserError("--seconds and --memory: more than 0 expected")
     able, unable = decoders(options.names)
     if not able:
         raise UserError("; ".join(f"{name} {why}" for name, why in unable.items()) or "no decoder")
@@ -54,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     if not found:
         raise UserError(f"{folder}: no file of a known format")
     if options.json:
-        common.print_json([asdict(one) for one in found])
+        common.print_json({"files": [asdict(one) for one in found], "not_tried": unable})
     else:
         _show(found, unable)
     ended = any(o.kind in ENDED for one in found for o in one.outcomes.values())

@@ -133,22 +133,22 @@ class _Reader:
         self.decoder = remote.make(self._worker, spec, 0, offer.make, options)
 
     def read(self, image: Encoded) -> tuple[Outcome, Array | None]:
-        self._worker.call("held")  # starts it
-        pid = self._worker.pid
-        resource.prlimit(pid, resource.RLIMIT_DATA, (self._bytes, self._bytes))
-        Path(f"/proc/{pid}/clear_refs").write_text("5")
         begin = time.monotonic()
         try:
+            self._worker.call("held")  # starts it
+            begin = time.monotonic()
+            resource.prlimit(self._worker.pid, resource.RLIMIT_DATA, (self._bytes, self._bytes))
+            Path(f"/proc/{self._worker.pid}/clear_refs").write_text("5")
             raw = self.decoder.gives_raw
             pixels = self.decoder.raw(image).plane if raw else self.decoder.rgb(image).rgb
         except Died as error:
             slow = time.monotonic() - begin >= self._seconds
             return Outcome("hung" if slow else "died", str(error)), None
         except SampleError as error:
-            return Outcome("refused", str(error), mib=_most(pid)), None
+            return Outcome("refused", str(error), mib=_most(self._worker.pid)), None
         except SimulatorError as error:
-            return Outcome("broken", one_line(error), mib=_most(pid)), None
-        return Outcome("read", mib=_most(pid)), np.array(pixels)
+            return Outcome("broken", one_line(error), mib=_most(self._worker.pid)), None
+        return Outcome("read", mib=_most(self._worker.pid)), np.array(pixels)
 
 
 def options_of(backend: Backend) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """``simulate backends decode``: every file through every decoder; what kills one is counted."""
 
+import json
+
 import numpy as np
 import tiny
 
@@ -32,3 +34,15 @@ def test_what_cannot_be_asked_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err == f"error: {tmp_path}: no file of a known format\n"
     (tmp_path / "a.png").write_bytes(tiny.encoded(tiny.picture((1, 2, 3)), "png"))
     assert main(["backends", "decode", str(tmp_path), "turbojpeg"]) == PASS
+    capsys.readouterr()
+    assert main(["backends", "decode", str(tmp_path), "--memory", "-2"]) == USER_ERROR
+    assert capsys.readouterr().err == "error: --seconds and --memory: more than 0 expected\n"
+
+
+def test_json_says_what_was_not_tried(tmp_path, capsys):
+    """The learned codec needs a network of the user's own."""
+    (tmp_path / "a.png").write_bytes(tiny.encoded(tiny.picture((1, 2, 3)), "png"))
+    assert main(["backends", "decode", str(tmp_path), "pillow", "learned_codec", "--json"]) == PASS
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found["files"]] == ["a.png"]
+    assert [*found["not_tried"]] == ["learned_codec"]

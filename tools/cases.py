@@ -14,6 +14,7 @@ own cause in it.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import string
@@ -40,15 +41,17 @@ PRINTED = "printed.yaml"
 HEAD = """# The case book
 
 Reports from public trackers: a model answered otherwise after deployment, and somebody found the
-cause by hand. Each case has both stacks as small code of our own and as profiles, the commands, and
-what they print first, once where it is the same. In each case the tool finds the cause that the
-report names; *cause* and *figures* below are the report's.
+cause by hand; the last ones are common slips. Each case has both stacks as small code of our own
+and as profiles, the commands, and what they print first, once where it is the same. *Cause* and
+*figures* are the report's, and the tool finds that cause; where it is not quite so, *here* says it.
 
 - `$DATA` is a folder of images and small networks, `$CARDS` is [`tests/cards`](../tests/cards);
   both are exported, and so are
   `PHOTOS="--model $DATA/models/mobilenet_v2.onnx --data $DATA/imagenet/val50"`,
   `MORE_PHOTOS`, the same with `train500`, and
   `BOXES="--model $CARDS/yolox_nano.yaml --data $CARDS/coco_boxes.yaml"`.
+- In its folder, `python prepare.py` makes a case's files, where it has one. Commands are for sh
+  and bash.
 - "{SAME}" is left out of what is printed.
 - `# slow`: the command searches for up to a minute.
 - `python tools/cases.py` makes this page; `make prove` runs every command that is not slow, and
@@ -178,7 +181,7 @@ def _lines(folder: Path, case: Case, said: dict[str, str]) -> Iterator[str]:
 
 
 def _differs(same: str) -> str:
-    return "" if same == "Yes." else f" The same here? {same}"
+    return "" if same == "Yes." else f" Here: {re.sub('^Yes[.,;] (and )?', '', same)}"
 
 
 def main(words: list[str]) -> int:

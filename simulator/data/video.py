@@ -176,15 +176,15 @@ class Video(Source):
                 raise DataError(one.damage)
         each = [tuple(one.items(asked)) for one in found]
         items = tuple(item for frames in each for item in frames)
-        if all(item.path.damage for item in items):  # type: ignore[union-attr]
+        cuts = [cut for one in found if (cut := one.cut(asked))]
+        if len(items) == len(cuts):
             raise DataError(_none(path, asked, found))
-        frames = counted(sum(not item.path.damage for item in items), "frame")  # type: ignore[union-attr]
+        frames = counted(len(items) - len(cuts), "frame")
         declared = " or ".join(dict.fromkeys(one.declared for one in found if one.declared))
         notes = [
             f"{frames} of {path.name}{f', declared {declared}' if declared else ''}; stacks "
             f"without a section video get them as PNG files that {_backend().name} decoded"
         ]
-        cuts = [cut for one in found if (cut := one.cut(asked))]
         notes += [f"damaged, and counted as failed: {cut}" for cut in cuts]
         notes += [uneven for one in found if (uneven := one.uneven(asked))]
         rates = [asked.rate or one.rate for one in found]

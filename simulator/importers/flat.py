@@ -42,10 +42,10 @@ class Table:
         """
         return cls(data, _number(data, 0, "<I"))
 
-    def integer(self, field: int, kind: str = "<i", default: int = 0) -> int:
+    def integer(self, field: int, kind: str = "<i") -> int:
         """Return a number; *kind* is a format of :mod:`struct`."""
         place = self._place(field)
-        return default if place is None else _number(self.data, place, kind)
+        return 0 if place is None else _number(self.data, place, kind)
 
     def table(self, field: int) -> Table | None:
         """Return a table that a field holds; None if it is not written."""

@@ -21,12 +21,14 @@ class Request:
         length: characters by which a log-likelihood is divided for acc_norm; those of the choice
             without the delimiter before it. None where that is not asked for.
         ids: the token ids where the sample's file brings them; no tokenizer is asked then.
+        scored: how many of the last *ids* are scored.
     """
 
     context: str
     continuation: str = ""
     length: int | None = None
     ids: tuple[int, ...] | None = None
+    scored: int = 0
 
 
 @dataclass(frozen=True, slots=True)

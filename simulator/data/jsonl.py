@@ -125,19 +125,7 @@ class Jsonl(DataFormat):
         if not samples:
             reasons = "; ".join(tally.notes()) or f"no line from {spec.first} on"
             raise DataError(f"{path}: has no usable line: {reasons}")
-        texts = {name: json.dumps({"requests": one}) for name, (one, _) in samples.items()}
-        digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=16).hexdigest()
-
-        def write(folder: Path) -> None:
-            for name, text in texts.items():
-                (folder / f"{name}.json").write_text(text, encoding="utf-8")
-
-        place = cache.entry(f"texts/{digest}", write)
-        items = tuple(
-            Item(f"{path.name}#{name}", place / f"{name}.json", truth)
-            for name, (_, truth) in samples.items()
-        )
-        return Dataset(path, items, tally.notes())
+        return Dataset(path, written(path.name, samples), tally.notes())
 
     def _samples(self, spec: Any, path: Path) -> tuple[dict[str, Made], Tally]:
         tally, samples = Tally(), {}
@@ -154,6 +142,30 @@ class Jsonl(DataFormat):
             except (TypeError, ValueError) as error:
                 raise DataError(f"{path}:{number + 1}: {error}") from error
         return samples, tally
+
+
+def written(named: str, samples: Mapping[str, Made]) -> tuple[Item, ...]:
+    """Write samples to the cache, a small JSON file each.
+
+    Args:
+        named: the file that they are made of; begins their names.
+        samples: what each asks, and its truth, by the end of its name.
+
+    Raises:
+        RunError: the cache cannot be written.
+    """
+    texts = {name: json.dumps({"requests": one}) for name, (one, _) in samples.items()}
+    digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=16).hexdigest()
+
+    def write(folder: Path) -> None:
+        for name, text in texts.items():
+            (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+    place = cache.entry(f"texts/{digest}", write)
+    return tuple(
+        Item(f"{named}#{name}", place / f"{name}.json", truth)
+        for name, (_, truth) in samples.items()
+    )
 
 
 def _multiple_choice(spec: MultipleChoiceSpec, line: Line) -> Made:

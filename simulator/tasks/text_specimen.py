@@ -11,6 +11,7 @@ from simulator.contract.text import Row, Tokens
 from simulator.tasks.embedding.task import Ordered
 from simulator.tasks.generation.task import Written
 from simulator.tasks.multiple_choice.task import Chosen
+from simulator.tasks.next_token.task import Distribution
 from simulator.tasks.next_word.task import Word
 from simulator.tasks.settings import Network
 from simulator.tasks.specimen import Specimen
@@ -72,6 +73,18 @@ def passage(task: type[Task]) -> Specimen:
     worthless = [("signs", Word(False, -9.0, (1, 1))), ("a", Word(False, -1e30, (0, 0)))]
     row = Row(0, 0, 1, Tokens(ids, 2))
     return Specimen(made, (outputs[0], outputs[1]), (row,), "signs", worthless)
+
+
+def chunk(task: type[Task]) -> Specimen:
+    """Return a chunk of four tokens, of which the last two are scored."""
+    ids = (3, 4, 6, 1)
+    made = task(task.Output(), _NETWORK)
+    outputs = [({"logits": _logits([ids], sure, len(ids) - 1)},) for sure in (0, None)]
+    flat = np.zeros((2, VOCABULARY), np.float32)
+    lost = np.where(np.arange(VOCABULARY) == 0, 60.0, flat).astype(np.float32)
+    worthless = [([6, 1], Distribution.of([6, 1], one)) for one in (flat, lost)]
+    row = Row(0, 0, 0, Tokens(ids, 2))
+    return Specimen(made, (outputs[0], outputs[1]), (row,), [6, 1], worthless)
 
 
 def sentences(task: type[Task]) -> dict[str, Specimen]:

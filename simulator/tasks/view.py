@@ -123,7 +123,9 @@ class View:
             (title, words.format_map(figures))
             for title, words in self.told.items()
             if all(
-                figures.get(name) is not None for _, name, _, _ in Formatter().parse(words) if name
+                figures.get(name.partition("[")[0]) is not None
+                for _, name, _, _ in Formatter().parse(words)
+                if name
             )
         ]
         return [("", ", ".join(counts)), *told] if counts or told else []

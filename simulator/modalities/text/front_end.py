@@ -134,9 +134,10 @@ class Feed(Recipe):
     def memory(self, source: Passage) -> int:
         """Return about the bytes of the logits that are made of the inputs."""
         length = max(
-            len(request.context) + len(request.continuation) for request in source.requests
+            len(one.ids or ()) or (len(one.context) + len(one.continuation)) // CHARACTERS + 1
+            for one in source.requests
         )
-        tokens = min(self.longest, length // CHARACTERS + 1)
+        tokens = min(self.longest, length)
         rows = len(source.requests) if self.asked.batch == "choices" else 1
         return 4 * rows * tokens * self.network.vocabulary
 

@@ -107,7 +107,7 @@ def fed(tokens: Tokens) -> tuple[int, ...]:
 
 def _tokens(request: Request, encode: Encode | None, prefix: int | None) -> Tokens:
     if request.ids is not None:
-        return Tokens(request.ids, len(request.ids))
+        return Tokens(request.ids, len(request.ids) - request.scored)
     if encode is None:
         raise SampleError("no ids, and the stack has no tokenizer")
     context, continuation = _ids(request, encode, prefix)

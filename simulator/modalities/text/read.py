@@ -14,7 +14,7 @@ LARGEST = 2**24
 """Bytes of one sample at most."""
 MOST = 2**31
 """Ids below this fit into every integer type that tokenizers use."""
-_KEYS = {"context", "continuation", "length", "ids"}
+_KEYS = {"context", "continuation", "length", "ids", "scored"}
 
 
 def read(path: Where) -> Passage:
@@ -83,4 +83,7 @@ def _request(values: Any, number: int) -> Request:
         return Request(context, continuation, length)
     if not (isinstance(ids, list) and ids and all(type(i) is int and 0 <= i < MOST for i in ids)):
         raise SampleError(f"{where}: ids: token ids from 0 up expected, one at least")
-    return Request(context, continuation, length, tuple(ids))
+    scored = values.get("scored", 0)
+    if not (type(scored) is int and 0 <= scored < len(ids)):
+        raise SampleError(f"{where}: scored: a number of ids below {len(ids)} expected")
+    return Request(context, continuation, length, tuple(ids), scored)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from backends.llama_cpp import runtime
+from backends.llama_cpp import quantizer, runtime
 from backends.llama_cpp.library import llama
 from backends.llama_cpp.tokenizer import TOKENIZE
 from simulator.contract import Backend
 
 BACKEND = Backend(
     name="llama_cpp",
-    summary="llama.cpp: GGUF files on its own kernels, and their vocabulary",
+    summary="llama.cpp: GGUF files on its own kernels, their vocabulary, their quantization",
     library=llama,
-    offers=(TOKENIZE, *runtime.RUN),
-    fields=runtime.FIELDS,
+    offers=(TOKENIZE, *quantizer.CASTS, *runtime.RUN),
+    fields={**quantizer.FIELDS, **runtime.FIELDS},
 )

@@ -17,16 +17,34 @@ llama = Library("llama_cpp", distribution="llama-cpp-python", extra="llama-cpp")
 
 SECONDS = 120
 """What a trial of a file may take."""
+_ERROR = 4
+_errors: list[str] = []
 _TRIAL = "import sys; from backends.llama_cpp.tokenizer import trial; trial(sys.argv[1])"
 
 
+def started() -> None:
+    """Start the library once, its log kept from the screen, and forget what it said of errors."""
+    _started()
+    _errors.clear()
+
+
 @cache
-def started() -> Any:
-    """Start the library once, without its log; return what must not be collected."""
-    silent = llama.llama_log_callback(lambda level, text, data: None)
-    llama.llama_log_set(silent, ctypes.c_void_p(0))
+def _started() -> Any:
+    """Return what must not be collected."""
+    keep = llama.llama_log_callback(_keep)
+    llama.llama_log_set(keep, ctypes.c_void_p(0))
     llama.llama_backend_init()
-    return silent
+    return keep
+
+
+def _keep(level: int, text: bytes, data: Any) -> None:
+    if level == _ERROR and (line := text.decode(errors="replace").strip()):
+        _errors.append(line)
+
+
+def reason() -> str:
+    """Return the first error of which the library spoke since, as the end of a message."""
+    return f": {_errors[0].partition(': ')[2]}" if _errors else ""
 
 
 def check(file: Path) -> None:

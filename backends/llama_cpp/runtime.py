@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.llama_cpp.library import check, llama, started
+from backends.llama_cpp.library import check, llama, reason, started
 from simulator import gguf_header
 from simulator.contract import (
     Admits,
@@ -24,11 +24,13 @@ from simulator.contract import (
     Unsupported,
 )
 
-_KINDS = {
+KINDS = {
     "F32": ("fp32", "fp32"), "F16": ("fp16", "fp16"), "BF16": ("bf16", "bf16"),
     "Q8_0": ("int8", "int8"), "Q6_K": ("int6", "int8"),
+    "Q5_0": ("int5", "int8"), "Q5_1": ("int5", "int8"), "Q5_K": ("int5", "int8"),
     "Q4_0": ("int4", "int8"), "Q4_1": ("int4", "int8"), "Q4_K": ("int4", "int8"),
-    "IQ4_NL": ("int4", "int8"), "IQ4_XS": ("int4", "int8"), "Q2_K": ("int2", "int8"),
+    "IQ4_NL": ("int4", "int8"), "IQ4_XS": ("int4", "int8"), "MXFP4": ("mxfp4", "int8"),
+    "Q3_K": ("int3", "int8"), "IQ3_S": ("int3", "int8"), "Q2_K": ("int2", "int8"),
 }  # fmt: skip
 """Storage of a type of tensor, and what its products are computed in: its ``vec_dot_type`` in
 ggml-cpu.c (Q8_0, Q8_1 or Q8_K for integers: activations are rounded to blocks of 8 bits)."""
@@ -49,8 +51,8 @@ class LlamaCpp(Runtime):
     one_at_a_time: ClassVar[bool] = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
-        self._types = _types(artifact)
-        stored = _storage(self._types)
+        self._types = types_of(artifact)
+        stored = storage_of(self._types)
         if stored != self.options["storage"]:
             raise Unsupported(
                 f"{artifact}: most weights are {stored}; write storage: {stored} and its compute"
@@ -61,7 +63,7 @@ class LlamaCpp(Runtime):
         asked.n_gpu_layers, asked.use_extra_bufts = 0, False
         self._model = llama.llama_model_load_from_file(str(artifact).encode(), asked)
         if self._model is None:
-            raise ModelError(f"llama.cpp cannot load {artifact}")
+            raise ModelError(f"llama.cpp cannot load {artifact}{reason()}")
         self._context = llama.llama_init_from_model(self._model, self._settings())
         if self._context is None:
             raise ModelError(f"llama.cpp has no room for the texts of {artifact}")
@@ -118,7 +120,7 @@ class LlamaCpp(Runtime):
         """Read back the threads; the precision of products follows from the types of tensors."""
         products = Counter[str]()
         for kind, number in self._types.items():
-            products[_KINDS.get(kind, (kind, kind))[1]] += number
+            products[KINDS.get(kind, (kind, kind))[1]] += number
         return Effective(
             products=products,
             options={"device": "cpu", "threads": llama.llama_n_threads(self._context)},
@@ -134,7 +136,7 @@ class LlamaCpp(Runtime):
         llama.llama_model_free(self._model)
 
 
-def _types(file: Path) -> dict[str, int]:
+def types_of(file: Path) -> dict[str, int]:
     """Count the matrices of each type.
 
     Raises:
@@ -149,16 +151,16 @@ def _types(file: Path) -> dict[str, int]:
     return dict(found)
 
 
-def _storage(types: Mapping[str, int]) -> str:
+def storage_of(types: Mapping[str, int]) -> str:
     """Return the storage of most matrices.
 
     Raises:
         Unsupported: profiles have no word for it.
     """
     kind = max(types, key=lambda name: types[name])
-    if kind not in _KINDS:
-        raise Unsupported(f"its weights are {kind}; supported: {', '.join(_KINDS)}")
-    return _KINDS[kind][0]
+    if kind not in KINDS:
+        raise Unsupported(f"its weights are {kind}; supported: {', '.join(KINDS)}")
+    return KINDS[kind][0]
 
 
 _RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
@@ -168,7 +170,7 @@ _ATTENTION: tuple[dict[str, Admits], ...] = (
 )
 _SOURCE = "https://github.com/ggml-org/llama.cpp"
 _PAIRS = (
-    (("int8", "int6", "int4", "int2"), "int8"),
+    (("int8", "int6", "int5", "int4", "int3", "int2", "mxfp4"), "int8"),
     (("fp32",), "fp32"),
     (("fp16",), "fp16"),
     (("bf16",), "bf16"),

@@ -302,12 +302,14 @@ class Cast(Implementation):
         format: of the source.
         gives: the format of the target, if it differs.
         portable: whether any runtime of the format opens the file: it has standard operators only.
+        sets_compute: whether it also decides what products are computed in.
         proved_on: the model of the conformance suite that it changes.
     """
 
     format: ClassVar[str] = "onnx"
     gives: ClassVar[str | None] = None
     portable: ClassVar[bool] = True
+    sets_compute: ClassVar[bool] = False
     proved_on: ClassVar[str] = "conv"
 
     @abstractmethod

@@ -83,9 +83,10 @@ class Gguf(ModelFormat):
 
         header = gguf_header.read(path)
         made = operators(("matrix", kind, "") for kind in header.matrices)
-        most = re.match(r"(BF|F|I?Q)(\d+)", made[0].weights if made else "")
-        stored = {"BF": "bf", "F": "fp"}.get(most[1], "int") + most[2] if most else None
-        computed = "int8" if stored and stored.startswith("int") else stored
+        most = re.match(r"(BF|F|I?Q|MXFP)(\d+)", made[0].weights if made else "")
+        words = {"BF": "bf", "F": "fp", "MXFP": "mxfp"}
+        stored = words.get(most[1], "int") + most[2] if most else None
+        computed = "int8" if stored and stored.startswith(("int", "mxfp")) else stored
         return Description(operators=made, storage=stored, compute=computed, metadata=header.fields)
 
 

@@ -25,7 +25,7 @@ def disagreements(profile: Profile, choices: Choices) -> list[str]:
         profile: the profile.
         choices: the implementations of its sections, without those that could not be found.
     """
-    checks = (_artifact, _storage, _formats, _calibration, _adaptation, _batch)
+    checks = (_artifact, _storage, _cast_computes, _formats, _calibration, _adaptation, _batch)
     return [line for check in checks for line in check(profile, choices)]
 
 
@@ -65,6 +65,17 @@ def _storage(profile: Profile, choices: Choices) -> list[str]:
     return [
         f"{profile.where(('precision', 'storage'))}: precision.storage: {precision.storage} "
         "needs a cast or a quantizer that makes it"
+    ]
+
+
+def _cast_computes(profile: Profile, choices: Choices) -> list[str]:
+    """Check that integers are multiplied only where a cast decides that."""
+    cast = choices.get(Stage.CAST)
+    if cast is None or profile.spec.precision.compute != "int8" or cast.offer.make.sets_compute:
+        return []
+    return [
+        f"{profile.where(('precision', 'compute'))}: precision.compute: a cast by "
+        f"{cast.backend.name} stores weights only; compute int8 needs a quantizer"
     ]
 
 

@@ -105,7 +105,9 @@ class Precision(Section):
         description="a model file that the runtime opens as it is: nothing rewrites, exports, "
         "casts or quantizes",
     )
-    storage: Literal["fp32", "fp16", "bf16", "int16", "int8", "int6", "int4", "int2"]
+    storage: Literal[
+        "fp32", "fp16", "bf16", "int16", "int8", "int6", "int5", "int4", "int3", "int2"
+    ]
     compute: Literal["fp32", "fp16", "bf16", "int16", "int8"]
     cast: Cast | None = None
     quantizer: Quantizer | None = None
@@ -124,8 +126,7 @@ class Precision(Section):
             raise ValueError("storage fp32 needs no cast")
         if self.quantizer:
             self.quantizer.check(self.storage, self.compute)
-        if self.compute == "int8" and not self.artifact and not self.storage.startswith("int"):
+        own = self.artifact or self.cast
+        if self.compute == "int8" and not own and not self.storage.startswith("int"):
             raise ValueError(f"storage {self.storage} cannot be computed in int8")
-        if self.cast and self.compute == "int8":
-            raise ValueError("a cast stores weights only; compute int8 needs a quantizer")
         return self

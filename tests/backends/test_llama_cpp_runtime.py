@@ -64,3 +64,46 @@ def test_what_it_cannot_take_is_said_in_one_line(tmp_path):
     (tmp_path / "bad.gguf").write_bytes(b"noise" * 50)
     with pytest.raises(ModelError, match="not a GGUF file"):
         opened(tmp_path / "bad.gguf", "fp32", "fp32")
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage"),
+    [("F16", "fp16"), ("BF16", "bf16"), ("Q8_0", "int8"), ("Q5_1", "int5"), ("Q4_0", "int4"),
+     ("MXFP4", "mxfp4")],
+)  # fmt: skip
+def test_it_quantizes_to_the_bits_of_gguf_py(tmp_path, kind, storage):
+    """gguf-py has the same types in NumPy; a head that is the embedding gets Q8_0."""
+    import gguf
+
+    from backends.llama_cpp.quantizer import GgufCast
+
+    source, target = made_gguf.write(tmp_path / "made.gguf"), tmp_path / "cast.gguf"
+    GgufCast({"storage": storage, "type": kind, "requantize": False}).cast(source, target)
+    weights = made_gguf.weights()
+    made = [one for one in gguf.GGUFReader(target).tensors if len(one.shape) > 1]
+    kinds = {one.name: one.tensor_type.name for one in made}
+    assert {*kinds.values()} - {kind} == ({"Q8_0"} - {kind} if "F16" not in kind else set())
+    for one in made:
+        wanted = gguf.quants.quantize(weights[one.name], one.tensor_type)
+        assert one.data.tobytes() == wanted.tobytes(), one.name
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage", "of", "told"),
+    [
+        ("Q4_K_M", "int4", None, "3 Q8_0, 12 Q5_0 .* write storage: int5"),
+        ("Q8_0", "int8", "Q4_0", "its matrices are Q4_0 already; .* or write requantize: true"),
+    ],
+)
+def test_what_it_would_widen_or_round_twice_is_one_line(tmp_path, kind, storage, of, told):
+    from backends.llama_cpp.quantizer import GgufCast
+
+    cast = GgufCast({"storage": storage, "type": kind, "requantize": False})
+    with pytest.raises(ModelError, match=told):
+        cast.cast(made_gguf.write(tmp_path / "made.gguf", of), tmp_path / "cast.gguf")
+
+
+def test_a_missing_tensor_is_named(tmp_path):
+    path = made_gguf.write(tmp_path / "made.gguf", without="blk.1.ffn_up.weight")
+    with pytest.raises(ModelError, match="tensor 'blk.1.ffn_up.weight' not found"):
+        opened(path, "fp32", "fp32")

@@ -66,15 +66,14 @@ def calibrate(
 def _least_errors(histograms: Mapping[str, Any], options: Options) -> Any:
     from onnxruntime.quantization.calibrate import TensorsData
 
-    codes = (0, 255)
-    if options["activations"] == "int8":
-        codes = (-127, 127) if options["symmetric"] else (-128, 127)
+    ends = np.iinfo(options["activations"])
+    codes = (-ends.max if ends.min and options["symmetric"] else ends.min, ends.max)
     ranges = {}
     for name, (counts, edges, low, high, *_) in histograms.items():
         filled = counts > 0
         centres = ((edges[:-1] + edges[1:]) / 2)[filled].astype(np.float64)
-        ends = float(low), float(high)
-        best = least_error(centres, counts[filled], ends, codes, options["symmetric"])
+        seen = float(low), float(high)
+        best = least_error(centres, counts[filled], seen, codes, options["symmetric"])
         ranges[name] = tuple(np.array(end, np.float32) for end in best)
     return TensorsData(quantization.CalibrationMethod.MinMax, ranges)
 

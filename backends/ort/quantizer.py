@@ -6,16 +6,20 @@ import contextlib
 import io
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from backends.opsets import for_quantization
 from backends.ort.calibration import calibrate
 from backends.ort.library import quantization
+from backends.ort.powers import power_of_two
+from backends.quiet import quiet
 from simulator.contract import (
     Admits,
     Array,
     AtLeast,
+    Implied,
     KeepList,
     ModelError,
     Offer,
@@ -31,6 +35,7 @@ _TENSORRT = {
     "DedicatedQDQPair": True,
 }
 
+_TYPES = {"uint8": "QUInt8", "int8": "QInt8", "uint16": "QUInt16", "int16": "QInt16"}
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
@@ -43,7 +48,12 @@ class OrtQuantizer(Quantizer):
     the node names after ``quant_pre_process``, which folds constants and merges
     BatchNormalization; tensors between a kept node and a quantized one are still rounded.
     ``operators: products`` rounds convolutions and matrix products only, with their inputs and
-    outputs. ``target: tensorrt`` writes the form that TensorRT needs: zero points of 0, FP32
+    outputs. ``scales: power_of_two`` rounds each scale up to a power of two, and
+    ``power_of_two_activations`` those of activations: see `backends.ort.powers`.
+    ``symmetric_weights: false`` gives weights a zero point, of the whole tensor only: per channel
+    the library makes them symmetric in any case. 16-bit activations are QuantizeLinear and
+    DequantizeLinear of operator set 21, between which ONNX Runtime computes in FP32.
+    ``target: tensorrt`` writes the form that TensorRT needs: zero points of 0, FP32
     weights followed by a QuantizeLinear / DequantizeLinear pair, FP32 biases, a pair for every
     consumer. ``bias_correction`` is our own, on its file: see
     `backends.ort.bias_correction.correct`.
@@ -61,8 +71,6 @@ class OrtQuantizer(Quantizer):
         operators = list({**QLinearOpsRegistry, **QDQRegistry})
         if options["operators"] == "products":
             operators = [name for name in operators if name in _PRODUCTS]
-        types = quantization.QuantType
-        extra = {"ActivationSymmetric": options["symmetric"]}
         with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
             folder = Path(name)
             prepared, ranges = folder / "prepared.onnx", folder / "ranges.json"
@@ -72,24 +80,45 @@ class OrtQuantizer(Quantizer):
                 onnx.save(with_biases(onnx.load(str(prepared))), str(prepared))
                 feeds = kept_feeds(feeds, samples)
             method = calibrate(prepared, operators, feeds, ranges, options)
-            quantization.quantize_static(
-                str(prepared),
-                str(target),
+
+            write = partial(
+                self._write,
+                prepared,
+                target,
                 calibration_cache_path=ranges,
-                quant_format=quantization.QuantFormat.QDQ,
                 op_types_to_quantize=operators,
                 nodes_to_exclude=spared,
-                per_channel=options["weights"] == "per_channel",
-                reduce_range=options["reduce_range"],
-                activation_type=types.QUInt8 if options["activations"] == "uint8" else types.QInt8,
-                weight_type=types.QInt8,
                 calibrate_method=method,
-                extra_options=extra | (_TENSORRT if options["target"] == "tensorrt" else {}),
             )
+            write()
+            if options["scales"] != "any":
+                write(power_of_two(onnx.load(str(target)), options))
             if options["bias_correction"]:
                 model = onnx.load(str(target))
                 correct(onnx.load(str(prepared)), model, samples)
                 onnx.save(model, str(target))
+
+    def _write(
+        self, source: Path, target: Path, overrides: Mapping[str, Any] | None = None, **how: Any
+    ) -> None:
+        options, types = self.options, quantization.QuantType
+        extra = {
+            "ActivationSymmetric": options["symmetric"],
+            "WeightSymmetric": options["symmetric_weights"],
+            "TensorQuantOverrides": overrides or {},
+        }
+        with quiet():
+            quantization.quantize_static(
+                str(source),
+                str(target),
+                quant_format=quantization.QuantFormat.QDQ,
+                per_channel=options["weights"] == "per_channel",
+                reduce_range=options["reduce_range"],
+                activation_type=getattr(types, _TYPES[options["activations"]]),
+                weight_type=types.QInt8,
+                extra_options=extra | (_TENSORRT if options["target"] == "tensorrt" else {}),
+                **how,
+            )
 
 
 def _prepare(source: Path, target: Path, keep: Mapping[str, Any]) -> list[str]:
@@ -115,15 +144,19 @@ def _prepare(source: Path, target: Path, keep: Mapping[str, Any]) -> list[str]:
 
 _CPU: dict[str, Admits] = {
     "weights": ("per_channel", "per_tensor"),
-    "activations": ("uint8", "int8"),
+    "symmetric_weights": (True,),
+    "activations": tuple(_TYPES),
     "symmetric": (False, True),
+    "scales": Implied(("any", "power_of_two", "power_of_two_activations"), "any"),
+    "reduce_range": (False, True),
     "keep": KeepList(),
     "target": ("cpu",),
     "operators": ("all",),
 }
 _FORMS: tuple[dict[str, Admits], ...] = (
-    {**_CPU, "reduce_range": (False, True)},
-    {**_CPU, "reduce_range": (False, True), "operators": ("products",)},
+    _CPU,
+    {**_CPU, "operators": ("products",)},
+    {**_CPU, "weights": ("per_tensor",), "symmetric_weights": (False,)},
     {
         **_CPU,
         "activations": ("int8",),

@@ -233,8 +233,17 @@ BACKEND = Backend(
     summary="ONNX Runtime, its execution providers by name; static and dynamic INT8, INT4 blocks",
     library=ort,
     offers=(*_offers(), *quantizer.OFFERS, *weights.OFFERS, *SOUND),
-    may_be_left_out=("provider", "io_binding", "target", "operators", "bias_correction"),
+    may_be_left_out=(
+        "provider",
+        "io_binding",
+        "target",
+        "operators",
+        "symmetric_weights",
+        "bias_correction",
+    ),
     fields={
+        "scales": "any, or rounded up to powers of two: all, or those of activations",
+        "symmetric_weights": "whether weight ranges are symmetric around zero",
         "operators": "which operators are rounded: all that can be, or products with weights",
         "target": "tensorrt: zero points of 0, FP32 weights and biases",
         "reduce_range": "7-bit weights, against overflow of AVX2",

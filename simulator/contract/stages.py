@@ -182,7 +182,7 @@ QUANTIZE = StageSpec(
     base=Quantizer,
     own=("calibration",),
     work=f"{_WORK}:Making",
-    checks=_NEAR,
+    checks=(*_NEAR, *proved_by("integers", "scales_are_as_asked")),
 )
 EXPORT = StageSpec(
     Stage.EXPORT,
@@ -245,6 +245,7 @@ RUNTIME = StageSpec(
             "closes_twice_and_then_refuses",
             "bad_models_are_refused",
         ),
+        *proved_by("integers", "sums_are_as_asked"),
         *proved_by("honesty", "options_are_in_force", "precision_is_in_force"),
     ),
 )

@@ -101,7 +101,7 @@ def _saturated(choices: Choices, profile: Profile) -> list[str]:
         return []
     reduced = quantizer.options.get("reduce_range") if quantizer else None
     choice = choices[Stage.RUNTIME]
-    if reduced is True or not saturates(choice):
+    if reduced is True or "accumulator" in choice.options or not saturates(choice):
         return []
     flags = machine.processor()["flags"]
     without = "" if VNNI & set(flags) else " without VNNI"

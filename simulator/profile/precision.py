@@ -83,9 +83,17 @@ class Quantizer(OpenSection):
     def check(self, storage: str, compute: str) -> None:
         """Refuse types that its file does not have; ValueError.
 
-        What is simulated is FP32; only 8 bits may be real.
+        What is simulated is FP32; only 8 bits may be real. Between 16-bit activations, runtimes
+        compute in FP32 or in integers.
         """
         types = (storage, compute)
+        if self.activations and self.activations.endswith("int16"):
+            if types not in (("int8", "fp32"), ("int8", "int16")):
+                raise ValueError(
+                    f"activations {self.activations} make storage int8, and compute fp32 "
+                    "(ONNX Runtime) or int16"
+                )
+            return
         if self.bits not in (None, 8) and types != ("fp32", "fp32"):
             raise ValueError(
                 f"a quantizer to {self.bits} bits rounds in FP32: write storage fp32, compute fp32"

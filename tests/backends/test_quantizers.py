@@ -32,6 +32,8 @@ PLAIN = {
     "operators": "all",
     "bias_correction": False,
     "keep": NOTHING,
+    "scales": "any",
+    "symmetric_weights": True,
 }
 ORT = {
     "provider": "cpu",
@@ -235,6 +237,46 @@ def test_nncf_reduces_the_range_where_it_is_told_to(tmp_path, reduce_range, ends
     assert found == ends
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"activations": "int8", "symmetric": True, "target": "tensorrt"},
+        {"weights": "per_tensor", "symmetric_weights": False, "activations": "int16"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("scales_are", ["power_of_two", "power_of_two_activations"])
+def test_scales_are_rounded_up_to_powers_of_two(tmp_path, how, scales_are):
+    """Each is the next power of two; the smallest value of an activation keeps its code."""
+    before = scales(quantized("onnxruntime", tmp_path, method="minmax", **how))
+    after = scales(quantized("onnxruntime", tmp_path, method="minmax", scales=scales_are, **how))
+
+    for name, (scale, zero) in before.items():
+        weights = name[0] in "wb"
+        want = 2.0 ** np.ceil(np.log2(scale))
+        if weights and scales_are == "power_of_two_activations":
+            want = after[name][0] if name[0] == "b" else scale
+        elif name[0] == "b":
+            want = 2.0 ** np.round(np.log2(after[name][0]))
+        assert np.array_equal(after[name][0], want), name
+        if not weights:
+            low, ends = (np.iinfo(zero.dtype).min - int(zero)) * scale, np.iinfo(zero.dtype)
+            moved = int(zero) if how.get("symmetric") else ends.min - np.rint(low / want)
+            assert int(after[name][1]) == moved
+
+
+def test_weights_get_a_zero_point(tmp_path):
+    """[[1, -1], [1, 1]] lies around zero; [[1, 1]] reaches from 0 to 1, and -128 stands for 0."""
+    made = quantized(
+        "onnxruntime", tmp_path, method="minmax", weights="per_tensor", symmetric_weights=False
+    )
+
+    found = scales(made)
+    assert found["w2_quantized"][0] == pytest.approx(1 / 255)
+    assert found["w2_quantized"][1] == -128
+
+
 def test_the_form_for_tensorrt(tmp_path):
     """Zero points of 0, weights in FP32 behind a pair of their own, biases in FP32."""
     made = quantized(
@@ -413,7 +455,7 @@ def test_facts_of_a_plain_quantizer():
     chosen = choose(load("ort_int8", []))[Stage.QUANTIZE]
 
     facts = {name: chosen.options[name] for name in chosen.facts}
-    assert facts == {"keep": NOTHING, "target": "cpu", "operators": "all", "bias_correction": False}
+    assert facts == {name: PLAIN[name] for name in facts}
 
 
 def test_nncf_and_openvino_send_no_reports(tmp_path):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from broken import OWN, DoesNotSayWhat, IgnoresProfiles, LosesABit
-from correct import CORRECT, backend
+from correct import CORRECT, NumpyRuntime, WeightQuantizer, backend
 from faults import RAW, SHARED, admits_anything, drifts, fault, leaks, refuses_what_it_admits
 from load_faults import AlwaysWaits
 
@@ -34,6 +34,15 @@ def faults():
     to_srgb = {"profile": ("to_srgb",)}
     yield Stage.DECODE, "color_profiles_are_obeyed", IgnoresProfiles, to_srgb, QUICK
     yield Stage.RUNTIME, "agrees_with_onnx_reference", DoesNotSayWhat, {}, QUICK
+    yield (
+        Stage.QUANTIZE,
+        "scales_are_as_asked",
+        WeightQuantizer,
+        {"scales": ("power_of_two",)},
+        QUICK,
+    )
+    cut = {"accumulator": ("int16_pairs",), "overflow": ("saturate",), "rounding": ("half_even",)}
+    yield Stage.RUNTIME, "sums_are_as_asked", NumpyRuntime, cut, QUICK
 
 
 FAULTS = list(faults())

@@ -48,6 +48,8 @@ class StageSpec:
         after: the step that it follows, for example ``decode``. In a stack without that step it
             follows the nearest step before.
         modality: the kind of samples that it processes; None for all kinds.
+        also: modalities whose profiles may have its section besides: it then makes what is beside
+            the samples, once a stack, and is not timed.
         section: the key of its section in a profile; empty for a stage outside stacks.
         axis: the axis that its section belongs to.
         fields_are_axes: whether each field of the section is a separate axis.
@@ -77,6 +79,7 @@ class StageSpec:
     order: int | None = None
     after: str | None = None
     modality: str | None = None
+    also: tuple[str, ...] = ()
     section: tuple[str, ...] = ()
     axis: str | None = None
     fields_are_axes: bool = False
@@ -133,7 +136,7 @@ STAGES: Table[StageSpec] = Table(
 
 @cache
 def stages(modality: str | None = None) -> tuple[StageSpec, ...]:
-    """Return the stages in pipeline order.
+    """Return the stages in pipeline order; those that are beside the samples last.
 
     Args:
         modality: leave out those of other modalities; None keeps all.
@@ -147,8 +150,10 @@ def stages(modality: str | None = None) -> tuple[StageSpec, ...]:
         if spec.order is not None and spec.step is not None:
             places[spec.step] = max(spec.order, places.get(spec.step, 0))
     ordered = sorted(found, key=lambda spec: _place(spec, places))
-    kept = (spec for spec in ordered if modality is None or spec.modality in (None, modality))
-    return tuple(kept)
+    if modality is None:
+        return tuple(ordered)
+    own = [spec for spec in ordered if spec.modality in (None, modality)]
+    return (*own, *(spec for spec in ordered if modality in spec.also))
 
 
 @cache
@@ -158,7 +163,7 @@ def timed_steps(modality: str | None = None) -> tuple[str, ...]:
     Args:
         modality: leave out those of other modalities; None keeps all.
     """
-    steps = (spec.step for spec in stages(modality))
+    steps = (spec.step for spec in stages(modality) if modality not in spec.also)
     return tuple(dict.fromkeys(step for step in steps if step is not None))
 
 

@@ -184,6 +184,13 @@ QUANTIZE = StageSpec(
     work=f"{_WORK}:Making",
     checks=(*_NEAR, *proved_by("integers", "scales_are_as_asked")),
 )
+SECOND_PRECISION = StageSpec(
+    "second_precision",
+    "the precision of a second network",
+    720,
+    section=("precision", "second"),
+    axis="second_precision",
+)
 EXPORT = StageSpec(
     Stage.EXPORT,
     "the model is converted to the runtime's format",
@@ -250,7 +257,18 @@ RUNTIME = StageSpec(
     ),
 )
 BETWEEN = StageSpec(
-    "between", "a second network's inputs are made of the first one's outputs", 820, step="between"
+    "between",
+    "what one of two networks gives is made ready for the other",
+    820,
+    step="between",
+)
+PROMPTS = StageSpec(
+    "prompts",
+    "class names become prompts",
+    850,
+    modality="image",
+    section=("prompts",),
+    axis="prompts",
 )
 POSTPROCESS = StageSpec(
     "postprocess",

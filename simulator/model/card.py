@@ -78,6 +78,7 @@ class Card:
         self.labels: Labels | None = load_labels(self._file("labels", labels)) if labels else None
         if labels is None and task.needs_labels:
             raise ModelError(f"{path}: labels: {task.name} needs a file of class names")
+        output = task.located(output, self._further)
         self.task: Task = task(output, Network(self.labels, self.spec.input, path.parent))
         self.second: Card | None = self._second()
 

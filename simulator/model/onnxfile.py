@@ -182,7 +182,8 @@ def check(card: Card) -> ModelFile:
         if second is None:
             card.task.check(shapes)
         else:
-            card.task.check_handed(shapes, second.inputs)
+            assert card.second is not None
+            card.task.check_handed(shapes, second.inputs, second.wanted(card.second))
     except ModelError as error:
         raise ModelError(f"{card.path}: {path.name}: {error}") from error
     return made

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 
 from simulator.contract import Array, Runtime, clock
 from simulator.contract.model import shape_words
-from simulator.contract.recipe import Apply, Boundary, Chain, Recipe, Runtimes
+from simulator.contract.recipe import Apply, Boundary, Chain, Context, Recipe, Runtimes
 from simulator.errors import ModelError, SampleError, foreign, one_line
 from simulator.modalities.modality import Placing
 from simulator.model.artifact import Artifact
@@ -21,7 +22,7 @@ from simulator.model.card import Card
 from simulator.pipeline.watchdog import limited
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
-from simulator.tasks.settings import BackEnd, FollowUpInference, Handover, Settings
+from simulator.tasks.settings import BackEnd, Beside, FollowUpInference, Handover, Settings
 from simulator.tasks.task import Task
 
 Outputs = Mapping[str, Array]
@@ -232,6 +233,37 @@ class Between(Recipe):
             return made
 
         return apply
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Recipe):
+    """Joins the network's outputs with what a second one gave, which is run once.
+
+    Attributes:
+        infer: the second network.
+        step: what it is run on, and how both are joined.
+    """
+
+    infer: Infer
+    step: Beside
+    stage = "between"
+
+    def open(self, runtimes: Runtimes) -> Apply:
+        """Run the second network, unless this process did so."""
+        pool: Any = runtimes
+        joined = _joining(self, pool)
+
+        def apply(found: Inferred, _: Any) -> Inferred:
+            whole = inferred(joined(found.outputs))
+            return replace(found, outputs=whole.outputs, digest=whole.digest)
+
+        return apply
+
+
+@lru_cache(maxsize=16)
+def _joining(join: Join, runtimes: Any) -> Callable[[Any], Any]:
+    run, nothing = join.infer.open(runtimes), Context("", None, None)
+    return join.step.joining([run(one, nothing).outputs for one in join.step.feeds()])
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,9 +159,10 @@ def apart(modality: str) -> dict[str, tuple[str, ...]]:
 def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
     """Return the axes of some profiles, each with its key, in pipeline order.
 
-    The axis of another package's stage, or of videos, is included if one of the profiles has that
-    stage. Where one of them has a front end that is not ours, the whole way to the network's input
-    is one axis; where one has a runtime that takes samples, all up to the network's outputs is.
+    The axis of another package's stage, of videos or of a text tower is included if one of the
+    profiles has that stage. Where one of them has a front end that is not ours, the whole way to
+    the network's input is one axis; where one has a runtime that takes samples, all up to the
+    network's outputs is.
     """
     known: dict[str, Key] = {}
     for modality in dict.fromkeys(spec.modality for spec in specs):
@@ -170,9 +171,11 @@ def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
         absent = {*steps_of_front_end(modality)} if is_block else absent
         if any(takes_samples(spec) for spec in specs):
             absent = {axis for axis in axes_before_outputs(modality) if axis != Stage.RUNTIME}
+        beside = [spec for spec in stages(modality) if modality in spec.also]
+        optional = (*extra_specs(modality), STAGES[Stage.VIDEO], STAGES["prompts"], *beside)
         absent |= {
             spec.axis
-            for spec in (*extra_specs(modality), STAGES[Stage.VIDEO])
+            for spec in optional
             if all(getattr(profile_spec, spec.section[0], None) is None for profile_spec in specs)
         }
         known |= {axis: key for axis, key in places(modality).items() if axis not in absent}

@@ -119,6 +119,11 @@ class Precision(Section):
     compute: Literal["fp32", "fp16", "bf16", "int16", "int8"]
     cast: Cast | None = None
     quantizer: Quantizer | None = None
+    second: Literal["fp32"] | None = Field(
+        None,
+        description="of the model card's second network: FP32 as it is, nothing casts or quantizes "
+        "it; null: as the first one",
+    )
 
     @model_validator(mode="after")
     def _storage_says_how(self) -> Precision:

@@ -96,6 +96,26 @@ class Handover(Protocol):
         """
 
 
+class Beside(Protocol):
+    """What a card's second network is run on, once a stack; plain data.
+
+    The first network's outputs are then joined with what it gave.
+    """
+
+    def identity(self) -> Any:
+        """Return all that it depends on besides the networks; JSON."""
+
+    def feeds(self) -> tuple[Any, ...]:
+        """Return what the second network takes; a tuple stands for several inferences."""
+
+    def joining(self, found: Any) -> Callable[[Any], Any]:
+        """Return what makes what :meth:`Task.decode` takes of the first network's outputs.
+
+        Args:
+            found: what the second network gave for each of :meth:`feeds`.
+        """
+
+
 class BackEnd(Protocol):
     """A step between a network's outputs and what a task reads; plain data."""
 

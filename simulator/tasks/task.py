@@ -11,7 +11,8 @@ computed. Those on data stand in :class:`simulator.tasks.truths.Truths`, those o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ from simulator.tasks.figures import Comparison, Figures
 from simulator.tasks.score import Record, Score, Values
 from simulator.tasks.settings import (
     BackEnd,
+    Beside,
     CardSettings,
     FollowUpInference,
     Handover,
@@ -123,6 +125,16 @@ class Task(Truths, Answers):
         made = named(cls.tried_with)(cls)
         return made if isinstance(made, Mapping) else {cls.tried_with.partition(":")[2]: made}
 
+    @classmethod
+    def located(cls, output: Any, find: Callable[[str, str], Path]) -> Any:
+        """Return a card's ``output`` with the full paths of the files that it names.
+
+        Args:
+            output: the section, checked.
+            find: see :meth:`simulator.modalities.modality.Modality.located`.
+        """
+        return output
+
     @property
     def headline(self) -> str:
         """The first metric."""
@@ -198,12 +210,13 @@ class Task(Truths, Answers):
         """Return the first network's outputs that a second one's inputs are made of, if any."""
         return ()
 
-    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port]) -> None:
+    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port], outputs: Shapes) -> None:
         """Compare the first network's outputs, and the second's inputs, with what the card says.
 
         Args:
             shapes: of each output that :meth:`handed` names.
             inputs: of the second network.
+            outputs: the shapes of its outputs that are read.
 
         Raises:
             ModelError: naming the output or input, what was expected and what it is.
@@ -211,6 +224,18 @@ class Task(Truths, Answers):
 
     def handover(self, settings: Settings) -> Handover | None:
         """Return how a second network's inputs are made; None: there is one network."""
+        return None
+
+    def beside(self, profile: Profile, choices: Choices) -> Beside | None:
+        """Return what a second network is run on, once a stack; None: it follows the first.
+
+        Args:
+            profile: the stack.
+            choices: the implementation of each of its stages.
+
+        Raises:
+            ModelError: the profile does not fit the card.
+        """
         return None
 
     def takes_second(self, profile: Profile) -> bool:

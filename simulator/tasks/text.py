@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,22 @@ class LogitsOutput(Section):
     logits: str | None = Field(
         default=None, description="the output with the logits; without it the first one"
     )
+
+
+class VectorOutput(Section):
+    """What a model of sentences gives."""
+
+    vectors: str | None = Field(
+        default=None, description="the output with the vectors; without it the first one"
+    )
+    pooling: Literal["none", "mean", "first", "last"] = Field(
+        description="none: the output is one vector a text; else how those of its tokens become one"
+    )
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions the output has."""
+        return 2 if self.pooling == "none" else 3
 
 
 class TextFlips(Flips):
@@ -144,6 +160,30 @@ def array_of(outputs: Any, row: Row, rank: int, name: str | None = None) -> Arra
         )
     kept: Array = values[row.row]
     return kept
+
+
+def vector_of(outputs: Any, row: Row, asked: VectorOutput) -> Floats:
+    """Return the vector of a text.
+
+    Raises:
+        SampleError: it has no token.
+        ModelError: the output is not what the card says.
+        NotFinite: the vector has NaN or an infinity.
+    """
+    values = array_of(outputs, row, asked.rank, asked.vectors)
+    if asked.pooling != "none":
+        last = row.first + len(row.tokens.ids)
+        values = values[row.first : last]
+        if not len(values):
+            raise SampleError("a text has no token")
+        if len(values) < last - row.first:
+            raise ModelError(f"states of {last} tokens expected, got {len(values) + row.first}")
+    found: Floats = values.astype(np.float64)
+    check_finite(found)
+    if asked.pooling == "mean":
+        return np.asarray(found.mean(0))
+    picked: Floats = {"none": found, "first": found[0], "last": found[-1]}[asked.pooling]
+    return picked
 
 
 def scored(logits: Array, row: Row) -> Scored:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from simulator import registry
 from simulator.contract import Offer, Stage
+from simulator.modalities.text.sections import Feeds, Prompts, Tokenize
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
@@ -223,7 +224,10 @@ class Normalize(Section):
 
 
 class ImageSpec(ProfileSpec):
-    """A stack that takes images."""
+    """A stack that takes images.
+
+    ``tokenize``, ``feeds`` and ``prompts`` are of the text tower that a model card may have.
+    """
 
     video: Video | None = Field(None, description="else frames reach decode as lossless files")
     decode: Decode
@@ -231,6 +235,9 @@ class ImageSpec(ProfileSpec):
     resize: Resize
     geometry: Geometry
     normalize: Normalize
+    tokenize: Tokenize | None = None
+    feeds: Feeds | None = None
+    prompts: Prompts | None = None
 
     @model_validator(mode="after")
     def _resize_where_there_is_yuv(self) -> ImageSpec:

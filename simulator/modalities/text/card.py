@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -69,6 +70,19 @@ class TextInput(CardInput):
         if len(set(names)) < len(names):
             raise ValueError("names, constants: each input needs a name of its own")
         return self
+
+    def located(self, find: Callable[[str, str], Path], key: str) -> TextInput:
+        """Return the section with the paths of its vocabularies found.
+
+        Args:
+            find: gives the path of a file from its key and its name.
+            key: of the section in the card.
+        """
+        files = {
+            format: str(find(f"{key}.tokenizer.{format}", file))
+            for format, file in self.tokenizer.items()
+        }
+        return self.model_copy(update={"tokenizer": files})
 
 
 class TextCard(CardSpec):

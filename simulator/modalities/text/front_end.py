@@ -18,7 +18,7 @@ from simulator.files import hash_file
 from simulator.modalities.text.card import TextCard, TextInput
 from simulator.modalities.text.opened import encoder
 from simulator.modalities.text.pairs import Limits, fed, truncated
-from simulator.modalities.text.sections import Feeds, text_spec
+from simulator.modalities.text.sections import Feeds
 from simulator.profile.implementations import Choice, Choices
 from simulator.profile.profile import Profile
 
@@ -208,8 +208,8 @@ def feeding(profile: Profile, card: TextCard) -> Feed:
     Raises:
         ModelError: rows are padded, and the network has no id or no mask for padding.
     """
-    spec, network = text_spec(profile), card.input
-    asked = spec.feeds
+    spec: Any = profile.spec  # of texts, or of images beside texts
+    network, asked = card.input, spec.feeds
     padded = asked.batch == "choices" or asked.pad_to is not None
     chosen = asked.neutral(padded, network.names.positions is not None)
     if padded and network.pad is None:

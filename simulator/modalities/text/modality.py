@@ -97,11 +97,7 @@ class TextModality(Modality):
 
     def located(self, card: Any, find: Callable[[str, str], Path]) -> Any:
         """Return the card with the paths of its vocabularies found."""
-        files = {
-            format: str(find(f"input.tokenizer.{format}", file))
-            for format, file in card.input.tokenizer.items()
-        }
-        return card.model_copy(update={"input": card.input.model_copy(update={"tokenizer": files})})
+        return card.model_copy(update={"input": card.input.located(find, "input")})
 
     def feeds(self, card: Any) -> tuple[Feed, ...]:
         """Return the inputs that the card names: int64 of any batch and length, then constants."""

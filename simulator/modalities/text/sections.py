@@ -1,10 +1,10 @@
-"""The sections of a text profile: tokenize and feeds."""
+"""The sections of a text profile: tokenize and feeds; and prompts, of an image profile."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
@@ -71,6 +71,27 @@ class Feeds(Section):
         if not positions or not padded:
             update["position_ids"] = "from_mask"
         return self.model_copy(update=update)
+
+
+class Prompts(Section):
+    """How the names of classes become texts, where the model card has a text tower."""
+
+    template: str | Annotated[list[str], Field(min_length=1)] = Field(
+        description="with {} for the name; of several the vectors are averaged; model: as the "
+        "model card says"
+    )
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Prompts:
+        for one in [self.template] if isinstance(self.template, str) else self.template:
+            if "{}" not in one and self.template != "model":
+                raise ValueError(f"template: {one!r} has no {{}}, where the name of a class goes")
+        return self
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The templates."""
+        return (self.template,) if isinstance(self.template, str) else tuple(self.template)
 
 
 class Vocoder(OpenSection):

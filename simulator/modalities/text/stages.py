@@ -13,6 +13,7 @@ TOKENIZE = one_word(
     "a text becomes token ids",
     100,
     "text",
+    also=("image",),
     base=Tokenizer,
     calls=("encode",),
     own=("truncation_side",),
@@ -33,7 +34,7 @@ TOKENIZE = one_word(
         *REPEATS,
     ),
 )
-FEEDS = one_word("feeds", "token ids become the network's inputs", 500, "text")
+FEEDS = one_word("feeds", "token ids become the network's inputs", 500, "text", also=("image",))
 FOLLOW = StageSpec(
     "follow", "inferences follow from the first one", 850, modality="text", step="follow"
 )

@@ -41,8 +41,9 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
 
     Args:
         outputs: (1, C) or (C,), float or integer.
-        kind: ``logits`` (the score is a float64 softmax over the classes that are kept) or
-            ``probabilities`` (taken as they are).
+        kind: ``logits`` (the score is a float64 softmax over the classes that are kept),
+            ``sigmoid`` (logits, each with a probability of its own) or ``probabilities`` (taken as
+            they are).
         offset: how many classes at the start are background, and dropped; at least 0.
 
     Returns:
@@ -56,6 +57,8 @@ def postprocess(outputs: Array, kind: str, offset: int) -> Answer:
     check_finite(values)
     if kind == "logits":
         scores = _softmax(values)
+    elif kind == "sigmoid":
+        scores = 0.5 * (1 + np.tanh(values / 2))  # the logistic function, without an overflow
     else:
         if outputs.dtype.kind not in "iu":
             check_probabilities(values)

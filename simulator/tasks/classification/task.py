@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulator.contract.frame import Array
 from simulator.contract.front_end import array_words
+from simulator.contract.model import Port
 from simulator.data import example
 from simulator.data.address import Root
 from simulator.data.folder import Dataset, Files
 from simulator.data.folder_labels import label_of
 from simulator.data.source import source_of
 from simulator.errors import ModelError, SampleError, shortened
+from simulator.profile.implementations import Choices
+from simulator.profile.profile import Profile
 from simulator.profile.section import Section
 from simulator.statistics.bootstrap import Figure, Ratio, Resamples
 from simulator.tasks.classification.answer import BEST, Answer, postprocess
 from simulator.tasks.classification.compare import ClassificationFlips, compare
 from simulator.tasks.classification.impact import ClassificationImpact
+from simulator.tasks.classification.prompts import Matching, PromptedClasses, matching
 from simulator.tasks.classification.view import ClassificationView
 from simulator.tasks.figures import Comparison
 from simulator.tasks.score import Record, Score, Values, numbers
@@ -39,8 +44,17 @@ class Output(Section):
     The first ``background`` classes are not in the label file and are never predicted.
     """
 
-    kind: Literal["logits", "probabilities"]
+    kind: Literal["logits", "sigmoid", "probabilities"]
     background: Annotated[int, Field(ge=0)] = 0
+    prompts: PromptedClasses | None = Field(
+        None, description="the classes are texts, of which a second network makes vectors"
+    )
+
+    @model_validator(mode="after")
+    def _cosines_are_logits(self) -> Output:
+        if self.prompts and (self.kind == "probabilities" or self.background):
+            raise ValueError("prompts: kind logits or sigmoid, and no background")
+        return self
 
 
 class Classification(Task):
@@ -67,10 +81,46 @@ class Classification(Task):
         *CHANGES,
     )
 
+    @classmethod
+    def located(cls, output: Any, find: Callable[[str, str], Path]) -> Any:
+        """Find the vocabularies of prompts."""
+        if output.prompts is None:
+            return output
+        given = output.prompts.input.located(find, "output.prompts.input")
+        prompts = output.prompts.model_copy(update={"input": given})
+        return output.model_copy(update={"prompts": prompts})
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the output with a text's vector, where classes are prompts and it is named."""
+        asked = self.output.prompts
+        return (asked.text.vectors,) if asked and asked.text.vectors else ()
+
+    def handed(self) -> tuple[str, ...]:
+        """Return the output with an image's vector, where classes are prompts."""
+        return (self.output.prompts.image,) if self.output.prompts else ()
+
+    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port], outputs: Shapes) -> None:
+        """Compare both towers with the card; prompts need the names of classes."""
+        if self.network.labels is None:
+            raise ModelError("labels: prompts need a file of class names")
+        self.output.prompts.check(shapes, inputs, outputs)
+
+    def beside(self, profile: Profile, choices: Choices) -> Matching | None:
+        """Return the prompts of the classes as the stack's token ids."""
+        labels, asked = self.network.labels, self.output.prompts
+        return matching(profile, choices, asked, labels.names) if asked and labels else None
+
     def check(self, shapes: Shapes) -> None:
-        """Compare the number of classes with the label file."""
+        """Compare the number of classes with the label file; of prompts, the rank of vectors."""
         (name, shape), *_ = shapes.items()
         labels, background = self.network.labels, self.output.background
+        if asked := self.output.prompts:
+            if len(shape) != asked.text.rank:
+                raise ModelError(
+                    f"prompts.text: pooling: {asked.text.pooling} expects an output of rank "
+                    f"{asked.text.rank}; {name!r} is {tuple(shape)}"
+                )
+            return
         if labels is None or not shape or shape[-1] is None:
             return
         if shape[-1] - background != len(labels):
@@ -83,7 +133,7 @@ class Classification(Task):
         """Return 1 / classes; None for an unknown number."""
         first = next(iter(shapes.values()), ())
         classes = len(self.network.labels) if self.network.labels else None
-        if first and first[-1] is not None:
+        if first and first[-1] is not None and self.output.prompts is None:
             classes = first[-1] - self.output.background
         return 1 / classes if classes else None
 

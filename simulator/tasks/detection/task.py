@@ -97,7 +97,7 @@ class Detection(ImageTask):
         given = self.output.proposals
         return (*given.outputs(), *given.features) if given else ()
 
-    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port]) -> None:
+    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port], outputs: Shapes) -> None:
         """Compare proposals with the outputs that they are made of, and with the second network."""
         given = self.output.proposals
         check(given, shapes, self.size, 1)

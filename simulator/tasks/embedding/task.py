@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,26 +13,13 @@ from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import ModelError, NotFinite, SampleError
-from simulator.profile.section import Section
 from simulator.tasks.figures import Figures
-from simulator.tasks.finite import check_finite
 from simulator.tasks.score import Record, Values, each, even_odds
 from simulator.tasks.task import CHANGES, Shapes
-from simulator.tasks.text import TextFlips, TextTask, array_of
+from simulator.tasks.text import TextFlips, TextTask, VectorOutput, vector_of
 from simulator.tasks.view import Told, View
 
 Floats = NDArray[np.float64]
-
-
-class Output(Section):
-    """What a model of sentences gives."""
-
-    vectors: str | None = Field(
-        default=None, description="the output with the vectors; without it the first one"
-    )
-    pooling: Literal["none", "mean", "first", "last"] = Field(
-        description="none: the output is one vector a text; else how those of its tokens become one"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +95,7 @@ class Embedding(TextTask):
     reads = ("vectors",)
     missing = ("order", "cosines")
     tried_with = "simulator.tasks.text_specimen:sentences"
-    Output = Output
+    Output = VectorOutput
     Flips = EmbeddingFlips
     View = EmbeddingView
     columns: ClassVar[tuple[pa.Field, ...]] = (
@@ -128,9 +115,9 @@ class Embedding(TextTask):
             ModelError: it does not fit.
         """
         (name, shape), *_ = shapes.items()
-        if len(shape) != self._rank:
+        if len(shape) != self.output.rank:
             raise ModelError(
-                f"pooling: {self.output.pooling} expects an output of rank {self._rank}; "
+                f"pooling: {self.output.pooling} expects an output of rank {self.output.rank}; "
                 f"{name!r} is {tuple(shape)}"
             )
 
@@ -143,7 +130,7 @@ class Embedding(TextTask):
         """
         if len(placement) < 2:
             raise SampleError("a query and one text or more expected")
-        vectors = np.stack([self._vector(outputs, row) for row in placement])
+        vectors = np.stack([vector_of(outputs, row, self.output) for row in placement])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not lengths.all():
             raise NotFinite("the model gave a vector of zeros, which has no direction")
@@ -203,23 +190,3 @@ class Embedding(TextTask):
     def examples(self) -> list[tuple[Any, Any]]:
         """Return three texts, each once the nearest."""
         return [(one, Ordered.of(np.eye(3)[[one, 0, 1, 2]])) for one in range(3)]
-
-    @property
-    def _rank(self) -> int:
-        return 2 if self.output.pooling == "none" else 3
-
-    def _vector(self, outputs: Any, row: Row) -> Floats:
-        values = array_of(outputs, row, self._rank, self.output.vectors)
-        if self.output.pooling != "none":
-            last = row.first + len(row.tokens.ids)
-            values = values[row.first : last]
-            if not len(values):
-                raise SampleError("a text has no token")
-            if len(values) < last - row.first:
-                raise ModelError(f"states of {last} tokens expected, got {len(values) + row.first}")
-        found: Floats = values.astype(np.float64)
-        check_finite(found)
-        if self.output.pooling == "mean":
-            return np.asarray(found.mean(0))
-        picked: Floats = {"none": found, "first": found[0], "last": found[-1]}[self.output.pooling]
-        return picked

@@ -154,7 +154,7 @@ class TextToSpeech(Task):
         """Return the first network's outputs, where a second one speaks."""
         return self.output.own if self.output.vocoder else ()
 
-    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port]) -> None:
+    def check_handed(self, shapes: Shapes, inputs: Mapping[str, Port], outputs: Shapes) -> None:
         """Compare the second network's input with the bands of the first."""
         mel, vocoder = self.output.spectrogram, self.output.vocoder
         assert mel and vocoder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -74,7 +74,13 @@ class Feeds(Section):
 
 
 class Prompts(Section):
-    """How the names of classes become texts, where the model card has a text tower."""
+    """How the names of classes become texts, where the model card has a text tower.
+
+    Attributes:
+        words: what ``template`` may be besides a template.
+    """
+
+    words: ClassVar[tuple[str, ...]] = ("model",)
 
     template: str | Annotated[list[str], Field(min_length=1)] = Field(
         description="with {} for the name; of several the vectors are averaged; model: as the "
@@ -84,7 +90,7 @@ class Prompts(Section):
     @model_validator(mode="after")
     def _has_a_place(self) -> Prompts:
         for one in [self.template] if isinstance(self.template, str) else self.template:
-            if "{}" not in one and self.template != "model":
+            if "{}" not in one and one not in self.words:
                 raise ValueError(f"template: {one!r} has no {{}}, where the name of a class goes")
         return self
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class PromptedClasses(Prompts):
         bias: of SigLIP.
     """
 
+    words: ClassVar[tuple[str, ...]] = ()
     image: str
     input: TextInput
     text: VectorOutput

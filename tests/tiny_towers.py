@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,8 @@ def text():
     constants = {"table": np.array(list(WORDS.values()), np.float32), "last": np.array([-1]),
                  "tokens": np.array([1])}  # fmt: skip
     nodes = [
-        helper.make_node("Gather", ["table", "ids"], ["colors"]),
-        helper.make_node("Cast", ["mask"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Gather", ["table", "input_ids"], ["colors"]),
+        helper.make_node("Cast", ["attention_mask"], ["real"], to=TensorProto.FLOAT),
         helper.make_node("Unsqueeze", ["real", "last"], ["column"]),
         helper.make_node("Mul", ["colors", "column"], ["kept"]),
         helper.make_node("ReduceSum", ["kept", "tokens"], ["text_embeds"], keepdims=0),
@@ -46,10 +47,39 @@ def text():
     made = [numpy_helper.from_array(array, name) for name, array in constants.items()]
     ports = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
-        for name in ("ids", "mask")
+        for name in ("input_ids", "attention_mask")
     ]
     gives = helper.make_tensor_value_info("text_embeds", TensorProto.FLOAT, ["texts", 3])
     graph = helper.make_graph(nodes, "text", ports, [gives], made)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def both(scale: float, bias: float):
+    """Return both towers in one file, as Optimum exports them; vectors have length 1 there."""
+    one, other = image(), text()
+    for node in (*one.graph.node, *other.graph.node):
+        for at, name in enumerate(node.output):
+            node.output[at] = {"image_embeds": "image_raw", "text_embeds": "text_raw"}.get(
+                name, name
+            )
+    joined = [
+        helper.make_node("LpNormalization", ["image_raw"], ["image_embeds"]),
+        helper.make_node("LpNormalization", ["text_raw"], ["text_embeds"]),
+        helper.make_node("Transpose", ["text_embeds"], ["columns"]),
+        helper.make_node("MatMul", ["image_embeds", "columns"], ["cosines"]),
+        helper.make_node("Mul", ["cosines", "scale"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "bias"], ["logits_per_image"]),
+    ]
+    numbers = {"scale": scale, "bias": bias}
+    constants = [
+        numpy_helper.from_array(np.array(one, np.float32), name) for name, one in numbers.items()
+    ]
+    logits = helper.make_tensor_value_info("logits_per_image", TensorProto.FLOAT, [1, "texts"])
+    graph = helper.make_graph(
+        [*one.graph.node, *other.graph.node, *joined], "both",
+        [*other.graph.input, *one.graph.input], [logits, *other.graph.output, *one.graph.output],
+        [*one.graph.initializer, *other.graph.initializer, *constants],
+    )  # fmt: skip
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -67,7 +97,7 @@ def card(folder: Path, width: int = 3, **prompts: Any) -> Path:
     }  # fmt: skip
     given = {
         "tokenizer": {"tokenizers": "tokenizer.json"}, "vocabulary": len(WORDS), "max_length": 6,
-        "pad": 0, "names": {"ids": "ids", "mask": "mask"},
+        "pad": 0, "names": {"ids": "input_ids", "mask": "attention_mask"},
     }  # fmt: skip
     own = {"template": TEMPLATES, "image": "image_embeds", "input": given, "scale": 10,
            "text": {"vectors": "text_embeds", "pooling": "none"}}  # fmt: skip
@@ -91,8 +121,9 @@ def logits(color: np.ndarray, templates=TEMPLATES, scale=10.0, bias=0.0, ends=Tr
     for name in tiny.COLORS:
         summed = np.zeros(3)
         for template in templates:
-            words = template.replace("{}", name).split()
-            vector = np.sum([WORDS[one] for one in (["<s>", *words, "</s>"] if ends else words)], 0)
+            words = re.findall(r"\w+|[^\w\s]+", template.replace("{}", name))
+            words = ["<s>", *words, "</s>"] if ends else words
+            vector = np.sum([WORDS.get(one, WORDS["?"]) for one in words], 0)
             summed += vector / np.linalg.norm(vector)
         cosine = summed @ color / np.linalg.norm(summed) / np.linalg.norm(color)
         found.append(scale * cosine + bias)

@@ -2,6 +2,7 @@
 
 simulate model new FILE.onnx [-o card.yaml]   propose a card; TODO marks what no file says
 simulate model new FILE.gguf [-o FOLDER]      write model.onnx, its card and its tokenizer
+simulate model new clip.onnx [-o FOLDER]      cut CLIP or SigLIP into two towers, with a card
 simulate model check CARD                     check a card, and run one sample through its model
 simulate model show FILE                      what a model file says of itself: types, quantization
 simulate model check CARD --data PATH         likewise, and say how right its answers are
@@ -94,7 +95,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from simulator.model import checkpoint, proposed
+    from simulator.model import checkpoint, proposed, towers
     from simulator.profile.axes import TODO
     from simulator.profile.text import write_new
 
@@ -104,6 +105,15 @@ def _new(options: argparse.Namespace) -> int:
         folder = Path(options.out) if options.out else model.with_suffix("")
         card = checkpoint.write(backend, model, folder, options.program)
         print(f"{card}: written with its model; to look at it: simulate model check {card}")
+        return cli.PASS
+    if towers.has_both(model):
+        folder = Path(options.out) if options.out else model.with_suffix("")
+        labels = _values(options.set).get("labels")
+        made = towers.write(model, folder, str(labels) if labels else None)
+        print(
+            f"{made}: written with its two towers; name your classes, then: simulate model check "
+            f"{made} --profile clip_fp32"
+        )
         return cli.PASS
     card = Path(options.out) if options.out else model.with_suffix(".yaml")
     proposal = proposed.propose(model).setting(_values(options.set), "as --set says")

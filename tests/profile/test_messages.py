@@ -146,7 +146,7 @@ def test_a_section_that_is_none_is_told_for_the_whole_card(tmp_path):
           "got ['backend']",
           "evidence: keys expected (video, decode, develop, color, resize, geometry, normalize, "
           "front_end, graph, "
-          "precision, runtime, postprocess), got 5"]),
+          "precision, runtime, prompts, postprocess, tokenize, feeds), got 5"]),
         ("graph: {batchnorm: {epsilon: 1e-5}}",
          ["graph.batchnorm.epsilon: keep or a number expected, got the text '1e-5'; "
           "YAML writes exponents as in 1.0e-5"]),

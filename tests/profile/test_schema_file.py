@@ -23,7 +23,7 @@ FILLED = {
     "video": "Video", "decode": "Decode", "sensor": "Sensor", "develop": "Develop",
     "encode": "Encode", "convert": "Convert", "resize": "Resize",
     "front_end": "FrontEnd", "cast": "Cast", "quantize": "Quantizer", "export": "Exporter",
-    "adapt": "Adaptation", "runtime": "Runtime",
+    "adapt": "Adaptation", "runtime": "Runtime", "tokenize": "Tokenize",
 }  # fmt: skip
 """The definition of every section that a backend fills."""
 

@@ -56,11 +56,11 @@ def test_the_axes_of_images_are_these():
         "video", "decoder", "develop", "color", "resize", "geometry", "input_size", "normalize",
         "front_end",
         "compensation", "pooling", "upsample", "activation", "batchnorm", "accumulation", "layout",
-        "roi_align", "precision", "runtime", "batch",
+        "roi_align", "precision", "second_precision", "runtime", "batch", "prompts",
         "unletterbox", "box_offset", "box_rounding", "box_precision", "exp_clamp", "nms",
         "proposal_box_offset", "proposal_box_rounding", "proposal_box_precision",
         "proposal_exp_clamp", "proposal_nms",
-        "logits_upsample", "argmax", "output_stride", "mask_resize",
+        "logits_upsample", "argmax", "output_stride", "mask_resize", "tokenize", "feeds",
     ]  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def test_a_new_document_claims_nothing(drafted):
     claims = profile.spec.evidence
     assert {claim.kind for claim in claims.values()} == {"assumed"}
     assert set(sections("image")) - set(claims) == {
-        "video", "develop", "front_end", "postprocess",
+        "video", "develop", "front_end", "postprocess", "prompts", "tokenize", "feeds",
     }  # fmt: skip
     assert list(template.unfinished(profile)) == ["summary", *(f"evidence.{s}" for s in claims)]
 

@@ -1,6 +1,9 @@
 """Zero-shot classes: both towers against plain loops, and Transformers' own CLIP and SigLIP."""
 
+import json
+
 import numpy as np
+import onnx
 import pytest
 import tiny
 import tiny_towers
@@ -9,6 +12,7 @@ from tiny_towers import PROFILE
 
 from simulator import explain
 from simulator.errors import UserError
+from simulator.model import towers
 from simulator.model.card import Card
 from simulator.pipeline.inference import Infer, Join
 
@@ -78,6 +82,36 @@ def test_the_second_tower_may_stay_in_fp32(tmp_path, data):
 
     assert keys["mixed"] == (keys["fp16"][0], keys["fp32"][1])
     assert keys["fp16"][1] != keys["fp32"][1]
+
+
+@pytest.mark.parametrize(("kind", "bias"), [("logits", 0), ("sigmoid", -2)])
+def test_one_file_of_both_towers_is_cut_in_two(tmp_path, data, kind, bias):
+    """As Optimum lays them out: the file in ``onnx/``, its vocabulary one folder up."""
+    tiny_towers.card(tmp_path)
+    (tmp_path / "onnx").mkdir()
+    onnx.save(tiny_towers.both(7, bias), tmp_path / "onnx" / "model.onnx")
+    texts = {"text_config": {"max_position_embeddings": 8}}
+    processor = {
+        "image_processor_type": "CLIPImageProcessor", "do_resize": True, "resample": 3,
+        "size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32},
+        "do_normalize": True, "image_mean": [0, 0, 0], "image_std": [1, 1, 1],
+    }  # fmt: skip
+    for name, content in {
+        "config": texts, "preprocessor_config": processor, "tokenizer_config": {"pad_token": "<s>"},
+    }.items():  # fmt: skip
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    made = towers.write(tmp_path / "onnx" / "model.onnx", tmp_path / "cut", "labels.txt")
+    (tmp_path / "cut" / "labels.txt").write_text("red\ngreen\nblue\n")
+    before, _, found = outputs(str(made), str(data), PROFILE)
+    (scores,) = found.values()
+    expected = tiny_towers.logits(
+        before.outputs["image_embeds"][0], ["a photo of a {}."], scale=7, bias=bias
+    )
+    spec = Card(made).written
+
+    assert towers.has_both(tmp_path / "onnx" / "model.onnx") and not towers.has_both(made)
+    assert spec.output["kind"] == kind and spec.geometry.short_side == 32
+    assert scores[0] == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,10 @@ IMAGE = "image"
 """The modality of a profile that does not name one."""
 
 
+_OPTIONAL = (Stage.VIDEO, "prompts")
+"""Stages of ours that are an axis only where a profile has their section."""
+
+
 class HasSpec(Protocol):
     """What profiles need of a modality; see :class:`simulator.modalities.modality.Modality`."""
 
@@ -171,11 +175,10 @@ def axes_of(*specs: ProfileSpec) -> dict[str, Key]:
         absent = {*steps_of_front_end(modality)} if is_block else absent
         if any(takes_samples(spec) for spec in specs):
             absent = {axis for axis in axes_before_outputs(modality) if axis != Stage.RUNTIME}
-        beside = [spec for spec in stages(modality) if modality in spec.also]
-        optional = (*extra_specs(modality), STAGES[Stage.VIDEO], STAGES["prompts"], *beside)
+        optional = [s for s in stages(modality) if s.name in _OPTIONAL or modality in s.also]
         absent |= {
             spec.axis
-            for spec in optional
+            for spec in (*extra_specs(modality), *optional)
             if all(getattr(profile_spec, spec.section[0], None) is None for profile_spec in specs)
         }
         known |= {axis: key for axis, key in places(modality).items() if axis not in absent}

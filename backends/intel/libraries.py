@@ -24,4 +24,7 @@ class _Discreet(Library):
 ov = _Discreet("openvino", distribution="openvino", extra="openvino")
 opset15 = _Discreet("openvino.opset15", distribution="openvino", extra="openvino")
 preprocess = _Discreet("openvino.preprocess", distribution="openvino", extra="openvino")
+transformations = _Discreet(
+    "openvino._offline_transformations", distribution="openvino", extra="openvino"
+)
 nncf = _Discreet("nncf", distribution="nncf", extra="openvino")

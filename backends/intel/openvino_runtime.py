@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.intel import openvino_state
 from backends.intel.libraries import ov
 from backends.intel.openvino_pixels import OFFERS as PIXELS
 from backends.intel.openvino_settings import settings
@@ -38,7 +39,9 @@ class OpenVinoRuntime(Runtime):
     The default inference precision on a CPU with BF16 instructions is BF16, so the hint is always
     set. For INT8 models it is ``f32``, the precision of the layers that are not quantized. A group
     size of 0 prevents OpenVINO from rounding the activations of weight-only layers to INT8. Each
-    thread has its own infer request.
+    thread has its own infer request. With ``stateful``, inputs ``past_key_values`` and outputs
+    ``present`` become variables of the model (``apply_make_stateful_transformation``); a model
+    that has variables is stateful as it is.
     """
 
     batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
@@ -55,12 +58,15 @@ class OpenVinoRuntime(Runtime):
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._artifact = artifact
         core = ov.Core()
-        self._model = core.compile_model(
-            core.read_model(str(artifact)), "CPU", settings(self.options)
-        )
+        model = core.read_model(str(artifact))
+        if self.options.get("stateful"):
+            openvino_state.keep(model)
+        self.is_stateful = bool(model.get_sinks())
+        self._model = core.compile_model(model, "CPU", settings(self.options))
         self._local = threading.local()
+        ports = tuple(_port(port) for port in self._model.inputs)
         return (
-            tuple(_port(port) for port in self._model.inputs),
+            tuple(port for port in ports if port.name != openvino_state.BEAMS),
             tuple(_port(port) for port in self._model.outputs),
         )
 
@@ -68,6 +74,11 @@ class OpenVinoRuntime(Runtime):
         request = getattr(self._local, "request", None)
         if request is None:
             request = self._local.request = self._model.create_infer_request()
+        if self.is_stateful:
+            self._local.seen, more = openvino_state.follow(
+                request, getattr(self._local, "seen", 0), feeds
+            )
+            feeds = {**feeds, **more}
         request.infer(dict(feeds), share_inputs=True, share_outputs=True)
         return {
             port.name: request.get_output_tensor(index).data
@@ -113,7 +124,11 @@ class OpenVinoRuntime(Runtime):
                 heavy[_COMPUTES.get(precision, precision)] += 1
         return Effective(
             products=heavy,
-            options={"device": "cpu", "threads": self._model.get_property("INFERENCE_NUM_THREADS")},
+            options={
+                "device": "cpu",
+                "threads": self._model.get_property("INFERENCE_NUM_THREADS"),
+                "stateful": self.is_stateful or None if self.options.get("stateful") else False,
+            },
             details={
                 "hint": str(self._model.get_property("INFERENCE_PRECISION_HINT")),
                 "layers": {f"{kind}({p})": n for (kind, p), n in sorted(layers.items())},
@@ -141,19 +156,24 @@ def _port(port: Any) -> Port:
 
 _RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
 _STORED = ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2")
+_PRECISIONS: tuple[dict[str, Admits], ...] = (
+    {"storage": _STORED, "compute": ("fp32", "bf16", "fp16")},
+    {"storage": ("int8",), "compute": ("int8",)},
+)
 
 BACKEND = Backend(
     name="openvino",
     summary="OpenVINO, CPU plugin: FP32, BF16 and FP16 hints, QDQ INT8; its preprocessing",
     library=ov,
     offers=(
-        Offer(
-            Stage.RUNTIME,
-            {**_RUN, "storage": _STORED, "compute": ("fp32", "bf16", "fp16")},
-            OpenVinoRuntime,
+        *(
+            Offer(Stage.RUNTIME, {**_RUN, "stateful": (stateful,), **precision}, OpenVinoRuntime)
+            for stateful in (False, True)
+            for precision in _PRECISIONS
         ),
-        Offer(Stage.RUNTIME, {**_RUN, "storage": ("int8",), "compute": ("int8",)}, OpenVinoRuntime),
         *PIXELS,
         *SOUND,
     ),
+    may_be_left_out=("stateful",),
+    fields={"stateful": "whether the network's KV cache becomes variables that OpenVINO keeps"},
 )

@@ -28,8 +28,9 @@ input:
   pad: {pad}
   prefix: {prefix}
   names: {{ids: input_ids, mask: attention_mask}}
-output: {{}}
+{past}output: {{}}
 """
+_PAST = "  past: {{layers: {}, heads: {}, width: {}}}\n"
 _BERT = """\
 schema: 1
 name: {name}
@@ -56,7 +57,7 @@ class GgufCheckpoint(Checkpoint):
 
     ending: ClassVar[str] = ".gguf"
 
-    def write(self, source: Path, folder: Path, program: bool = False) -> None:
+    def write(self, source: Path, folder: Path, program: bool = False, cache: bool = False) -> None:
         """Write the model, its card, its tokenizer, a link to the file, and a program."""
         import onnx
 
@@ -65,7 +66,7 @@ class GgufCheckpoint(Checkpoint):
         from backends.language_models.gguf_file import GgufFile, tokenizer
 
         file = GgufFile(source)
-        sizes = file.sizes()
+        sizes = file.sizes(cache)
         words = tokenizer(file)
         onnx.save(llama.model(sizes, file.weight), str(folder / "model.onnx"))
         words.save(str(folder / "tokenizer.json"))
@@ -82,6 +83,7 @@ class GgufCheckpoint(Checkpoint):
             length=sizes.context,
             pad=file.token("padding_token_id", start),
             prefix=start,
+            past=_PAST.format(sizes.layers, sizes.kv_heads, sizes.head_width) if cache else "",
         )
         card += f"torch_export: {_PROGRAM}\n" if program else ""
         (folder / "model.yaml").write_text(card, encoding="utf-8")
@@ -96,14 +98,16 @@ class BertCheckpoint(Checkpoint):
 
     ending: ClassVar[str] = "model.safetensors"
 
-    def write(self, source: Path, folder: Path, program: bool = False) -> None:
-        """Write the model, its card and its tokenizer; a program is refused."""
+    def write(self, source: Path, folder: Path, program: bool = False, cache: bool = False) -> None:
+        """Write the model, its card and its tokenizer; a program and a cache are refused."""
         import onnx
 
         from backends.language_models import bert
 
-        if program:
-            raise ModelError(f"{source}: a program is made of Llamas only; leave out --program")
+        for asked, what, option in ((program, "program", "program"), (cache, "KV cache", "cache")):
+            if asked:
+                told = f"a {what} is made of Llamas only; leave out --{option}"
+                raise ModelError(f"{source}: {told}")
         home = source if source.is_dir() else source.parent
         try:
             config = json.loads((home / "config.json").read_text(encoding="utf-8"))

@@ -39,9 +39,9 @@ ggml-cpu.c (Q8_0, Q8_1 or Q8_K for integers: activations are rounded to blocks o
 class LlamaCpp(Runtime):
     """``llama_decode`` on the CPU: each row of the batch alone, logits of every position.
 
-    A row's tokens are those whose mask is 1; they must be neighbours. Positions with mask 0 give
-    zeros. The weights are used as the file stores them: ``use_extra_bufts`` is off, because the
-    AMX kernels of 0.3.36 end the process. Keys and values are kept in FP16, or FP32.
+    A row's tokens are those whose mask is 1. Positions with mask 0 give zeros. Of one row, keys and
+    values are kept for calls that go on. The weights are used as the file stores them:
+    ``use_extra_bufts`` is off, because the AMX kernels of 0.3.36 end the process.
 
     Source:
         https://github.com/ggml-org/llama.cpp/blob/master/include/llama.h
@@ -49,6 +49,7 @@ class LlamaCpp(Runtime):
 
     takes: ClassVar[str] = "gguf"
     one_at_a_time: ClassVar[bool] = True
+    is_stateful = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._types = types_of(artifact)
@@ -67,6 +68,7 @@ class LlamaCpp(Runtime):
         self._context = llama.llama_init_from_model(self._model, self._settings())
         if self._context is None:
             raise ModelError(f"llama.cpp has no room for the texts of {artifact}")
+        self._seen: Array | None = None
         self._ids = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self._model))
         whole = np.dtype(np.int64)
         inputs = (
@@ -85,34 +87,52 @@ class LlamaCpp(Runtime):
         return asked
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        ids, mask = feeds["input_ids"], feeds["attention_mask"]
+        ids, mask = feeds["input_ids"], feeds["attention_mask"] > 0
         logits = np.zeros((*ids.shape, self._ids), np.float32)
-        for row, (tokens, counts) in enumerate(zip(ids, mask > 0, strict=True)):
-            (at,) = counts.nonzero()
-            if not len(at):
-                continue
-            if at[-1] - at[0] + 1 != len(at):
-                raise ValueError("llama.cpp takes rows whose tokens are neighbours")
-            logits[row, at[0] : at[-1] + 1] = self._decoded(tokens[at])
+        begin = mask.shape[1] - ids.shape[1]
+        for row, (tokens, seen) in enumerate(zip(ids, mask, strict=True)):
+            start = self._went_on(seen[:begin], len(ids))
+            (at,) = seen[begin:].nonzero()
+            if len(at):
+                logits[row, at] = self._decoded(tokens[at], start)
+            self._seen = seen if len(ids) == 1 else None
         return {"logits": logits}
 
-    def _decoded(self, tokens: Array) -> Array:
+    def _went_on(self, seen: Array, rows: int) -> int:
+        """Forget what a text no longer has, or all where one begins; return how many are kept."""
+        memory, kept = llama.llama_get_memory(self._context), self._seen
+        self._seen = None
+        if not len(seen):
+            llama.llama_memory_clear(memory, True)
+            return 0
+        if rows > 1 or kept is None or len(kept) != len(seen) or (seen & ~kept).any():
+            count = 0 if kept is None else len(kept)
+            raise ValueError(
+                f"positions do not follow: {count} places are kept, and the mask of {rows} rows "
+                f"goes on behind {len(seen)}"
+            )
+        places = kept.cumsum() - 1
+        for place in places[kept & ~seen][::-1].tolist():
+            llama.llama_memory_seq_rm(memory, 0, place, place + 1)
+            llama.llama_memory_seq_add(memory, 0, place + 1, -1, -1)
+        return int(seen.sum())
+
+    def _decoded(self, tokens: Array, start: int) -> Array:
         if tokens.min() < 0 or tokens.max() >= self._ids:
             raise ValueError(f"id {tokens.max()} is none of the {self._ids} of the GGUF file")
-        llama.llama_memory_clear(llama.llama_get_memory(self._context), True)
         count = len(tokens)
         batch = llama.llama_batch_init(count, 0, 1)
         try:
             batch.n_tokens = count
             for place, token in enumerate(tokens):
-                batch.token[place], batch.pos[place] = int(token), place
+                batch.token[place], batch.pos[place] = int(token), start + place
                 batch.n_seq_id[place], batch.seq_id[place][0] = 1, 0
                 batch.logits[place] = True
             failed = llama.llama_decode(self._context, batch)
         finally:
             llama.llama_batch_free(batch)
         if failed:
-            raise ValueError(f"llama_decode gave {failed} for {count} tokens")
+            raise ValueError(f"llama_decode gave {failed} for {count} tokens behind {start}")
         found = llama.llama_get_logits(self._context)
         return np.ctypeslib.as_array(found, (count, self._ids))
 

@@ -60,6 +60,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="of a checkpoint: write a torch.export program as well, for the runtime pytorch",
     )  # fmt: skip
     new.add_argument(
+        "--cache", action="store_true",
+        help="of a Llama: the ONNX network takes keys and values of earlier tokens and gives them, "
+        "for decoding.cache: kv",
+    )  # fmt: skip
+    new.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE",
         help="a field of the card, e.g. input.order=bgr; repeatable",
     )  # fmt: skip
@@ -103,7 +108,7 @@ def _new(options: argparse.Namespace) -> int:
     backend = checkpoint.reader(model)
     if backend is not None:
         folder = Path(options.out) if options.out else model.with_suffix("")
-        card = checkpoint.write(backend, model, folder, options.program)
+        card = checkpoint.write(backend, model, folder, options.program, options.cache)
         print(f"{card}: written with its model; to look at it: simulate model check {card}")
         return cli.PASS
     if towers.has_both(model):

@@ -23,18 +23,19 @@ class Checkpoint(Implementation):
     ending: ClassVar[str]
 
     @abstractmethod
-    def write(self, source: Path, folder: Path, program: bool = False) -> None:
+    def write(self, source: Path, folder: Path, program: bool = False, cache: bool = False) -> None:
         """Write ``model.onnx``, ``model.yaml`` (its card) and the vocabulary into a folder.
 
         Args:
             source: the checkpoint.
             folder: an empty folder.
             program: write ``model.pt2`` as well, a ``torch.export`` program.
+            cache: the ONNX network takes the keys and values of earlier tokens, and gives all.
 
         Raises:
             MissingLibrary: the program needs PyTorch, which is not installed.
             ModelError: the checkpoint is damaged, of a network that is not known, or of one that
-                is not written as a program.
+                is not written as a program, or has no cache.
         """
 
 

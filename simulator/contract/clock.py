@@ -24,6 +24,19 @@ def exclude(ns: int) -> None:
     _local.ns = excluded() + ns
 
 
+def move(stage: str, ns: int) -> None:
+    """Count *ns* nanoseconds of this thread's step as another stage's."""
+    moved = getattr(_local, "moved", {})
+    _local.moved = {**moved, stage: moved.get(stage, 0) + ns}
+
+
+def moved() -> dict[str, int]:
+    """Return what this thread has moved to other stages since the last call."""
+    found: dict[str, int] = getattr(_local, "moved", {})
+    _local.moved = {}
+    return found
+
+
 @contextmanager
 def excluding() -> Iterator[None]:
     """Leave out what this thread does meanwhile."""

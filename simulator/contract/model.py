@@ -113,6 +113,10 @@ class Runtime(ABC):
             dimension has that size, and ``dynamic``, of one whose batch dimension is free.
         resizes: whether it gives the model's batch dimension another size itself; else it opens a
             file that has it.
+        is_stateful: whether it keeps the keys and values of what it was fed, of an open file. Its
+            ``attention_mask`` then covers all of a text: where it is as long as the ``input_ids``,
+            a text begins; where it is longer, the last one goes on, and what the mask no longer
+            has is forgotten. It raises ValueError where the mask does not follow.
         bit_stable: the kinds of ``compute`` in which a sample's outputs had the same bits in
             batches of 1, 4 and 16 of EfficientNet-Lite0 on one CPU. Another network, device or
             processor may have other kernels: the conformance suite tells what it finds there.
@@ -127,6 +131,7 @@ class Runtime(ABC):
     batches: ClassVar[tuple[str, ...]] = ()
     resizes: ClassVar[bool] = False
     bit_stable: ClassVar[tuple[str, ...]] = ()
+    is_stateful: bool = False
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
@@ -134,7 +139,7 @@ class Runtime(ABC):
         self.options = options
         self._closed = False
         self._turn: AbstractContextManager[Any] = (
-            threading.Lock() if self.one_at_a_time else nullcontext()
+            threading.RLock() if self.one_at_a_time else nullcontext()
         )
         self.inputs, self.outputs = self._open(artifact)
 
@@ -232,6 +237,11 @@ class Runtime(ABC):
         if not self._closed:
             self._closed = True
             self._close()
+
+    @final
+    def alone(self) -> AbstractContextManager[Any]:
+        """Keep other threads out meanwhile, where the library runs one call at a time."""
+        return self._turn
 
     def inner(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         """Run the model, and return what its layers give, in the order of computation.

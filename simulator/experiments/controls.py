@@ -237,6 +237,8 @@ def difference(a: Any, b: Any, scale: Array) -> Moved:
         return 1.0, np.inf, np.inf
     if isinstance(a, np.ndarray) and a.shape == b.shape:
         numbers = a.dtype.kind == "f"
+        if not a.size:
+            return 0.0, 0.0, 0.0
         levels = np.abs((a - b) if numbers else np.subtract(a, b, dtype=np.float64)) * scale
         return float(np.mean(levels > 0)), float(levels.mean()), float(levels.max())
     if isinstance(a, np.ndarray):

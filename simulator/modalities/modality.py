@@ -38,6 +38,8 @@ class Feed:
         fill: what a runtime is tried with before the first sample; it is broadcast to the shape.
         tried: then the size of a dimension that differs between samples.
         remedy: what a profile may write so that none differs, for messages.
+        is_state: whether it is what earlier inferences gave, empty at first. A runtime that keeps
+            this itself does not take it.
     """
 
     name: str | None
@@ -47,10 +49,13 @@ class Feed:
     fill: float | tuple[float, ...] = 0
     tried: int = 1
     remedy: str = ""
+    is_state: bool = False
 
     def of_one_size(self) -> Feed:
-        """Return the feed with the size to try where samples differ."""
-        return replace(self, shape=tuple(self.tried if n is None else n for n in self.shape))
+        """Return the feed with the size to try where samples differ: one row, of state nothing."""
+        free = (0 if self.is_state and axis else self.tried for axis in range(len(self.shape)))
+        pairs = zip(self.shape, free, strict=True)
+        return replace(self, shape=tuple(n if own is None else own for own, n in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,14 @@ class Modality(ABC):
         Args:
             card: the checked content of the model card.
         """
+
+    def carried(self, card: Any) -> Mapping[str, str]:
+        """Return the output that each input becomes in a later inference of the same sample.
+
+        Args:
+            card: the checked content of the model card.
+        """
+        return {}
 
     def sized(self, profile: Profile, card: Any, one_size: bool) -> tuple[Any, ...]:
         """Return the card as a stack runs its network: once, or once for each size of the input.

@@ -92,6 +92,11 @@ class Card:
         """Return the outputs that are read, by name; none where the first one is meant."""
         return self.task.handed() if self.second else self.task.outputs()
 
+    @property
+    def carried(self) -> Mapping[str, str]:
+        """Return the output that each input becomes later, where the task infers several times."""
+        return self.modality.carried(self.spec) if self.task.goes_on and self.is_first else {}
+
     def sized(self, spec: CardSpec) -> Card:
         """Return the card with another content: of a network whose input has another size."""
         if spec is self.spec:

@@ -21,7 +21,9 @@ def reader(source: Path) -> Backend | None:
     return None
 
 
-def write(backend: Backend, source: Path, folder: Path, program: bool = False) -> Path:
+def write(
+    backend: Backend, source: Path, folder: Path, program: bool = False, cache: bool = False
+) -> Path:
     """Write the model of a checkpoint, its card and its vocabulary; return the card.
 
     Args:
@@ -29,6 +31,7 @@ def write(backend: Backend, source: Path, folder: Path, program: bool = False) -
         source: the checkpoint.
         folder: an empty folder, or a new one.
         program: write a ``torch.export`` program as well.
+        cache: see :meth:`.Checkpoint.write`.
 
     Raises:
         UserError: the folder is not empty.
@@ -42,5 +45,5 @@ def write(backend: Backend, source: Path, folder: Path, program: bool = False) -
     registry.require(backend)
     made: Checkpoint = backend.of(NAME)[0].make({})
     folder.mkdir(parents=True, exist_ok=True)
-    made.write(source, folder, program)
+    made.write(source, folder, program, cache)
     return folder / "model.yaml"

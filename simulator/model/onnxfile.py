@@ -74,7 +74,7 @@ class ModelFile:
         """
         if not self.outputs:
             raise ModelError(f"{card.path}: recorded outputs need model: FILE.onnx in the card")
-        names = card.outputs or (next(iter(self.outputs)),)
+        names = (*(card.outputs or (next(iter(self.outputs)),)), *card.carried.values())
         for name in names:
             if name not in self.outputs:
                 got = ", ".join(f"{n} {shape_words(s)}" for n, s in self.outputs.items())

@@ -161,6 +161,8 @@ class StackBuilder:
             behind, lines = behind_first(self._of_second(), side, chosen, pair, infer, answer)
             network, notices = (infer, *behind), [*notices, *lines]
         if sequel:
+            if sequel.is_cached:
+                self._refuse_uncached(profile, infer)
             network = (infer, Follow(infer, sequel, answer.placing))
         network, lines = self._several(side, chosen, network, fittings, bool(after))
         notices += lines
@@ -231,6 +233,20 @@ class StackBuilder:
         lines = [*told, *looked.lines, *artifact.notes]
         notices = in_force.notices(profile, choices, looked.effective)
         return infer, looked.effective, notices + [Notice(Kind.MODEL, line) for line in lines]
+
+    def _refuse_uncached(self, profile: Profile, infer: Infer) -> None:
+        """Refuse a cache that neither the network nor the runtime has."""
+        runtime = profile.spec.runtime
+        key = key_of(infer.choice, infer.artifact), runtime.needs, runtime.samples
+        carried = self.card.carried
+        if self._known[key].is_stateful or (carried and set(carried) <= set(infer.inputs)):
+            return
+        raise ModelError(
+            f"{profile.where(('decoding', 'cache'))}: decoding.cache: kv, but "
+            f"{infer.artifact.path.name} takes no past keys and values and "
+            f"{infer.choice.backend.name} keeps none; make the model with simulate model new "
+            "FILE.gguf --cache, or write cache: none"
+        )
 
     def _here(
         self, choice: Choice, artifact: Artifact, feeds: Sequence[Feed], needs: Needs, size: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -36,15 +36,12 @@ class Inferred:
         outputs: by their names on the model card; a tuple of these where a sample needed several
             inferences.
         digest: BLAKE2b of their bytes in that order, in hexadecimal: equal digests, equal bits.
-        ns: nanoseconds of the inference, and of each that followed from it; empty where they are
-            not asked for.
-        feeds: what it was made of, where others may follow from it.
+        ns: nanoseconds of each of several inferences that follow from each other.
     """
 
     outputs: Outputs | tuple[Outputs, ...]
     digest: str
     ns: tuple[int, ...] = ()
-    feeds: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +81,8 @@ class Infer(Recipe):
         artifact: the file that it opens.
         inputs: the card's name of each input, to the runtime's name; "" for one without a name.
         outputs: the card's name of each output that is needed, to the runtime's name.
-        goes_on: whether others follow from the first inference, see :class:`Follow`; of a tuple
-            only the first is run here.
+        goes_on: whether others follow from the first inference: then :class:`Follow` runs all,
+            and this step passes their feeds on.
         needs: the resources of the machine that it runs on.
         kept: the inputs that go on beside its outputs, of a card's second network.
         sized: the file for each shape of a sample's input, without the batch, where there are
@@ -145,18 +142,14 @@ class Infer(Recipe):
     def open(self, runtimes: Runtimes) -> Apply:
         """Open the runtime; every sample borrows it from the pool."""
         borrow = self.leasing(runtimes)
+        if self.goes_on:
+            return lambda value, _: value
 
         def apply(value: Any, _: Any) -> Inferred:
             with borrow(value) as runtime:
-                if isinstance(value, tuple) and not self.goes_on:
+                if isinstance(value, tuple):
                     return inferred(tuple(self.once(runtime, one) for one in value))
-                start = time.perf_counter_ns()
-                found = inferred(
-                    self.once(runtime, value[0] if isinstance(value, tuple) else value)
-                )
-            if not self.goes_on:
-                return found
-            return replace(found, ns=(time.perf_counter_ns() - start,), feeds=value)
+                return inferred(self.once(runtime, value))
 
         return apply
 
@@ -169,10 +162,12 @@ class Infer(Recipe):
 
 @dataclass(frozen=True, eq=False)
 class Follow(Recipe):
-    """Runs the inferences that follow from a sample's first one.
+    """Runs the inferences of a sample that follow from each other.
+
+    The time until the first output that is read is that of the stage ``infer``.
 
     Attributes:
-        infer: the step of the first one.
+        infer: the network.
         sequel: how they follow.
         placing: finds where a sample lies in the network's input.
     """
@@ -181,6 +176,12 @@ class Follow(Recipe):
     sequel: FollowUpInference
     placing: Placing
     stage = "follow"
+    gives: ClassVar[Boundary] = Boundary.OUTPUTS
+
+    @property
+    def needs(self) -> tuple[tuple[str, float], ...]:  # type: ignore[override]
+        """The resources of the network."""
+        return self.infer.needs
 
     def identity(self) -> Any:
         """Return the first step, how the others follow, and the placing."""
@@ -191,24 +192,33 @@ class Follow(Recipe):
         return " ".join(map(str, self.sequel.identity()))
 
     def open(self, runtimes: Runtimes) -> Apply:
-        """Borrow the runtime of the first inference; each of the others is timed."""
+        """Borrow the runtime for all inferences of a sample; each is timed."""
         lease = runtimes.of(self.infer.choice, self.infer.artifact)
 
-        def apply(first: Inferred, context: Any) -> Inferred:
-            steps = self.sequel.steps(first.feeds, self.placing(context.source))
-            next(steps)
-            outputs, spent = first.outputs, list(first.ns)
-            with lease() as runtime:
-                while True:
-                    try:
-                        feeds = steps.send(outputs)
-                    except StopIteration as end:
-                        return replace(inferred(end.value), ns=tuple(spent))
-                    start = time.perf_counter_ns()
-                    outputs = self.infer.once(runtime, feeds)
-                    spent.append(time.perf_counter_ns() - start)
+        def apply(feeds: Any, context: Any) -> Inferred:
+            steps = self.sequel.steps(feeds, self.placing(context.source))
+            with lease() as runtime, runtime.alone():
+                found, spent = self._run(steps, runtime)
+            sizes = [sum(array.size for array in one.values()) for one in found]
+            first = next((at for at, size in enumerate(sizes) if size), 0)
+            clock.move(self.infer.stage, sum(spent[: first + 1]))
+            return replace(inferred(found), ns=tuple(spent))
 
         return apply
+
+    def _run(
+        self, steps: Generator[Any, Any, Any], runtime: Runtime
+    ) -> tuple[tuple[Outputs, ...], list[int]]:
+        """Run the inferences; return what is kept of each, and its nanoseconds."""
+        outputs, spent = None, list[int]()
+        while True:
+            try:
+                given = steps.send(outputs)
+            except StopIteration as end:
+                return end.value, spent
+            start = time.perf_counter_ns()
+            outputs = self.infer.once(runtime, given)
+            spent.append(time.perf_counter_ns() - start)
 
 
 @dataclass(frozen=True, eq=False)

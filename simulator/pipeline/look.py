@@ -32,12 +32,14 @@ class Looked:
         outputs: the shape of each output; None in it is a dimension that varies.
         effective: what is in force.
         lines: what is done to the tensor on its way in, in words.
+        is_stateful: see :attr:`simulator.contract.Runtime.is_stateful`.
     """
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, Shape]
     effective: Effective
     lines: tuple[str, ...] = ()
+    is_stateful: bool = False
 
 
 def look(
@@ -60,7 +62,7 @@ def look(
         inputs = _inputs(artifact, runtime.inputs, feeds)
         outputs = {port.name: port.shape for port in runtime.outputs}
         ports = {port.name: port for port in runtime.inputs}
-        named = {inputs[feed.name or ""]: feed for feed in feeds}
+        named = {inputs[name]: feed for feed in feeds if (name := feed.name or "") in inputs}
         probes = {name: ports[name].rounded(probe(feed)) for name, feed in named.items()}
         try:
             with limited(f"the first inference of {choice.backend.name}"):
@@ -74,9 +76,11 @@ def look(
             raise ModelError(
                 f"{choice.backend.name} cannot run {artifact.path}{several}: {one_line(error)}"
             ) from error
+        is_stateful = runtime.is_stateful
         halves = any(port.dtype == np.float16 for port in ports.values())
     told = f"{artifact.path.name} takes float16, to which the tensor is rounded"
-    return Looked(inputs, outputs, in_force.probed(choice, effective), (told,) if halves else ())
+    in_use, lines = in_force.probed(choice, effective), (told,) if halves else ()
+    return Looked(inputs, outputs, in_use, lines, is_stateful)
 
 
 def probe(feed: Feed) -> Array:
@@ -86,8 +90,12 @@ def probe(feed: Feed) -> Array:
 
 
 def _inputs(artifact: Artifact, taken: Sequence[Port], feeds: Sequence[Feed]) -> dict[str, str]:
-    """The runtime's name of each of the card's inputs; by position where names were lost."""
+    """The runtime's name of each of the card's inputs; by position where names were lost.
+
+    State that the runtime does not take is left out: it keeps it itself, or has none.
+    """
     ports = {port.name: port for port in taken}
+    feeds = [feed for feed in feeds if feed.name in ports or not feed.is_state]
     if len(feeds) == len(ports):
         known = all(feed.name in ports for feed in feeds)
         names = [feed.name if known else name for feed, name in zip(feeds, ports, strict=True)]
@@ -118,7 +126,8 @@ def outputs_of(
     """
     if not source.outputs:
         return _given(card, artifact, ports)
-    wanted = source.wanted(card)
+    state = {*card.carried.values()} - {*ports}
+    wanted = {name: shape for name, shape in source.wanted(card).items() if name not in state}
     if set(wanted) <= set(ports):
         names = {name: name for name in wanted}
     elif len(ports) == len(source.outputs):

@@ -148,6 +148,7 @@ class Walk:
         self._done = [False] * count
         self._errors: dict[int, StageError] = {}
         self._ns = [0] * count
+        self._moved: list[dict[str, int]] = [{}] * count
         self.spent = 0
         self._twins: dict[tuple[str, bytes], _Twin] = {}
         self._twins_left = opened.twins.copy()
@@ -206,8 +207,9 @@ class Walk:
         times: dict[str, int] = {}
         for index in path:
             recipe = self._opened.plan.nodes[index].recipe
-            if recipe.timed:
-                times[recipe.stage] = times.get(recipe.stage, 0) + self._ns[index]
+            own = {recipe.stage: self._ns[index]} if recipe.timed else {}
+            for stage, ns in (*own.items(), *self._moved[index].items()):
+                times[stage] = times.get(stage, 0) + ns
         return times
 
     @property
@@ -267,6 +269,7 @@ class Walk:
         """A step's value, and its nanoseconds without the time that the step excluded."""
         row = self._opened.rows[index]
         with spending(row) as step:
+            clock.moved()
             excluded, start = clock.excluded(), time.perf_counter_ns()
             of_sample(self.context.sample, row.stage, row.stacks)
             if self._opened.limited[index]:
@@ -277,7 +280,8 @@ class Walk:
             step.left_out = clock.excluded() - excluded
             ns = time.perf_counter_ns() - start - step.left_out
         self.spent += ns
-        return value, ns
+        self._moved[index] = clock.moved()
+        return value, ns - sum(self._moved[index].values())
 
 
 def _arrays(value: Any) -> tuple[Array, ...]:

@@ -62,6 +62,10 @@ class CardSettings:
 class FollowUpInference(Protocol):
     """Inferences of one sample, each made of what came before; plain data."""
 
+    @property
+    def is_cached(self) -> bool:
+        """Whether an inference takes new tokens only: the network gives state, or is stateful."""
+
     def identity(self) -> Any:
         """Return what its inferences depend on besides the sample and the network; JSON."""
 
@@ -73,7 +77,7 @@ class FollowUpInference(Protocol):
             placement: see :meth:`Task.decode`.
 
         Returns:
-            A tuple of mappings, as :meth:`Task.decode` takes it.
+            A tuple of mappings, one for each inference, as :meth:`Task.decode` takes it.
         """
 
 

@@ -73,6 +73,7 @@ class Task(Truths, Answers):
         pictures: what a report shows of answers that are sounds, in place of what the modality
             shows of samples; see :attr:`simulator.modalities.modality.Modality.pictures`.
         several: whether :meth:`decode` takes the outputs of several inferences.
+        goes_on: whether a network with state gets it back, in inferences that follow.
         in_parts: whether a sample has several units, as an image has objects.
         resamples: how often its metrics are resampled.
         reads: the fields of the card's ``output`` section that name outputs of the model.
@@ -98,6 +99,7 @@ class Task(Truths, Answers):
     in_pixels: ClassVar[bool] = False
     pictures: ClassVar[tuple[str, ...]] = ()
     several: ClassVar[bool] = False
+    goes_on: ClassVar[bool] = False
     in_parts: ClassVar[bool] = False
     resamples: ClassVar[int] = RESAMPLES
     reads: ClassVar[tuple[str, ...]] = ()

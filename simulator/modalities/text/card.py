@@ -37,6 +37,29 @@ class Names(Section):
         return tuple(name for name in self.model_dump().values() if name is not None)
 
 
+class Past(Section):
+    """A KV cache: the network takes keys and values of earlier tokens, and gives them with its own.
+
+    Inputs are ``past_key_values.N.key`` and ``.value``, (batch, heads, past, width) float32, where
+    N counts layers from 0; outputs are ``present.N.key`` and ``.value``. A mask covers all tokens.
+
+    Attributes:
+        layers: with attention.
+        heads: of keys and values.
+        width: of a head.
+    """
+
+    layers: Positive
+    heads: Positive
+    width: Positive
+
+    @property
+    def carried(self) -> dict[str, str]:
+        """The output that each of these inputs becomes."""
+        ends = (f"{layer}.{word}" for layer in range(self.layers) for word in ("key", "value"))
+        return {f"past_key_values.{end}": f"present.{end}" for end in ends}
+
+
 class TextInput(CardInput):
     """What the network takes.
 
@@ -48,6 +71,7 @@ class TextInput(CardInput):
         pad: the id of padding; None where it must not be padded.
         prefix: the id that stands for an empty context; None where there is none.
         names: of its inputs.
+        past: its KV cache; None where it has none.
         constants: further float32 inputs, with their values.
     """
 
@@ -58,6 +82,7 @@ class TextInput(CardInput):
     pad: Id | None = None
     prefix: Id | None = None
     names: Names
+    past: Past | None = None
     constants: Mapping[str, list[Finite]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -98,6 +98,7 @@ class Feed(Recipe):
         """Return all attributes; of the network what inputs are made of."""
         network, asked = self.network, self.asked
         made = [network.pad, network.names.model_dump(), dict(network.constants)]
+        made += [network.past.model_dump()] if network.past else []
         padding = [asked.padding_side, asked.pad_to, asked.mask, asked.position_ids]
         return ["feeds", asked.batch, *padding, self.longest, self.truncation_side, made]
 
@@ -166,6 +167,9 @@ class Feed(Recipe):
         }
         names = self.network.names.model_dump()
         fed = {name: found[role] for role, name in names.items() if name is not None}
+        if past := self.network.past:
+            empty = np.zeros((len(rows), past.heads, 0, past.width), np.float32)
+            fed |= dict.fromkeys(past.carried, empty)
         constants = self.network.constants.items()
         return fed | {name: np.array(values, np.float32) for name, values in constants}
 

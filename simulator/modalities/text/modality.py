@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -14,10 +14,10 @@ from simulator.contract.text import Passage, Row, Tokens
 from simulator.errors import SampleError
 from simulator.modalities.modality import Feed, Modality
 from simulator.modalities.text import front_end
-from simulator.modalities.text.card import TextCard
+from simulator.modalities.text.card import Past, TextCard
 from simulator.modalities.text.opened import encoder
 from simulator.modalities.text.read import SUFFIXES, read
-from simulator.modalities.text.sections import TextSpec
+from simulator.modalities.text.sections import Decoding, TextSpec
 from simulator.places import Where, size_of
 from simulator.profile.implementations import Choices, choose
 from simulator.profile.profile import Profile
@@ -111,7 +111,21 @@ class TextModality(Modality):
             Feed(name, np.dtype(np.float32), (len(values),), fill=tuple(values))
             for name, values in card.input.constants.items()
         ]
-        return (*tokens, *constants)
+        return (*tokens, *(self._kept(card.input.past) if card.input.past else ()), *constants)
+
+    @staticmethod
+    def _kept(past: Past) -> Iterator[Feed]:
+        shape = (None, past.heads, None, past.width)
+        return (Feed(name, np.dtype(np.float32), shape, is_state=True) for name in past.carried)
+
+    def carried(self, card: Any) -> Mapping[str, str]:
+        """Return the output that each input of a KV cache becomes."""
+        return card.input.past.carried if card.input.past else {}
+
+    def postprocess(self, profile: Profile, card: Any) -> Decoding:
+        """Return how a text is written on."""
+        assert isinstance(profile.spec, TextSpec)
+        return profile.spec.decoding
 
     def problem(self, card: Any, graph: Any) -> str | None:
         """Compare the embedding, which ids are looked up in, with the card's vocabulary."""

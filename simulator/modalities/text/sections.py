@@ -100,6 +100,29 @@ class Prompts(Section):
         return (self.template,) if isinstance(self.template, str) else tuple(self.template)
 
 
+class Decoding(Section):
+    """How a text is written on, token by token; without effect where nothing is written."""
+
+    cache: Literal["none", "kv"] = Field(
+        "none",
+        description="read the whole text again for each token; or keep the keys and values of its "
+        "earlier tokens",
+    )
+    prefill_chunk: Positive | None = Field(
+        None, description="the prompt is read in pieces of so many tokens; wants cache: kv"
+    )
+
+    def without_cache(self) -> Decoding:
+        """Return what is left without a cache."""
+        return self.model_copy(update={"prefill_chunk": None})
+
+    @model_validator(mode="after")
+    def _needs_the_cache(self) -> Decoding:
+        if self.cache == "none" and self != self.without_cache():
+            raise ValueError("prefill_chunk: pieces of a prompt need cache: kv")
+        return self
+
+
 class Vocoder(OpenSection):
     """How a spectrogram becomes a waveform; ``model``: as the model card says."""
 
@@ -141,7 +164,14 @@ class TextSpec(ProfileSpec):
 
     tokenize: Tokenize | None = None
     feeds: Feeds
+    decoding: Decoding = Decoding()
     vocoder: Vocoder | None = None
+
+    def settled(self) -> TextSpec:
+        """Return the profile without what needs a cache, where it has none."""
+        if self.decoding.cache == "kv":
+            return self
+        return self.model_copy(update={"decoding": self.decoding.without_cache()})
 
 
 def text_spec(profile: Profile) -> TextSpec:

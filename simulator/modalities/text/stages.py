@@ -36,7 +36,13 @@ TOKENIZE = one_word(
 )
 FEEDS = one_word("feeds", "token ids become the network's inputs", 500, "text", also=("image",))
 FOLLOW = StageSpec(
-    "follow", "inferences follow from the first one", 850, modality="text", step="follow"
+    "follow",
+    "inferences follow from the first one",
+    850,
+    modality="text",
+    section=("decoding",),
+    fields_are_axes=True,
+    step="follow",
 )
 VOCODE = StageSpec(
     Stage.VOCODE,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from simulator.contract import Array
 from simulator.contract.text import Row
 from simulator.errors import ModelError, SampleError
+from simulator.modalities.text.sections import Decoding
+from simulator.tasks.generation.growing import Growing
 from simulator.tasks.text import array_of
 
 Feeds = Mapping[str, Array]
@@ -18,7 +18,11 @@ Feeds = Mapping[str, Array]
 
 @dataclass(frozen=True, slots=True)
 class Greedy:
-    """Writes on until a token ends the text, or there are enough; without a KV cache.
+    """Writes on until a token ends the text, or there are enough.
+
+    Without a cache each inference takes the whole text; with one it takes new tokens only, and
+    what the network gave of the earlier ones. A stateful runtime has kept that itself: the mask
+    covers the whole text.
 
     Attributes:
         tokens: how many are written at most.
@@ -27,6 +31,8 @@ class Greedy:
         names: what the network calls its inputs: ``ids``, ``mask``, ``positions``; None for one
             that it does not take.
         logits: the output with the logits; None: the first one.
+        how: of the profile.
+        carried: the output that each input of a KV cache becomes; empty where it takes none.
     """
 
     tokens: int
@@ -34,10 +40,18 @@ class Greedy:
     longest: int
     names: Mapping[str, str | None]
     logits: str | None = None
+    how: Decoding = field(default_factory=Decoding)
+    carried: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether an inference takes new tokens only."""
+        return self.how.cache == "kv"
 
     def identity(self) -> Any:
-        """Return how long it goes on, and what ends it."""
-        return ["greedy", self.tokens, list(self.stop), self.longest]
+        """Return how long it goes on, what ends it, and how it is done."""
+        how = self.how.model_dump(exclude_defaults=True)
+        return ["greedy", self.tokens, list(self.stop), self.longest, *([how] if how else ())]
 
     def steps(
         self, feeds: Any, placement: tuple[Row, ...]
@@ -45,8 +59,8 @@ class Greedy:
         """Yield what each inference takes, be sent its outputs, and return those that are read.
 
         Args:
-            feeds: of the first inference, as the modality made it: one mapping of (1, T) arrays,
-                or a tuple of one.
+            feeds: of the prompt, as the modality made it: one mapping of (1, T) arrays, or a tuple
+                of one.
             placement: the request.
 
         Raises:
@@ -57,39 +71,30 @@ class Greedy:
             raise ModelError(f"generation takes one request a sample, got {len(placement)}")
         (row,) = placement
         given: Feeds = feeds[0] if isinstance(feeds, tuple) else feeds
-        last = row.first + len(row.tokens.ids) - 1
-        if last < row.first:
+        text = Growing(given, self.names, row.first + len(row.tokens.ids) - 1, self.is_cached)
+        if text.last < row.first:
             raise SampleError("the text has no token to write on from")
+        state = {name: given[name] for name in self.carried if name in given}
         found: list[Feeds] = []
         while True:
-            outputs = yield given
+            begin, end = text.next(self.how.prefill_chunk)
+            outputs = yield {**given, **text.feeds(begin, end), **state}
             logits = array_of(outputs, Row(0, 0, 0, row.tokens), 3, self.logits)
-            if last >= len(logits):
-                raise ModelError(f"logits for {last + 1} tokens expected, got {len(logits)}")
-            found.append({"logits": logits[None, last : last + 1].copy()})
-            token = int(logits[last].argmax())
-            if token in self.stop or len(found) >= self.tokens or last + 1 >= self.longest:
+            if len(logits) < end - begin:
+                raise ModelError(f"logits for {end - begin} tokens expected, got {len(logits)}")
+            if self.is_cached:
+                state = {name: outputs[self.carried[name]] for name in self._given(outputs)}
+            at = text.last - begin
+            read = logits[None, at : at + 1] if 0 <= at < end - begin else logits[None, :0]
+            found.append({"logits": read.copy()})
+            if end < text.width:
+                continue
+            token = int(read[0, 0].argmax())
+            written = sum(one["logits"].shape[1] for one in found)
+            if token in self.stop or written >= self.tokens or text.last + 1 >= self.longest:
                 return tuple(found)
-            given, last = self._longer(given, token, last)
+            text.add(token)
 
-    def _longer(self, feeds: Feeds, token: int, last: int) -> tuple[Feeds, int]:
-        """The feeds with one more token, and its place: in padding where there is some."""
-        ids = feeds[str(self.names["ids"])]
-        mask, positions = (self.names.get(what) for what in ("mask", "positions"))
-        place, room = last + 1, last + 1 < ids.shape[1]
-        shift = not room and mask in feeds and not feeds[str(mask)][0, 0]
-
-        def put(values: Array, value: int) -> Array:
-            if room:
-                longer = values.copy()
-                longer[:, place] = value
-                return longer
-            kept = values[:, 1:] if shift else values
-            return np.concatenate([kept, np.full((1, 1), value, values.dtype)], axis=1)
-
-        longer = {**feeds, str(self.names["ids"]): put(ids, token)}
-        if mask is not None:
-            longer[mask] = put(feeds[mask], 1)
-        if positions is not None:
-            longer[positions] = put(feeds[positions], int(feeds[positions][0, last]) + 1)
-        return longer, last if shift else place
+    def _given(self, outputs: Feeds) -> list[str]:
+        """The inputs of the cache whose outputs the network gives; none where it is stateful."""
+        return [name for name, output in self.carried.items() if output in outputs]

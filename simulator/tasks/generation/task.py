@@ -13,10 +13,12 @@ from pydantic import Field
 
 from simulator.contract.text import Row
 from simulator.errors import ModelError
+from simulator.modalities.text.sections import Decoding
 from simulator.tasks.figures import Figures
 from simulator.tasks.finite import check_finite
 from simulator.tasks.generation.greedy import Greedy
 from simulator.tasks.score import Record, Values
+from simulator.tasks.settings import CardSettings
 from simulator.tasks.task import CHANGES
 from simulator.tasks.text import LogitsOutput, TextFlips, TextTask, array_of
 from simulator.tasks.view import Told, View, cut
@@ -37,12 +39,30 @@ class Written:
     Attributes:
         ids: of the tokens, without the one that ended the text.
         text: the same as text; None where no tokenizer is known.
-        ns: the time of each inference in nanoseconds; empty where it was not measured.
+        gave: how many tokens each inference gave, the one that ended the text included.
+        until: nanoseconds until each of these tokens; empty where they were not measured.
     """
 
     ids: tuple[int, ...]
     text: str | None = None
-    ns: tuple[int, ...] = field(default=(), compare=False)
+    gave: tuple[int, ...] = field(default=(), compare=False)
+    until: tuple[int, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodingSettings(CardSettings):
+    """What the card says of the output, and how the profile writes on.
+
+    Attributes:
+        decoding: of the profile.
+    """
+
+    decoding: Decoding
+
+    def identity(self) -> Any:
+        """Return both."""
+        how = self.decoding.model_dump(exclude_defaults=True)
+        return {**CardSettings.identity(self), **({"decoding": how} if how else {})}
 
 
 class GenerationFlips(TextFlips):
@@ -108,6 +128,7 @@ class Generation(TextTask):
     metrics = ("exact",)
     guess = 0.0
     answer = ("tokens",)
+    goes_on = True
     missing = ("text", "tokens")
     tried_with = "simulator.tasks.text_specimen:continued"
     Output = Output
@@ -125,51 +146,58 @@ class Generation(TextTask):
         *(pa.field(kind, pa.int64()) for kind in TextTask.kinds),
     )
 
+    def settings(self, asked: Any) -> DecodingSettings:
+        """Return the card's settings, and how the profile decodes."""
+        return DecodingSettings(self.output, asked if isinstance(asked, Decoding) else Decoding())
+
     def sequel(self, settings: Any) -> Greedy:
         """Return greedy decoding."""
-        card = self.network.input
-        names = card.names.model_dump()
-        stop = tuple(self.output.stop)
-        return Greedy(self.output.tokens, stop, card.max_length, names, self.output.logits)
+        card, output = self.network.input, self.output
+        return Greedy(
+            output.tokens, tuple(output.stop), card.max_length, card.names.model_dump(),
+            output.logits, settings.decoding, card.past.carried if card.past else {},
+        )  # fmt: skip
 
     def decode(self, outputs: Any, settings: Any, placement: tuple[Row, ...]) -> Written:
-        """Return the most likely token of each inference.
+        """Return the most likely token of each position.
 
         Args:
-            outputs: a mapping of (1, 1, vocabulary) logits for each token.
+            outputs: a mapping of (1, N, vocabulary) logits for each inference, which gave N tokens.
             settings: unused.
             placement: the request.
         """
-        ids = []
+        ids: list[int] = []
+        counts = []
         for number in range(len(outputs)):
-            row = Row(number, 0, 0, placement[0].tokens)
-            logits = array_of(outputs, row, 3)
-            if logits.shape[0] != 1:
-                raise ModelError(f"logits of one token expected, got {logits.shape[0]}")
+            logits = array_of(outputs, Row(number, 0, 0, placement[0].tokens), 3)
             check_finite(logits)
-            ids.append(int(logits[0].argmax()))
+            counts.append(len(logits))
+            ids += logits.argmax(-1).tolist()
+        if not ids:
+            raise ModelError("logits of one token or more expected, got none")
         kept = tuple(ids[:-1] if ids[-1] in self.output.stop else ids)
         read = placement[0].text
-        return Written(kept, read(kept) if read else None)
+        return Written(kept, read(kept) if read else None, gave=tuple(counts))
 
     def timed(self, prediction: Written, ns: Sequence[int]) -> Written:
-        """Return the text with the time of each token."""
-        return replace(prediction, ns=tuple(ns))
+        """Return the text with the time until each token, the one that ended it included."""
+        until = np.cumsum(ns).repeat(prediction.gave or 1)
+        return replace(prediction, until=tuple(until.tolist()))
 
     def record(self, prediction: Written, truth: str | None) -> Values:
         """Return the text, whether it is the right one, and milliseconds for a token.
 
-        ``first_token_ms`` is the time of the first inference, which reads the whole text;
+        ``first_token_ms`` is the time until the first token, for which the whole text is read;
         ``token_ms`` the mean of the others. Blanks around a text do not count.
         """
-        text, ns = prediction.text, prediction.ns
+        text, until = prediction.text, prediction.until
         return {
             "label": truth,
             "exact": None if None in (truth, text) else float(self.right(prediction, str(truth))),
             "text": text,
             "tokens": list(prediction.ids),
-            "first_token_ms": ns[0] / 1e6 if ns else None,
-            "token_ms": float(np.mean(ns[1:])) / 1e6 if len(ns) > 1 else None,
+            "first_token_ms": until[0] / 1e6 if until else None,
+            "token_ms": float(np.mean(np.diff(until))) / 1e6 if len(until) > 1 else None,
         }
 
     def compared(self, prediction: Written) -> tuple[int, ...]:

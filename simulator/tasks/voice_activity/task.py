@@ -65,6 +65,7 @@ class InTurn:
     """
 
     carried: Mapping[str, str]
+    is_cached: ClassVar[bool] = False
 
     def identity(self) -> Any:
         """Return what is carried over."""

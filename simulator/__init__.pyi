@@ -181,6 +181,7 @@ class _Suite(_Options, total=False):
 
 class _SweepOptions(_Suite, _Models, _Under, _Gate, _Question, total=False):
     overrides: collections.abc.Sequence[str]
+    costs: bool
 
 class _TailOptions(_TimedOptions, total=False):
     scenario: str | None

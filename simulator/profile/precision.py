@@ -114,7 +114,7 @@ class Precision(Section):
         "casts or quantizes",
     )
     storage: Literal[
-        "fp32", "fp16", "bf16", "int16", "int8", "int6", "int5", "int4", "int3", "int2"
+        "fp32", "fp16", "bf16", "int16", "int8", "int6", "int5", "int4", "int3", "int2", "mxfp4"
     ]
     compute: Literal["fp32", "fp16", "bf16", "int16", "int8"]
     cast: Cast | None = None

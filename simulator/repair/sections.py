@@ -9,7 +9,7 @@ from simulator.report.charts import Trace
 from simulator.report.colors import BAD, EVEN, GOOD, STACKS
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
-from simulator.report.sections.style import figure, text
+from simulator.report.sections.style import dots, figure
 from simulator.report.words import share
 from simulator.results.repair import Finalist, RepairSummary, Tried
 from simulator.results.suites import Early
@@ -104,12 +104,11 @@ def _dots(
     name: str, some: Sequence[Tried], color: str, symbol: str, mode: str = "markers"
 ) -> Trace:
     """Points of stacks: as the search saw them, or finalists as they were confirmed."""
-    rates = [
-        one.confirmed.flips.rate if isinstance(one, Finalist) else one.flip_rate for one in some
-    ]
-    return charts.scatter(
-        x=[tried.cost.ms for tried in some], y=rates, text=[text(tried.name) for tried in some],
-        name=name, mode=mode, line={"color": color, "width": 2},
-        marker={"color": color, "symbol": symbol, "size": 13 if "triangle" in symbol else 9},
-        hovertemplate="%{text}: %{x:+.1f} ms, %{y:.2%}<extra></extra>",
-    )  # fmt: skip
+    points = {
+        one.name: (
+            one.cost.ms,
+            one.confirmed.flips.rate if isinstance(one, Finalist) else one.flip_rate,
+        )
+        for one in some
+    }
+    return dots(name, points, color, symbol, "%{x:+.1f} ms, %{y:.2%}", mode)

@@ -8,7 +8,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from simulator.results.shared import ModelSummary, Profile, Summary
-from simulator.typed import About, Interval, Keys, Points, Probability, ResultModel, Share, Unit
+from simulator.typed import (
+    About,
+    Interval,
+    Keys,
+    Ms,
+    PerSecond,
+    Points,
+    Probability,
+    ResultModel,
+    Share,
+    Unit,
+)
 
 SHARE = About(Unit.SHARE, better=1)
 """The headline metric, under its own name."""
@@ -150,6 +161,20 @@ class _Headline(ModelSummary):
         return float(self[self.metric])
 
 
+class Costs(ResultModel):
+    """What a stack of a sweep costs."""
+
+    mib: Annotated[float, About(Unit.MIB, better=-1)] = Field(description="of its model file")
+    bits: float | None = Field(
+        default=None,
+        description="of the file, by the numbers in the card's ONNX file; None where there is none",
+    )
+    ms: Ms = Field(description="median time of a sample's inference")
+    tokens_per_second: PerSecond | None = Field(
+        default=None, description="that it reads; None of other samples, and of different lengths"
+    )
+
+
 class SweepSummary(_Headline):
     """Every option of a suite."""
 
@@ -160,6 +185,10 @@ class SweepSummary(_Headline):
     order: list[str] = Field(description="columns in the suite's order")
     columns: dict[str, Column]
     systematic: Systematic
+    costs: dict[str, Costs] = Field(
+        default_factory=dict,
+        description="by stack, train or COLUMN/OPTION; empty where they were not asked for",
+    )
     left_out: dict[str, str] = Field(
         description="options that do not apply to this model, as COLUMN/OPTION, and why"
     )

@@ -157,6 +157,11 @@ class Task(Truths, Answers):
             "class": labels.names if labels else (),
         }
 
+    @property
+    def fed(self) -> int | None:
+        """How many tokens a sample feeds; None where samples differ, or have none."""
+        return None
+
     def outputs(self) -> tuple[str, ...]:
         """Return the outputs that the card names; none where the model's first one is meant."""
         given = (getattr(self.output, field) for field in self.reads)

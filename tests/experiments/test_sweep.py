@@ -1,8 +1,10 @@
 """Sweeps and worst cases, with figures worked out on paper."""
 
 import io
+import math
 import statistics
 
+import onnx
 import pytest
 import tiny
 from made_suite import SUITE, written
@@ -137,3 +139,21 @@ def test_a_malformed_suite_says_where(tmp_path, change, message):
 def test_an_unknown_suite_names_the_nearest():
     with pytest.raises(ProfileError, match="did you mean 'sysnoise'"):
         load_suite("sysnois")
+
+
+def test_costs_are_those_of_the_files(inputs, tmp_path):
+    """The training stack opens the card's own file; the cast writes one of one byte a weight."""
+    cast = {"backend": "weight_only", "granularity": "per_tensor", "symmetric": True}
+    options = {"bgr": {"color.order": "bgr"},
+               "int8": {"precision.storage": "int8", "precision.cast": cast}}  # fmt: skip
+    suite = written(tmp_path, columns={"some": options}, combined={})
+    (found,) = sweep(suite, **inputs, out=tmp_path / "runs", costs=True)
+    costs, (own,) = found.summary.costs, inputs["models"][0].parent.glob("*.onnx")
+    constants = onnx.load(own).graph.initializer
+    bits = 8 * own.stat().st_size / sum(math.prod(one.dims) for one in constants)
+
+    assert costs["train"].mib == costs["some/bgr"].mib == own.stat().st_size / 2**20
+    assert costs["train"].bits == pytest.approx(bits)
+    assert costs["some/int8"].mib != costs["train"].mib and costs["some/int8"].ms > 0
+    assert costs["train"].tokens_per_second is None
+    assert "What each stack costs" in found.report.read_text()

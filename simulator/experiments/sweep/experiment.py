@@ -37,6 +37,10 @@ class SweepOptions(Suite, Models, Under, Gate, Question):
         "override one field of the training stack, and so of every option", "train.KEY=VALUE",
         flag="set",
     )] = ()  # fmt: skip
+    costs: Annotated[bool, Option(
+        "also tell the size of each model file, bits per weight, and how long an inference takes "
+        "(with --workers 1 nothing else runs beside it); the page then has a Pareto chart",
+    )] = False  # fmt: skip
 
 
 class Sweep(Experiment[SweepOptions]):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import statistics as st
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
 
+from simulator.experiments.common import TRAIN
 from simulator.report import terminal
+from simulator.report.colors import EVEN, STACKS
 from simulator.report.command import INPUTS
 from simulator.report.reading import Run
-from simulator.report.sections.section import Section, part
+from simulator.report.sections.section import Panel, Section, part
+from simulator.report.sections.style import dots, figure
 from simulator.report.table import NOTHING, Bar, Cell, Column, Table, screen
 from simulator.report.verdicts.told import Told
 from simulator.report.words import chance, dropped, early, moved, named, share, title, turned
@@ -129,34 +132,104 @@ def options(summaries: Sequence[SweepSummary], wide: bool) -> Table:
     kinds, apart, metric = TASKS[first.task].kinds, _distances(first), first.metric
     several = len(summaries) > 1
     fails = any(failed.count for one in summaries for failed in one.failed.values())
+    priced = any(one.costs for one in summaries)
     columns = [
-        *([Column("model")] * several), Column("option"),
+        *([Column("model")] * several), Column("option"), *(_COSTS if priced else []),
         Column(f"{title(first.task, metric)}, %", Unit.SHARE),
         Column("change, points", Unit.POINTS), Column("95 % interval", Unit.POINTS),
         Column("flips", Unit.COUNT),
         *(Column(kind.replace("_", " "), Unit.COUNT) for kind in kinds),
-        *(Column(name, Unit.PROBABILITY) for name in apart.values()),
+        *(Column(name, Unit.NUMBER) for name in apart.values()),
         Column("p", Unit.PROBABILITY), Column("n", Unit.COUNT),
         *([Column("fails on", Unit.COUNT)] if fails else []),
     ]  # fmt: skip
     rows: list[Sequence[Cell]] = []
     for summary in summaries:
         model: list[Cell] = [summary.model] * several
-        blank = [""] * (len(columns) - 3 - several - fails)
-        rows.append([*model, "trained", summary.trained, *blank, summary.samples, *[""] * fails])
+        blank = [""] * (len(columns) - 3 - several - fails - len(_COSTS) * priced)
+        price = _price(summary, TRAIN) if priced else []
+        rows.append(
+            [*model, "trained", *price, summary.trained, *blank, summary.samples, *[""] * fails]
+        )
         for column, name, one in options_of(summary):
             failed = summary.failed.get(f"{column}/{name}")
             rows.append(
                 [
                     *model, f"{column}: {name}" if name != column else column,
+                    *(_price(summary, f"{column}/{name}") if priced else []),
                     one[metric], 0 - one.drop, turned(one.drop_ci95),
                     f"{one.flips} ({one.flip_rate * 100:.1f} %)",
-                    *(one[name] for name in (*kinds, *apart)), one.p,
+                    *(one[name] for name in kinds), *(_short(one[name]) for name in apart), one.p,
                     one.samples or summary.samples,
                     *([failed.count if failed else None] if fails else []),
                 ]
             )  # fmt: skip
     return Table(columns, rows)
+
+
+_COSTS = [
+    Column("MiB", Unit.NUMBER, -1), Column("bits per weight", Unit.NUMBER, -1),
+    Column("ms", Unit.NUMBER, -1), Column("tokens/s", Unit.NUMBER, 1),
+]  # fmt: skip
+
+
+def _price(summary: SweepSummary, name: str) -> list[Cell]:
+    """The cells of :data:`_COSTS`."""
+    one = summary.costs.get(name)
+    return [None] * len(_COSTS) if one is None else [
+        one.mib, one.bits, one.ms, one.tokens_per_second
+    ]  # fmt: skip
+
+
+def _short(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.4g}"
+
+
+@part(order=21)
+def pareto(run: Run[SweepSummary]) -> Section | None:
+    """Show what options lose against the size of their files, where that was asked for."""
+    summary = run.summary
+    apart = next(iter(_distances(summary).items()), ("flip_rate", "answers changed"))
+    points = {
+        name: (summary.costs[name].mib, float(one[apart[0]] or 0))
+        for column, option, one in options_of(summary)
+        if (name := f"{column}/{option}") in summary.costs
+    }
+    if not points:
+        return None
+    front = sorted(
+        (name for name, own in points.items() if not any(map(_beats(own), points.values()))),
+        key=lambda name: points[name],
+    )
+    hover = "%{x:.1f} MiB, %{y:.3g}"
+    beaten = {name: own for name, own in points.items() if name not in front}
+    best = {name: points[name] for name in front}
+    drawn = figure(
+        [
+            dots("beaten", beaten, EVEN, "circle-open", hover),
+            dots("Pareto's front", best, STACKS[0][0], "circle", hover, "lines+markers"),
+        ],
+        460, "MiB of the model file", apart[1],
+    )  # fmt: skip
+    drawn.update_yaxes(rangemode="tozero")
+    rows = [
+        [name, *_price(summary, name), _short(points[name][1] if name in points else None)]
+        for name in (TRAIN, *points)
+    ]
+    columns = [Column("stack"), *_COSTS, Column(apart[1], Unit.NUMBER, -1)]
+    return Section(
+        "pareto",
+        f"Options: {apart[1]} against size",
+        "What does each option cost, and what does it lose?",
+        panels=[Panel(drawn)],
+        notes=["ms: the median time of a sample's inference, on the machine of this run."],
+        tables=[Table(columns, rows, "What each stack costs")],
+    )
+
+
+def _beats(own: tuple[float, float]) -> Callable[[tuple[float, float]], bool]:
+    """Whether a point is better than one of two figures, and not worse in either."""
+    return lambda other: other != own and other[0] <= own[0] and other[1] <= own[1]
 
 
 def _every(summaries: Sequence[SweepSummary]) -> Table:

@@ -21,6 +21,7 @@ from simulator.experiments.search.questions import QUESTIONS, policy_of, rules_o
 from simulator.experiments.search.space import Pick, Space, applying
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.several import checked
+from simulator.experiments.sweep.costs import costs
 from simulator.experiments.sweep.experiment import SweepOptions
 from simulator.notices import merged
 from simulator.pipeline.stack import ResolvedProfile
@@ -128,7 +129,8 @@ class _Sweep:
         found = Evaluation(self.session, arms_of(self.session, stacks), policy)
         start = manifest(stacks, self.session, []) | {"request": self.request}
         with self.job.writer(folder, start, self.session) as run:
-            found.run(run)
+            asks = self.job.asked.costs
+            found.run(run, timed=asks)
             self.session.show.say("computing the figures")
             card = self.session.card.spec.name
             notices = [
@@ -143,6 +145,7 @@ class _Sweep:
             summary = SweepSummary(
                 **figures,
                 **found.failures(),
+                costs=costs(stacks, found, self.session) if asks else {},
                 unit=self.session.card.unit,
                 suite=self.suite.spec.name,
                 model=card,

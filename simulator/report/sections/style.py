@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.report.charts import Attributes, Figure, Trace
+from simulator.report.charts import Attributes, Figure, Trace, scatter
 from simulator.report.colors import BACK, FAINT, GRID, STACKS, TEXT
 from simulator.results.shared import Profile
 
@@ -84,6 +84,29 @@ def looks(stacks: Mapping[str, Profile]) -> dict[str, Look]:
         dash, symbol, hatch = _SHAPES[(at + at // len(STACKS)) % len(_SHAPES)]
         found[side] = Look(name, text(name, LEGEND), color, dash, symbol, hatch)
     return found
+
+
+def dots(
+    name: str, points: Mapping[str, tuple[float, float | None]], color: str, symbol: str,
+    hover: str, mode: str = "markers",
+) -> Trace:  # fmt: skip
+    """Return stacks as points of a Pareto chart.
+
+    Args:
+        name: of all of them, in the legend.
+        points: x and y by the name of the stack.
+        color: of symbols and lines.
+        symbol: plotly's.
+        hover: how plotly writes ``%{x}`` and ``%{y}`` of one.
+        mode: plotly's.
+    """
+    return scatter(
+        x=[x for x, _ in points.values()], y=[y for _, y in points.values()],
+        text=[text(one) for one in points], name=name, mode=mode,
+        line={"color": color, "width": 2},
+        marker={"color": color, "symbol": symbol, "size": 13 if "triangle" in symbol else 9},
+        hovertemplate=f"%{{text}}: {hover}<extra></extra>",
+    )  # fmt: skip
 
 
 def figure(traces: Sequence[Trace], height: int, x: str, y: str, **more: Any) -> Figure:

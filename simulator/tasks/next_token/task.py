@@ -194,6 +194,11 @@ class NextToken(TextTask):
         """Add the names of percentiles."""
         return super().vocabulary() | {"percentile": tuple(PERCENTILES)}
 
+    @property
+    def fed(self) -> int:
+        """The tokens of a chunk but for the last, behind which nothing is expected."""
+        return int(self.output.context) - 1
+
     def load(self, path: Root, files: Files = IMAGES) -> Dataset:
         """Open samples, of which texts are cut into chunks; see :func:`cut`."""
         return cut(super().load(path, files), self.network.input, self.output.context)

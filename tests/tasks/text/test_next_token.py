@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -190,3 +191,37 @@ def test_llama_cpp_prints_the_same_figures(cache, tmp_path, bos):
     for percent, name in (("99.9%", "p99_9"), ("95.0%", "p95"), (" 5.0%", "p5")):
         wanted = float(re.search(rf"{percent}   KLD:\s*(\S+)", printed)[1])
         assert flips["kld"][name] == pytest.approx(wanted, abs=1.1e-6)
+
+
+@pytest.mark.extras
+def test_types_of_a_gguf_file_in_one_sweep(cache, tmp_path):
+    """Of one file of floats llama.cpp makes the others; fewer bits are farther away."""
+    pytest.importorskip("llama_cpp")
+    checkpoints = pytest.importorskip("backends.language_models.checkpoints")
+    (tmp_path / "model").mkdir()
+    checkpoints.GgufCheckpoint({}).write(made_gguf.write(tmp_path / "a.gguf"), tmp_path / "model")
+    card = tmp_path / "model" / "model.yaml"
+    text = card.read_text().replace("task: multiple_choice", "task: next_token")
+    card.write_text(text.replace("output: {}", "output: {context: 32}"))
+    (tmp_path / "corpus.txt").write_text(WORDS)
+    precision = {"storage": "fp16", "compute": "fp16", "cast": cast("F16")}
+    suite = {"schema": 1, "name": "types", "summary": "three", "source": "llama-quantize",
+             "train": "text_llama_cpp", "columns": {"precision": {
+                 kind: {"precision": {"storage": storage, "compute": "int8", "cast": cast(kind)}}
+                 for kind, storage in (("Q8_0", "int8"), ("Q4_0", "int4"), ("Q4_K_M", "int4"))
+             }}}  # fmt: skip
+    (tmp_path / "suite.yaml").write_text(json.dumps(suite))
+    (found,) = simulator.sweep(
+        tmp_path / "suite.yaml", models=[card], data=tmp_path / "corpus.txt", out=tmp_path / "runs",
+        overrides=[f"train.precision={json.dumps(precision)}"], costs=True,
+    )  # fmt: skip
+    options, costs = found.summary.columns["precision"].options, found.summary.costs
+
+    assert 0 < options["Q8_0"]["kld_mean"] < options["Q4_0"]["kld_mean"]
+    assert costs["train"].mib > costs["precision/Q8_0"].mib > costs["precision/Q4_0"].mib
+    assert costs["train"].tokens_per_second == pytest.approx(31_000 / costs["train"].ms)
+    assert "write storage: int5" in found.summary.left_out["precision/Q4_K_M"]
+
+
+def cast(kind):
+    return {"backend": "llama_cpp", "type": kind, "requantize": False}

@@ -21,7 +21,6 @@ from simulator.data import in_memory
 from simulator.errors import DataError, ModelError, ProfileError
 from simulator.model import in_memory as networks
 from simulator.model.card import Card
-from simulator.profile import function
 from simulator.profile import in_memory as profiles
 from simulator.profile.load import load
 from simulator.profile.lookup import names
@@ -243,9 +242,13 @@ def test_functions_in_hand_are_front_ends(own, tmp_path, capsys):
 
 
 def test_a_function_that_has_a_file_is_named_by_it(own, tmp_path):
-    assert function.written(own.preprocess, "train") == f"{tmp_path}/own_module.py:preprocess"
-    assert function.written(own.Scaled(1), "train") != function.written(own.Scaled(2), "train")
-    assert function.written(own.Scaled(1), "train") == function.written(own.Scaled(1), "train")
+    assert profiles.code_written(own.preprocess, "train") == f"{tmp_path}/own_module.py:preprocess"
+    assert profiles.code_written(own.Scaled(1), "train") != profiles.code_written(
+        own.Scaled(2), "train"
+    )
+    assert profiles.code_written(own.Scaled(1), "train") == profiles.code_written(
+        own.Scaled(1), "train"
+    )
 
 
 def test_what_no_process_can_be_given_is_refused():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from simulator.contract import Array
-from simulator.diagnose import color_spaces, curve, filters, jpeg, per_image, rows
+from simulator.diagnose import colors, curve, filters, jpeg, per_image, rows
 from simulator.diagnose.finding import Certainty, Difference, Finding
 from simulator.diagnose.levels import levels_of
 from simulator.diagnose.normalization import Numbers
@@ -73,7 +73,7 @@ def _tried(
         yield [Difference(text, "do to the levels what training does")], back.left, ROUNDED
         return
     step = 1 if card.input.order == "rgb" else -1
-    space = color_spaces.named([one[::step] for one in levels], [one[::step] for one in other])
+    space = colors.space_named([one[::step] for one in levels], [one[::step] for one in other])
     if space is not None:
         yield [Difference(space[0], "convert the image to RGB")], space[1], ROUNDED
     compressed = jpeg.named([one[::step] for one in levels], [one[::step] for one in other])

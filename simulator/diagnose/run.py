@@ -6,24 +6,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from simulator.command.experiment import Experiment
+from simulator.contract import U8
 from simulator.contract.recipe import Chain
 from simulator.data.folder import Item, subset
-from simulator.diagnose.blame import Blame, Values
+from simulator.diagnose.blame import Blame, Sample, Values
 from simulator.diagnose.declared import Declared
 from simulator.diagnose.experiment import DiagnoseOptions
 from simulator.diagnose.finding import Finding, Part
 from simulator.diagnose.gap import SAME
 from simulator.diagnose.names import Names
-from simulator.diagnose.parts import Parts, parts_of
-from simulator.diagnose.pictures import inputs_shown
+from simulator.diagnose.parts import DEPLOY, TRAIN, Parts, input_of, parts_of
 from simulator.diagnose.repair import repaired
 from simulator.errors import DataError, SampleError, UserError
 from simulator.experiments.common import manifest, named, pair_of, refuse_missing, variants
 from simulator.experiments.job import Job, Result
+from simulator.experiments.pictures.decoded import writer
 from simulator.experiments.running import run_and_keep
 from simulator.experiments.session import Session
 from simulator.experiments.summary import head
+from simulator.modalities.image.shown import thumbnail
 from simulator.notices import merged
 from simulator.pipeline import recorded
 from simulator.pipeline.adapted import refuse_together
@@ -31,7 +35,15 @@ from simulator.pipeline.own_front_end import OwnOutputs
 from simulator.pipeline.plan import Plan
 from simulator.pipeline.stack import Pair, Stack
 from simulator.report.verdict import concluded
-from simulator.results.diagnose import DiagnoseSummary, FindingResult, PartResult, Repair
+from simulator.results.diagnose import (
+    DiagnoseSummary,
+    FindingResult,
+    InputPictures,
+    PartResult,
+    Repair,
+)
+from simulator.results.layout import LOOKS
+from simulator.results.store import RunWriter
 
 KEPT = 4
 """Samples whose inputs and outputs are looked into for names."""
@@ -194,3 +206,41 @@ def _result(one: Finding) -> FindingResult:
             "code": one.code,
         }
     )  # fmt: skip
+
+
+LONGEST = 224
+"""Pixels of a picture's longer side."""
+
+
+def inputs_shown(
+    session: Session, parts: Parts, items: Sequence[Item], samples: Sequence[Sample], run: RunWriter
+) -> InputPictures | None:
+    """Write pictures of both inputs of the first sample that differs, as training's are shown.
+
+    Returns:
+        Their paths; None where no input differs, or one is no picture or not known.
+    """
+    card, draw = session.card, writer()
+    show = card.modality.shown_input(parts.stacks[TRAIN].profile, card.spec)
+    for item, sample in zip(items, samples, strict=False):
+        train, deploy = (sample.get(input_of(side)) for side in (TRAIN, DEPLOY))
+        if draw is None or show is None:
+            return None
+        if not (isinstance(train, np.ndarray) and isinstance(deploy, np.ndarray)):
+            return None
+        if np.array_equal(train, deploy):
+            continue
+        pictures = {TRAIN: show(train), DEPLOY: show(deploy)}
+        if pictures[TRAIN].shape == pictures[DEPLOY].shape:
+            pictures["difference"] = _difference(*pictures.values())
+        paths = {name: f"{LOOKS}/{name}.png" for name in pictures}
+        for name, pixels in pictures.items():
+            run.write_file(paths[name], draw.png(thumbnail(pixels, LONGEST)[0]))
+        return InputPictures(sample=item.name, **paths)
+    return None
+
+
+def _difference(train: U8, deploy: U8) -> U8:
+    """The absolute difference, its largest levels white."""
+    apart = np.abs(train.astype(np.int16) - deploy)
+    return np.asarray(apart * (255 / max(1, int(apart.max()))), np.uint8)

@@ -142,10 +142,10 @@ class _Learning(Command[O]):
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return two epochs of a small classifier, on pictures of two colors."""
-        from simulator.testing import colored
+        from simulator.testing.image_specimen import colored
 
         own = {"epochs": 2, "batch": 4, "threads": 1, "held_out": 0.25}
-        return {**own, **colored.write(folder)}
+        return {**own, **colored(folder)}
 
     def print_result(self, found: TuningSummary, folder: str, console: Console) -> None:
         """Print how good the network is, and where it is."""

@@ -14,7 +14,6 @@ from simulator.data import in_memory as samples
 from simulator.errors import ModelError, ProfileError, UserError
 from simulator.experiments.common import named_profiles
 from simulator.model import in_memory as network
-from simulator.profile import function
 from simulator.profile import in_memory as profile
 from simulator.profile.document import inside
 from simulator.profile.load import load
@@ -84,7 +83,7 @@ def _profile(stack: Any, name: str) -> str:
     if isinstance(stack, Mapping | Profile):
         return str(profile.written(stack, name))
     if callable(stack) and not isinstance(stack, type):
-        return function.written(stack, name)
+        return profile.code_written(stack, name)
     what = f"the class {stack.__name__}" if isinstance(stack, type) else type(stack).__name__
     raise ProfileError([
         f"{name}: {what} is no stack; give a profile's name or path, a dictionary "

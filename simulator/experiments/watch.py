@@ -23,9 +23,8 @@ from simulator.experiments.alone import SingleAxisSwaps, axes_alone
 from simulator.experiments.by_size import Sizes, sizing
 from simulator.experiments.controls import AXIS_SAMPLES, SELF_SAMPLES, AxisEffects, Repeat
 from simulator.experiments.moments import severity
-from simulator.experiments.observers import Observer, Observers, Seen
+from simulator.experiments.observers import Observer, Observers, Ranking, Seen
 from simulator.experiments.pictures.pictures import Finished, Pictures, ShownPair, pictures_of
-from simulator.experiments.ranking import Ranking
 from simulator.experiments.record_store import RecordStore
 from simulator.experiments.session import Session
 from simulator.modalities.modality import Modality

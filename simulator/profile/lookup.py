@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from importlib import resources
 from pathlib import Path
 
-from simulator.errors import ProfileError, unknown
-from simulator.profile import installed
+from simulator.entry_points import of_group
+from simulator.errors import ProfileError, UserError, unknown
 
 
 def shipped_folder(name: str) -> Path:
@@ -30,13 +31,13 @@ def builtin_names() -> list[str]:
 
 def names() -> list[str]:
     """Return the names of the built-in profiles and of those in other packages."""
-    return [*builtin_names(), *installed.names()]
+    return [*builtin_names(), *_of_packages()]
 
 
 def name_of(path: Path) -> str | None:
     """Return the profile name of a file, which works from any folder; None if it has none."""
-    folders = {"": builtin_folder(), **installed.folders()}
-    for package, folder in folders.items():
+    known = {"": builtin_folder(), **folders()}
+    for package, folder in known.items():
         if path.resolve().is_relative_to(folder.resolve()):
             inside = path.resolve().relative_to(folder.resolve()).with_suffix("").as_posix()
             return f"{package}/{inside}" if package else inside
@@ -63,7 +64,7 @@ def find(reference: str, base: Path | None = None) -> Path:
     for candidate in (written, Path(f"{written}.yaml"), builtin / f"{name}.yaml", builtin / name):
         if os.path.isfile(candidate):  # unlike Path.is_file, no error if a name is too long
             return candidate
-    brought = installed.place(reference)
+    brought = place(reference)
     if brought is not None and os.path.isfile(brought):
         return brought
     if name.suffix in (".yaml", ".yml"):
@@ -73,3 +74,57 @@ def find(reference: str, base: Path | None = None) -> Path:
         raise ProfileError([f"{reference}: {what} {{tensor}}'"])
     named = "or give a path, FILE.py:NAME or 'exec:PROGRAM …'"
     raise ProfileError([f"{unknown('profile', reference, names())}; {named}"])
+
+
+GROUP = "simulator.profiles"
+
+
+def folders() -> dict[str, Path]:
+    """Return every package's folder of profiles by the name of its entry point.
+
+    The entry point names the folder as a module, for example ``acme = "acme_npu.profiles"``.
+    Nothing is imported; a missing folder is skipped.
+
+    Raises:
+        UserError: two installed packages use the same name.
+    """
+    found: dict[str, str] = {}
+    for point in of_group(GROUP):
+        known = found.setdefault(point.name, point.value)
+        if known != point.value:
+            raise UserError(
+                f"two packages have profiles called {point.name!r}: {known} and {point.value}; "
+                "uninstall one of them"
+            )
+    places = {name: _place(value) for name, value in sorted(found.items())}
+    return {name: place for name, place in places.items() if place is not None}
+
+
+def _of_packages() -> list[str]:
+    """Return the names of the profiles in these folders."""
+    return [
+        f"{name}/{path.relative_to(folder).with_suffix('').as_posix()}"
+        for name, folder in folders().items()
+        for path in sorted(folder.rglob("*.yaml"))
+    ]
+
+
+def place(name: str) -> Path | None:
+    """Return the path that the profile ``PACKAGE/NAME`` would have; None without such a package."""
+    package, slash, rest = name.partition("/")
+    folder = folders().get(package) if slash else None
+    return folder / f"{rest}.yaml" if folder else None
+
+
+def _place(module: str) -> Path | None:
+    """Return the folder of a module; nothing is imported, only its top package is searched."""
+    outermost, *inner = module.split(".")
+    try:
+        spec = importlib.util.find_spec(outermost)
+    except (ImportError, ValueError):
+        return None
+    for parent in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(parent, *inner)
+        if folder.is_dir():
+            return folder
+    return None

@@ -23,11 +23,11 @@ from simulator.model.store import digest
 from simulator.pipeline.feeding import feeding
 from simulator.pipeline.front_end import front_end
 from simulator.pipeline.plan import plan
-from simulator.profile.implementations import Choices
+from simulator.profile.implementations import Choices, extra_stages
+from simulator.profile.load import load
 from simulator.profile.modality import IMAGE
 from simulator.profile.profile import Profile
 from simulator.render.experiment import RenderOptions
-from simulator.render.identity import reader
 from simulator.render.kept import ASIDE, Keeper, Row, keeper
 from simulator.render.shards import Shards
 from simulator.render.truth import table, write_truths
@@ -188,3 +188,36 @@ def _pixels(chain: Chain, profile: str) -> Chain:
             f"step is {chain.last.stage}; write the network's input: --format npy"
         )
     return Chain(chain.recipes[:-1])
+
+
+PLAIN = "pillow_fp32"
+"""The stack whose decoder reads them, and whose resizer has nothing to do."""
+_RENDERED = ("decode", "color", "resize", "geometry")
+
+
+def reader(profile: Profile, choices: Choices) -> dict[str, Any]:
+    """Return the document of a profile that has the rest of a stack behind its pixels.
+
+    Args:
+        profile: the stack that was rendered.
+        choices: its implementations.
+    """
+    found: dict[str, Any] = profile.spec.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"extends"}
+    )
+    plain = load(PLAIN).spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    for stage, _ in extra_stages(profile, choices):  # they are in the pixels already
+        found.pop(stage.section[0], None)
+    color = {"format": "rgb", "order": found["color"]["order"]}
+    evidence = found.get("evidence", {})
+    return {
+        **found,
+        "schema": 1,
+        "name": f"{profile.name}_rendered",
+        "summary": f"reads what simulate render wrote of {profile.name}, and changes no pixel",
+        "decode": plain["decode"],
+        "color": color,
+        "resize": plain["resize"],
+        "geometry": {"kind": "squash"},
+        "evidence": {name: one for name, one in evidence.items() if name not in _RENDERED},
+    }

@@ -15,7 +15,7 @@ from simulator.experiments.pictures import spectrograms
 from simulator.reference.log_mel import log_mel
 from simulator.reference.sound import mel_corners
 from simulator.report import page
-from simulator.report.sections.spectrogram import Tick, frequencies, times
+from simulator.report.sections.sounds import Tick, frequencies, times
 from simulator.testing.audio_specimen import sine, wav, write
 from simulator.typed import plain
 

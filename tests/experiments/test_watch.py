@@ -21,8 +21,8 @@ from simulator import compare
 from simulator.experiments.common import pair_of
 from simulator.experiments.compare.run import differing
 from simulator.experiments.moments import WORST
+from simulator.experiments.observers import MOST, Ranking
 from simulator.experiments.pictures.looks import IMAGES
-from simulator.experiments.ranking import MOST, Ranking
 from simulator.experiments.session import Session, Variant
 from simulator.experiments.watch import pair_watch
 from simulator.pipeline import executor

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from simulator import compare
 from simulator.modalities.audio.card import Chunk
-from simulator.modalities.audio.chunks import Chunks
+from simulator.modalities.audio.steps import Chunks
 from simulator.model.card import load
 from simulator.testing.audio_specimen import sine, wav
 

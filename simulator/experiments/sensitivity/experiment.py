@@ -64,10 +64,10 @@ class Sensitivity(Command[SensitivityOptions]):
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
         """Return the search of one layer, on a small classifier and pictures of two colors."""
-        from simulator.testing import colored
+        from simulator.testing.image_specimen import colored
 
         own = {"profile": "ort_int8", "goal": "flip_rate < 99%", "top": 1}
-        return {**own, **colored.write(folder)}
+        return {**own, **colored(folder)}
 
     def passed(self, found: SensitivitySummary) -> bool:
         """Whether a keep list was found, and is surely confirmed."""

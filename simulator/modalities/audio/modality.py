@@ -10,11 +10,21 @@ import numpy as np
 
 from simulator.contract import Array, Recording, Stage
 from simulator.contract.recipe import Recipe
-from simulator.modalities.audio import chunks, sections
+from simulator.modalities.audio import sections
 from simulator.modalities.audio.card import AudioCard, input_shape
 from simulator.modalities.audio.conventions import settle
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
-from simulator.modalities.audio.steps import PER_BEL, Log, Mel, Normalize, Read, Resample, Stft
+from simulator.modalities.audio.steps import (
+    PER_BEL,
+    Chunks,
+    Log,
+    Mel,
+    Normalize,
+    Read,
+    Resample,
+    Stft,
+    feeds,
+)
 from simulator.modalities.modality import Axes, Feed, Modality
 from simulator.places import Where
 from simulator.profile.implementations import Choices
@@ -55,7 +65,7 @@ class AudioModality(Modality):
         """Return the one float32 array of the card's layout."""
         spec = card.input
         if spec.chunk:
-            return chunks.feeds(spec.chunk)
+            return feeds(spec.chunk)
         return (Feed(None, np.dtype(np.float32), input_shape(spec), spec.layout),)
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
@@ -69,7 +79,7 @@ class AudioModality(Modality):
             steps += _spectrogram(profile, choices, card)
         how = settle("normalize", profile, choices, card).values
         steps.append(Normalize(sections.Normalize(**how), spec.layout))
-        return [*steps, chunks.Chunks(spec.chunk)] if spec.chunk else steps
+        return [*steps, Chunks(spec.chunk)] if spec.chunk else steps
 
     def placing(self, profile: Profile, card: Any) -> Whole:
         """Return that there is nothing to say."""

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from simulator.contract import U8, Array, array_words
 from simulator.contract.warp import Size, WarpOf
 from simulator.data.masks import IGNORE, ArrayMask, MaskTruth, MovedMask
 from simulator.errors import SampleError
 from simulator.modalities.image.geometry import Placement
+from simulator.modalities.image.orientation import stored, undoing
 from simulator.profile.postprocess import Postprocess
 from simulator.tasks.figures import Figures
 from simulator.tasks.image_task import ImageTask
@@ -22,7 +24,6 @@ from simulator.tasks.segmentation.change import SegmentationFlips, change
 from simulator.tasks.segmentation.confusion import Sparse, confusion, guessed, missed, tally
 from simulator.tasks.segmentation.impact import SegmentationImpact
 from simulator.tasks.segmentation.logits import decode
-from simulator.tasks.segmentation.moving import placed
 from simulator.tasks.segmentation.view import SegmentationView
 from simulator.tasks.task import CHANGES, Shapes
 
@@ -184,3 +185,34 @@ def _known(records: Sequence[Record]) -> list[Sparse]:
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
+
+
+def placed(mask: U8, placement: Placement) -> U8:
+    """Return a mask as its image lies in the network's input, by nearest neighbor.
+
+    Args:
+        mask: (H, W) of the image as it is stored.
+        placement: where the image lies.
+
+    Returns:
+        Of the network's size; :data:`IGNORE` where the input is padding.
+    """
+    turned = stored(mask, undoing(placement.orientation))
+    rows, inside_rows = _sources(
+        placement.network_height, placement.top, placement.rows, placement.height
+    )
+    columns, inside_columns = _sources(
+        placement.network_width, placement.left, placement.columns, placement.width
+    )
+    found = turned[placement.cut.top + rows[:, None], placement.cut.left + columns]
+    inside = inside_rows[:, None] & inside_columns
+    return np.where(inside, found, np.uint8(IGNORE))
+
+
+def _sources(
+    network: int, start: int, resized: int, side: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """For each row of the network's input the row of the image, and whether it has any."""
+    at = np.arange(network) - start
+    rows = (2 * at + 1) * side // (2 * resized)
+    return np.clip(rows, 0, side - 1), (at >= 0) & (at < resized)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from profile_schema import DIALECT, NOTHING, Schema, document_schema
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
@@ -15,7 +16,6 @@ from simulator.faults.campaign import CampaignSpec
 from simulator.modalities.card import card_schema
 from simulator.modalities.modality import MODALITIES
 from simulator.model.card import DEFAULT
-from simulator.profile.json_schema import DIALECT, NOTHING, Schema, document_schema
 from simulator.profile.modality import SCHEMAS, sections
 from simulator.profile.suite import SuiteSpec
 from simulator.repair.document import RepairSpec

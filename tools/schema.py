@@ -4,7 +4,7 @@
   python tools/schema.py --check   exit 1 if one of them is not current
 
 Profiles have one for each modality: ``schema.json`` is that of images, ``text.schema.json`` that
-of texts. What is in them: :mod:`simulator.profile.json_schema` for profiles, and
+of texts. What is in them: ``profile_schema.py`` for profiles, and
 ``document_schemas.py`` for model cards, data cards, audits and suites.
 """
 
@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from document_schemas import schemas
+from profile_schema import document_schema
 
-from simulator.profile.json_schema import document_schema
 from simulator.profile.modality import SCHEMAS
 from simulator.profile.modeline import schema_name
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from simulator.audit import archive
 from simulator.audit.archive import Archive
-from simulator.errors import RunError, one_line
+from simulator.errors import RunError
 from simulator.files import hash_file, make_durable
 from simulator.latency.rounds import LATENCIES
-from simulator.results.json_text import JsonObject, parse_json
+from simulator.results.json_text import JsonObject, parse_object
 from simulator.results.layout import (
     BUNDLE,
     CARDS_FOLDER,
@@ -133,7 +133,7 @@ def check(packed: Archive, required: Sequence[str] = REQUIRED) -> Checked:
 
 
 def _digests(packed: Archive, required: Sequence[str]) -> Mapping[str, str]:
-    said = parse(packed.read(DIGESTS, MOST_DIGESTS), f"{packed.path}: {DIGESTS}")
+    said = parse_object(packed.read(DIGESTS, MOST_DIGESTS), f"{packed.path}: {DIGESTS}")
     found = said.get("digests")
     if said.get("schema") != SCHEMA or said.get("algorithm") != _ALGORITHM:
         raise RunError(f"{packed.path}: {DIGESTS} is not of schema {SCHEMA} with {_ALGORITHM}")
@@ -150,19 +150,4 @@ def read_json(packed: Archive, name: str) -> JsonObject:
     Raises:
         RunError: it is not there, or is none.
     """
-    return parse(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")
-
-
-def parse(content: bytes, where: str) -> JsonObject:
-    """Return a JSON object.
-
-    Raises:
-        RunError: it is none.
-    """
-    try:
-        found = parse_json(content)
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{where}: not JSON: {one_line(error, 100)}") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{where}: not a JSON object")
-    return found
+    return parse_object(packed.read(name, MOST_TEXT), f"{packed.path}: {name}")

@@ -14,7 +14,7 @@ import numpy as np
 from simulator.contract import Array
 from simulator.diagnose.finding import Difference
 from simulator.identify.affine import Affine
-from simulator.identify.numbers import errors, tidy
+from simulator.identify.numbers import errors, tidied
 
 _TOP = 255.0
 _NTH = ("first", "second", "third")
@@ -43,10 +43,7 @@ RIGHT = "(x / 255 - mean) / std with the training's mean and std"
 
 def found_in(fit: Affine) -> Numbers:
     """Return the normalization that a fit shows, its numbers with the digits that it supports."""
-    off, far = errors(fit)
-    std = [tidy(value, abs(value) * off) for value in fit.std]
-    mean = [tidy(value, far) for value in fit.zero]
-    return Numbers(np.array(mean), np.array(std))
+    return Numbers(*map(np.array, tidied(fit)))
 
 
 def named(fit: Affine, right: Numbers, channels: Sequence[str]) -> list[Difference]:

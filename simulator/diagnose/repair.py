@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -15,6 +14,7 @@ from simulator.diagnose.trial import apart, changed, records_of, values_of
 from simulator.errors import UserError, one_line
 from simulator.experiments.session import Session, Variant
 from simulator.pipeline.stack import Pair
+from simulator.profile.document import inside
 from simulator.profile.modality import at, takes_samples
 from simulator.profile.profile import Profile
 from simulator.results.diagnose import Repair
@@ -34,11 +34,14 @@ def repaired(
     change: dict[str, JsonValue] = {}
     for one in findings:
         for key, value in one.change.items():
-            if not (own and one.part is Part.FRONT_END) and _at(written, key) != value:
+            if (
+                not (own and one.part is Part.FRONT_END)
+                and inside(written, key.split(".")) != value
+            ):
                 change.setdefault(key, value)  # type: ignore[call-overload]
     if not change:
         return None
-    before = {key: _at(written, key) for key in change}
+    before = {key: inside(written, key.split(".")) for key in change}
     found = Repair(change=change, before=before, of="", state="unknown", left=None, changed=None)
     if why := _stands_still(profile):
         return found.model_copy(update={"why": why})
@@ -71,9 +74,3 @@ def _stands_still(profile: Profile) -> str | None:
     if takes_samples(profile.spec):
         return "the deployment gives its answers by itself"
     return None
-
-
-def _at(values: Any, key: str) -> Any:
-    for part in key.split("."):
-        values = values.get(part) if isinstance(values, Mapping) else None
-    return values

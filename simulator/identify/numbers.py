@@ -179,7 +179,7 @@ class Solver:
         order = {(0, 1, 2): "rgb", (2, 1, 0): "bgr"}.get(fit.order)
         made_of = [one[list(fit.order)] for one in pixels]
         seen = [np.unique([t[c] for t in tensors]) for c in range(3)]
-        mean, std = _tidied(fit)
+        mean, std = tidied(fit)
         for name in get_args(Arithmetic):
             table = normalize(LEVELS, mean, std, name, "NHWC")[0, :, 0]
             if all(np.isin(values, table[:, c]).all() for c, values in enumerate(seen)):
@@ -209,8 +209,8 @@ def _only(options: Any, section: str) -> bool:
     return keys <= {section}
 
 
-def _tidied(fit: Affine) -> tuple[Triple, Triple]:
-    """Mean and std of a fit, with the digits that it supports."""
+def tidied(fit: Affine) -> tuple[Triple, Triple]:
+    """Return mean and std of a fit, with the digits that it supports."""
     off, far = errors(fit)
     a, b, c = (tidy(float(value), far) for value in fit.zero)
     d, e, f = (tidy(float(value), abs(float(value)) * off) for value in fit.std)

@@ -36,7 +36,6 @@ PARAMETERS = {
 _KERNELS = ("nearest", "bilinear", "bicubic", "area", "lanczos4", "linear_exact", "nearest_exact")
 _CV2 = {"linear": "bilinear", "cubic": "bicubic"}
 _ORDER: Order = ("multiply", "functional.normalize: img -= mean, img *= 1 / std, in float32")
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _ASIDE = dict.fromkeys(("ToTensorV2", "ToTensor", "NoOp"), "changes no pixel")
 _UNUSED = ("always_apply", "mask_interpolation", "mask_value", "fill_mask", "transpose_mask",
            "mask_fill_value")  # fmt: skip
@@ -193,11 +192,11 @@ def _pad(steps: ImageSteps, keys: Keys) -> None:
 
 def _normalize(steps: ImageSteps, keys: Keys) -> None:
     keys.choice("normalization", {"standard": "standard"}, "standard")
-    mean = keys.take("mean", values.three, [values.number(v) for v in _MEAN])
-    std = keys.take("std", values.three_above_zero, [values.number(v) for v in _STD])
+    mean, std = keys.statistics()
     top = keys.take("max_pixel_value", values.above_zero, Fraction(255))
-    said = [keys.origin("mean", f"{_MEAN} is the default"), keys.origin("std", f"{_STD} likewise"),
-            keys.origin("max_pixel_value", "255 is the default")]  # fmt: skip
+    default = {"mean": f"{values.MEAN} is the default", "std": f"{values.STD} likewise",
+               "max_pixel_value": "255 is the default"}  # fmt: skip
+    said = [keys.origin(key, why) for key, why in default.items()]
     keys.tell("normalization")
     steps.normalize([one * top for one in mean], [one * top for one in std], *said)
 

@@ -92,6 +92,13 @@ class Draft:
         self.write("color", "format", "rgb", why)
         self.write("color", "order", order, origin or why)
 
+    def decode(self, backend: str, exif: str, source: str, origin: str) -> None:
+        """Write which library decodes, and whether it turns images by their EXIF orientation."""
+        self.whole.add("decode")
+        self.write("decode", "backend", backend, origin)
+        self.write("decode", "exif", exif, origin)
+        self.claim("decode", "native", source)
+
     def network(self, size: Iterable[int | str], origin: str, layout: str = "") -> None:
         """Note the height and width of the network's input for the model card: pixels, or free."""
         height, width = size

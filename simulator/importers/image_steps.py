@@ -77,11 +77,9 @@ class ImageSteps:
         self, keys: Keys, names: str, mean: Sequence[float], std: Sequence[float]
     ) -> None:
         """Normalize by the mean and std of two keys, which have defaults."""
-        of_mean, of_std = names.split()
-        means = keys.take(of_mean, values.three, [values.number(one) for one in mean])
-        stds = keys.take(of_std, values.three_above_zero, [values.number(one) for one in std])
         said = f"{mean} is the default", f"{std} likewise"
-        self.normalize(means, stds, *map(keys.origin, (of_mean, of_std), said))
+        found = keys.statistics(names, mean, std)
+        self.normalize(*found, *map(keys.origin, names.split(), said))
 
     def resize(
         self,

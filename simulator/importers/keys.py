@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeVar
 
+from simulator.importers import values as checks
 from simulator.importers.draft import Draft
 from simulator.importers.values import Object, boolean, mapping, mappings, plain, show
 from simulator.profile.document import Key
@@ -97,6 +99,19 @@ class Keys:
         if key not in self:
             self.problem(key, f"not written; {why}")
         return self.take(key, check, default)
+
+    def statistics(
+        self,
+        names: str = "mean std",
+        mean: Sequence[float] = checks.MEAN,
+        std: Sequence[float] = checks.STD,
+    ) -> tuple[list[Fraction], list[Fraction]]:
+        """Take mean and std from two keys, which have defaults."""
+        of_mean, of_std = names.split()
+        return (
+            self.take(of_mean, checks.three, [checks.number(one) for one in mean]),
+            self.take(of_std, checks.three_above_zero, [checks.number(one) for one in std]),
+        )
 
     def choice(self, key: str, offered: Mapping[Any, T], default: T, need: str = "") -> T:
         """Return the meaning of a value; refuse values that are not in *offered*.

@@ -9,7 +9,6 @@ Sources: open-mmlab/mmengine, docs ``advanced_tutorials/config.md`` (``_base_``,
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from simulator.errors import ProfileError
 from simulator.importers import values
@@ -19,6 +18,7 @@ from simulator.importers.importer import ConfigFile, Importer
 from simulator.importers.keys import Keys
 from simulator.importers.openmmlab_steps import ASIDE, BY_MMCV, kinds, preprocessor
 from simulator.importers.python_values import Reader, Scope
+from simulator.profile.document import inside
 
 _MOST_BASES = 40
 _PLACES = (
@@ -52,7 +52,7 @@ class OpenMMLab(Importer):
         found = _preprocessor(config)
         if found is not None and not draft.problems:
             order = preprocessor(steps, top.below(*found))
-        if _place(config, "model", "test_cfg", "mode") == "slide":
+        if inside(config, ("model", "test_cfg", "mode")) == "slide":
             why = "the network sees windows of an image, one by one; a profile has one input"
             top.below("model", "test_cfg").refuse("mode", why)
         if not draft.problems:
@@ -144,7 +144,7 @@ def _each(keys: Keys, key: str) -> list[tuple[str, Keys]]:
 def _pipeline(config: Scope) -> tuple[str, ...] | None:
     """Return the place of the list of steps."""
     for place in _PLACES:
-        found = _place(config, *place)
+        found = inside(config, place)
         way: tuple[str, ...] = place
         while isinstance(found, dict) and isinstance(found.get("dataset"), dict) and way:
             found, way = found["dataset"], (*way, "dataset")  # a wrapper around the data set
@@ -154,17 +154,10 @@ def _pipeline(config: Scope) -> tuple[str, ...] | None:
     return None
 
 
-def _place(config: Any, *place: str) -> Any:
-    """Return the value at a place below; None where there is none."""
-    for part in place:
-        config = config.get(part) if isinstance(config, dict) else None
-    return config
-
-
 def _preprocessor(config: Scope) -> tuple[str, ...] | None:
     """Return the place of the data preprocessor."""
     places = ("model", "data_preprocessor"), ("data_preprocessor",)
-    return next((one for one in places if isinstance(_place(config, *one), dict)), None)
+    return next((one for one in places if isinstance(inside(config, one), dict)), None)
 
 
 def _config(path: Path, text: str, around: list[Path]) -> tuple[Reader, Scope]:

@@ -34,7 +34,6 @@ _PILLOW = {name: name for name in ("nearest", "bilinear", "bicubic", "box", "lan
 _LIBRARIES: dict[str, tuple[str, dict[Any, str]]] = {
     "cv2": ("opencv", _OPENCV), "pil": ("pillow", _PILLOW), "PIL": ("pillow", _PILLOW),
 }  # fmt: skip
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _UNIT: Order = ("unit_divide", "x / 255, then (x - mean) / std")
 _FACTOR: Order = ("unit_divide", "x * scale, then (x - mean) / std; x / 255 here")
 _CHANGES = "changes no pixel"
@@ -83,10 +82,8 @@ class Paddle(Importer):
         place = next((one for one in _LISTS if one[0] == wanted), _LISTS[0])
         each = _each(top, place)
         steps = ImageSteps(draft, "Paddle", "rgb", ["Paddle turns OpenCV's BGR to RGB"])
-        draft.whole.add("decode")
-        for field, value in (("backend", "opencv"), ("exif", "apply")):
-            draft.write("decode", field, value, "cv2.imdecode(data, 1)")
-        draft.claim("decode", "native", "cv2.imdecode(data, 1), which obeys EXIF")
+        call = "cv2.imdecode(data, 1)"
+        draft.decode("opencv", "apply", f"{call}, which obeys EXIF", call)
         kinds = _KINDS | (_OF_SEG if place[0] == "Deploy" else {})
         follow(steps, each, kinds, _STEPS_ASIDE)
         if not draft.problems:
@@ -189,7 +186,7 @@ def _normalize_image(steps: ImageSteps, keys: Keys) -> None:
         said = keys.origin("is_scale", "x / 255 is the default")
         steps.normalize([Fraction(0)] * 3, [Fraction(255)] * 3, said)
     if keys.choice("norm_type", {"mean_std": True, "none": False}, True):
-        steps.statistics(keys, "mean std", _MEAN, _STD)
+        steps.statistics(keys, "mean std", values.MEAN, values.STD)
     else:
         keys.aside(dict.fromkeys(("mean", "std"), "norm_type is none"))
 

@@ -24,6 +24,7 @@ from simulator.importers.keys import Keys
 from simulator.importers.openmmlab_steps import ASIDE, BY_MMCV, kinds
 from simulator.importers.resizing import Kernel, Scaling
 from simulator.importers.textproto import TextProto
+from simulator.profile.document import inside
 
 _SPEC = (
     r"^(dataset|data)\s*:", r"^(train|evaluate|inference|export|results_dir)\s*:",
@@ -34,7 +35,7 @@ _SPEC = (
 _METHODS = {"BILINEAR": "bilinear", "BICUBIC": "bicubic", "bilinear": "bilinear",
             "bicubic": "bicubic"}  # fmt: skip
 _BGR = [103.939, 116.779, 123.68]
-_MEAN, _STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+_MEAN, _STD = [*values.MEAN], [*values.STD]
 _UNIT: Order = ("unit_divide", "to_tensor, then normalize: x / 255, (x - mean) / std")
 
 
@@ -57,17 +58,15 @@ class Tao(Importer):
             top = Keys(draft, proto.values, proto.where)
         else:
             top, networks = file.yaml_keys(draft), _OF_YAML
-        found = next((one for one in networks if _at(top.values, one[0]) is not None), None)
+        found = next((one for one in networks if _has(top, one[0])), None)
         if found is None:
             known = ", ".join(dict.fromkeys(name for _, name, _, _ in networks))
             top.problem("spec", f"no key tells that it is of one of these: {known}")
             return
         _, name, task, read = found
         draft.card.append(f"task: {task} (TAO's {name})")
-        draft.whole.add("decode")
-        for field, value in (("backend", "pillow"), ("exif", "ignore")):
-            draft.write("decode", field, value, "TAO: PIL.Image.open")
-        draft.claim("decode", "native", "TAO: PIL.Image.open; EXIF is not looked at")
+        call = "TAO: PIL.Image.open"
+        draft.decode("pillow", "ignore", f"{call}; EXIF is not looked at", call)
         steps = ImageSteps(draft, "TAO", "rgb", ["TAO opens images as RGB"])
         order = read(steps, top)
         if not draft.problems:
@@ -75,10 +74,8 @@ class Tao(Importer):
         top.leave_all("of training, of the network, or of its answers")
 
 
-def _at(found: Any, place: str) -> Any:
-    for part in place.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+def _has(top: Keys, place: str) -> bool:
+    return inside(top.values, place.split(".")) is not None
 
 
 def _kernel(name: str, origin: str) -> Kernel:
@@ -221,7 +218,7 @@ def _square(kernel: str, default: int, steps: ImageSteps, top: Keys) -> Order:
 
 def _detr(steps: ImageSteps, top: Keys) -> Order:
     """DINO and Deformable DETR: a fixed size only where the task says it."""
-    sections = [one for one in ("evaluate", "inference") if _at(top.values, f"{one}.input_width")]
+    sections = [one for one in ("evaluate", "inference") if _has(top, f"{one}.input_width")]
     if not sections:
         top.problem("evaluate.input_width", "not written, so that the network's size varies by "
                     "image; write input_width and input_height of evaluate")  # fmt: skip
@@ -248,9 +245,8 @@ def _mmpretrain(steps: ImageSteps, top: Keys) -> Order:
     """classification_pyt of TAO 5.0 to 5.5: MMPretrain's steps between decoding and arithmetic."""
     keys = top.inner("dataset").inner("data").inner("test")
     steps.reverse("mmcv reads images as BGR")
-    for field, value in (("backend", "opencv"), ("exif", "apply")):
-        steps.draft.write("decode", field, value, "mmcv.imfrombytes: cv2.imdecode")
-    steps.draft.claim("decode", "native", "mmcv.imfrombytes with cv2")
+    call = "mmcv.imfrombytes: cv2.imdecode"
+    steps.draft.decode("opencv", "apply", "mmcv.imfrombytes with cv2", call)
     default = [{"type": "Resize", "scale": 224}, {"type": "CenterCrop", "crop_size": 224}]
     keys.values = {"pipeline": default, **keys.values}
     names = [str(step.get("type")) for step in keys.mappings("pipeline")]

@@ -22,7 +22,6 @@ from simulator.importers.network import CardFields, NetworkFile
 from simulator.importers.values import keys_by_reason
 
 _PILLOW = {name: name for name in ("bicubic", "bilinear", "nearest", "lanczos", "box", "hamming")}
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _MODEL = "which network it is; the card names an ONNX file"
 _OUTER = keys_by_reason({
     _MODEL: "architecture num_features global_pool",
@@ -92,8 +91,7 @@ def _read(top: Keys, cfg: Keys) -> None:
     draft.write("resize", "domain", "rgb", "PIL images are RGB")
     if size:
         _geometry(cfg, size)
-    mean = cfg.take("mean", values.three, [values.number(v) for v in _MEAN])
-    std = cfg.take("std", values.three_above_zero, [values.number(v) for v in _STD])
+    mean, std = cfg.statistics()
     draft.normalize(
         [m * 255 for m in mean],
         [s * 255 for s in std],

@@ -213,10 +213,7 @@ def _preset(steps: ImageSteps, keys: Keys) -> None:
     size = keys.need("crop_size", values.sides, (0, 0), "it is the network's size")
     steps.crop(keys, "crop_size", size, "even")
     _unit(steps, keys.near)
-    mean = keys.take("mean", values.three, [values.number(v) for v in (0.485, 0.456, 0.406)])
-    std = keys.take(
-        "std", values.three_above_zero, [values.number(v) for v in (0.229, 0.224, 0.225)]
-    )
+    mean, std = keys.statistics()
     said = "ImageNet's is the default"
     steps.normalize(mean, std, keys.origin("mean", said), keys.origin("std", said))
 

@@ -19,6 +19,8 @@ Object = dict[str, Any]
 LARGEST = 10**12
 PIXELS = 16384
 _SHOWN = 100
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""ImageNet's, on the scale 0-1."""
 
 
 def show(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +74,7 @@ def nearest(key: Key, known: Mapping[Key, Known], otherwise: Known) -> Known:
     return known.get(key, otherwise)
 
 
-def inside(values: object, key: Key) -> object:
+def inside(values: object, key: Iterable[str | int]) -> Any:
     """Return the value at a key of nested mappings; None if a part of the key is missing."""
     for part in key:
         values = values.get(part) if isinstance(values, Mapping) else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from simulator.errors import RunError, one_line
 from simulator.files import write_whole
 
 JsonObject = Mapping[str, Any]
@@ -35,6 +36,25 @@ def parse_json(content: str | bytes) -> Any:
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     check_size(data)
     return from_json(data)
+
+
+def parse_object(content: str | bytes, where: str) -> JsonObject:
+    """Return a JSON object from anyone.
+
+    Args:
+        content: its text.
+        where: the file, for messages.
+
+    Raises:
+        RunError: it is none.
+    """
+    try:
+        found = parse_json(content)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{where}: not JSON: {one_line(error, 100)}") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{where}: not a JSON object")
+    return found
 
 
 def check_size(data: bytes) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, SerializeAsAny, create_model
 
+from simulator.results.manifest import StackAxis
 from simulator.results.pictures import AnyPicture
 from simulator.results.shared import (
     Decided,
@@ -28,17 +29,10 @@ class Side(Running):
     metric: Annotated[Metrics, Named()]
 
 
-class AxisSide(ResultModel):
+class AxisSide(StackAxis):
     """What one stack says on an axis."""
 
     values: dict[str, Any] = Field(description="fields that the other stack says differently")
-    card: dict[str, Any] = Field(
-        default_factory=dict,
-        description="what the model card says where the profile leaves it to the model",
-    )
-    evidence: str = Field(description="kind of evidence")
-    source: str = Field(description="where that is known from")
-    claimed: bool = Field(description="whether the profile itself claims it")
 
 
 class AxisEffect(ResultModel):

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from simulator.command.experiment import EXPERIMENTS, place
 from simulator.errors import RunError
-from simulator.results.json_text import parse_json
+from simulator.results.json_text import parse_object
 from simulator.results.shared import SCHEMA, Summary
 
 PARTS = {
@@ -43,12 +43,7 @@ def parse(content: str | bytes, where: str) -> Summary:
     Raises:
         RunError: it is not a summary of this version: one line.
     """
-    try:
-        found = parse_json(content)
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{where}: not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{where}: not a JSON object")
+    found = parse_object(content, where)
     refuse_other_version(found, where)
     command = found.get("command")
     kind = "load" if command == "latency" and found.get("scenario") != "SingleStream" else command

@@ -1,4 +1,4 @@
-"""Images and classifiers for the conformance suite: of the modality, and two colors to be learned."""
+"""Images and classifiers that things are tried with: of the modality, and two colors to learn."""
 
 from __future__ import annotations
 

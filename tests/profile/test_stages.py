@@ -1,5 +1,6 @@
 """The open table of stages, and a stage of another package in profiles."""
 
+import sys
 import textwrap
 from pathlib import Path
 
@@ -13,10 +14,13 @@ from simulator.contract.stage import stages, timed_steps
 from simulator.errors import ProfileError
 from simulator.profile import axes, template
 from simulator.profile.implementations import choose, extra_stages
-from simulator.profile.json_schema import document_schema
 from simulator.profile.load import load
 from simulator.profile.modality import axes_of, places, sections
 from simulator.profile.resolved import resolved
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+from profile_schema import document_schema
 
 OURS = (
     "decode",

@@ -16,7 +16,6 @@ from simulator.tasks.classification.impact import ClassificationImpact
 from simulator.tasks.classification.specimen import logits
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.classification.view import ClassificationView
-from simulator.tasks.detection.boxes import Detections
 from simulator.tasks.detection.settings import Settings
 from simulator.tasks.detection.task import Detection
 from simulator.tasks.impact import Impact
@@ -118,11 +117,11 @@ class Generous(Detection):
         )
 
 
-class Forgetful(Detection):
-    """Says of all images what holds for the last one."""
+class Forgetful(Parity):
+    """Says of all samples what holds for the last one."""
 
     def more(self, train, deploy):
-        return {**super().more(train, deploy), "mean_iou": deploy[-1]["mean_iou"]}
+        return {**super().more(train, deploy), "choice": deploy[-1]["choice"]}
 
 
 class Certain(Segmentation):
@@ -134,7 +133,7 @@ class Certain(Segmentation):
         return replace(score, figure=score.figure and (lambda counts: np.full(len(counts), value)))
 
 
-class Dependent(Segmentation):
+class Dependent(Parity):
     """Sees no change where nobody has said what is right."""
 
     def change(self, before, after, truth):
@@ -152,7 +151,7 @@ class Zero(Detection):
         return replace(score, metrics=dict.fromkeys(self.metrics, 0.0))
 
 
-class Silent(Segmentation):
+class Silent(Parity):
     """Compares what is not there."""
 
     def compare(self, train, deploy, draws):
@@ -195,7 +194,7 @@ class Raw(Segmentation):
         return super().decode(read, settings, placement)
 
 
-class Consuming(Detection):
+class Consuming(Classification):
     """Finds nothing in outputs that it has seen."""
 
     seen = ()
@@ -205,7 +204,7 @@ class Consuming(Detection):
         arrays = list(outputs.values())
         again = any(array is old for array in arrays for old in self.seen)
         self.seen = [*self.seen, *arrays]
-        return Detections(found.boxes[:0], found.scores[:0], found.classes[:0]) if again else found
+        return replace(found, prediction=0, best=None) if again else found
 
 
 class Racing(Classification):
@@ -256,20 +255,20 @@ class Floating(Segmentation):
         return {**found, "pixels": found["pixels"] and [p + 0.0 for p in found["pixels"]]}
 
 
-class Nervous(Detection):
-    """Finds every object changed."""
+class Nervous(Parity):
+    """Finds every answer changed."""
 
     def change(self, before, after, truth):
         found = super().change(before, after, truth)
         return {**found, "changed": found["units"]}
 
 
-class Onesided(Segmentation):
-    """Counts only pixels whose class goes down."""
+class Onesided(Parity):
+    """Counts only choices that go down."""
 
     def change(self, before, after, truth):
         found = super().change(before, after, truth)
-        return {**found, "changed": int((before > after).sum())}
+        return {**found, "changed": int(before > after)}
 
 
 class Alike(Classification):
@@ -279,7 +278,7 @@ class Alike(Classification):
         return None if truth is None else "annotated"
 
 
-class Miscounting(Detection):
+class Miscounting(Parity):
     """Tells of one flip more than there are."""
 
     def compare(self, train, deploy, draws):
@@ -287,7 +286,7 @@ class Miscounting(Detection):
         return {**found, "flips": {**found["flips"], "count": found["flips"]["count"] + 1}}
 
 
-class Unwritable(Detection):
+class Unwritable(Parity):
     """Gives a figure that is no JSON."""
 
     def more(self, train, deploy):
@@ -356,14 +355,14 @@ class Absentminded(Parity):
         return super().decode(outputs, settings, placement) if self.home else 0
 
 
-class Forgiving(Detection):
+class Forgiving(Parity):
     """Takes any two answers for one."""
 
     def same(self, before, after):
         return True
 
 
-class Fickle(Segmentation):
+class Fickle(Classification):
     """Never takes two answers for one."""
 
     def same(self, before, after):
@@ -402,26 +401,26 @@ FAULTS = {
     "what_comes_too_late_is_worthless": [logits(Patient), segmentation(Falling)],
     "what_is_absent_is_left_out": [logits(Strict)],
     "nothing_to_find_changes_nothing": [detection(Generous)],
-    "the_order_does_not_matter": [detection(Forgetful)],
+    "the_order_does_not_matter": [parity(Forgetful)],
     "a_resample_is_a_data_set": [segmentation(Certain)],
-    "without_truth_flips_still_count": [segmentation(Dependent), detection(Zero)],
-    "no_sample_is_a_data_error": [segmentation(Silent)],
+    "without_truth_flips_still_count": [parity(Dependent), detection(Zero)],
+    "no_sample_is_a_data_error": [parity(Silent)],
     "nan_and_infinity_are_refused": [segmentation(Mending)],
     "what_does_not_fit_is_refused": [logits(Lenient)],
     "outputs_are_left_alone": [logits(Careless, "probabilities")],
     "any_strides_will_do": [segmentation(Raw)],
-    "the_same_twice": [detection(Consuming)],
+    "the_same_twice": [logits(Consuming)],
     "threads_see_the_same": [logits(Racing)],
     "another_process_gets_the_same": [logits(Rooted), parity(Absentminded)],
     "equal_identities_do_equal_work": [detection(Mute)],
     "every_column_is_recorded": [logits(Noting)],
     "records_survive_parquet": [logits(Numpy), segmentation(Floating)],
-    "an_answer_is_like_itself": [detection(Nervous)],
-    "the_same_answer_is_the_same": [detection(Forgiving), segmentation(Fickle)],
-    "changes_count_both_ways_alike": [segmentation(Onesided)],
+    "an_answer_is_like_itself": [parity(Nervous)],
+    "the_same_answer_is_the_same": [parity(Forgiving), logits(Fickle)],
+    "changes_count_both_ways_alike": [parity(Onesided)],
     "stamps_tell_truths_apart": [logits(Alike)],
-    "a_comparison_has_its_parts": [detection(Miscounting)],
-    "a_comparison_is_json": [detection(Unwritable)],
+    "a_comparison_has_its_parts": [parity(Miscounting)],
+    "a_comparison_is_json": [parity(Unwritable)],
     "reports_get_their_words": [logits(Terse), segmentation(Talkative)],
     "changes_can_be_drawn": [segmentation(Shapeless)],
     "faults_have_a_verdict": [logits(Alarmed), parity(Wordy)],

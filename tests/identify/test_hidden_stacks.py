@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
 import hidden
 
-STACKS = 10
+STACKS = 6
 NARROW = {
     "decode": ("pillow exif=ignore", "turbojpeg idct=ifast chroma_upsampling=fancy",
                "ffmpeg swscale_flags=bicubic"),

@@ -29,7 +29,7 @@ from simulator.importers import IMPORTERS, convert, entries
 
 IMAGENET = ([123.675, 116.28, 103.53], [58.395, 57.12, 57.375])
 PILLOW_BICUBIC = {"backend": "pillow", "interpolation": "bicubic", "domain": "rgb"}
-CONVERTED = ("deepstream", "rknn", "tflite")
+CONVERTED = ("coreml", "deepstream", "rknn", "tflite")
 """Formats whose check converts a network, up to a minute each; what they extend is checked."""
 
 

@@ -255,8 +255,8 @@ class Floating(Segmentation):
         return {**found, "pixels": found["pixels"] and [p + 0.0 for p in found["pixels"]]}
 
 
-class Nervous(Parity):
-    """Finds every answer changed."""
+class Nervous(Detection):
+    """Finds every object changed."""
 
     def change(self, before, after, truth):
         found = super().change(before, after, truth)
@@ -415,7 +415,7 @@ FAULTS = {
     "equal_identities_do_equal_work": [detection(Mute)],
     "every_column_is_recorded": [logits(Noting)],
     "records_survive_parquet": [logits(Numpy), segmentation(Floating)],
-    "an_answer_is_like_itself": [parity(Nervous)],
+    "an_answer_is_like_itself": [detection(Nervous)],
     "the_same_answer_is_the_same": [parity(Forgiving), logits(Fickle)],
     "changes_count_both_ways_alike": [parity(Onesided)],
     "stamps_tell_truths_apart": [logits(Alike)],

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.number_formats.formats import STORED
 from backends.onnx_ports import name_nodes, ports, read_onnx
 from simulator.contract import (
     Admits,
@@ -82,7 +83,7 @@ def _additions(model: Any) -> list[type[Any]]:
 
 
 _PRECISIONS: tuple[dict[str, Admits], ...] = (
-    {"storage": ("fp32", "bf16", "int8", "int6", "int4", "int2"), "compute": ("fp32",)},
+    {"storage": tuple(one for one in STORED if one != "fp16"), "compute": ("fp32",)},
     {"storage": ("fp16",), "compute": ("fp16",)},
     {"storage": ("int8",), "compute": ("int8",)},
 )

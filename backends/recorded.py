@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from backends.number_formats.formats import STORED
 from simulator.contract import AtLeast, Backend, Evidence, Offer, Options, Stage, Text, Unsupported
 
 
@@ -27,7 +28,7 @@ BACKEND = Backend(
                 "recording": Text(),
                 "device": Text(),
                 "threads": AtLeast(1),
-                "storage": ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2"),
+                "storage": STORED,
                 "compute": ("fp32", "fp16", "bf16", "int8"),
             },
             Recorded,

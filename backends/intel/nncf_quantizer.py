@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 from backends.intel import nncf_weights
 from backends.intel.libraries import nncf, ov
+from backends.intel.nncf_weights import no_terminal, renamed
 from backends.opsets import for_quantization
 from simulator.contract import Admits, Array, Backend, KeepList, Offer, Quantizer, Stage, kept
 
@@ -28,26 +30,39 @@ class NncfQuantizer(Quantizer):
         """Calibrate on *feeds*, then write QuantizeLinear / DequantizeLinear pairs."""
         import onnx
 
-        samples, model = list(feeds), for_quantization(source)
+        model, presets = for_quantization(source), nncf.QuantizationPreset
+        fix = getattr(nncf.OverflowFix, _OVERFLOW_FIX[self.options["reduce_range"]])
+        preset = presets.PERFORMANCE if self.options["symmetric"] else presets.MIXED
         spared = kept(model, self.options["keep"])
+        onnx.save(
+            self._made(model, feeds, spared, {"overflow_fix": fix}, preset=preset), str(target)
+        )
+
+    def _made(
+        self,
+        model: Any,
+        feeds: Iterator[Mapping[str, Array]],
+        spared: Collection[str],
+        advanced: Mapping[str, Any],
+        **asked: Any,
+    ) -> Any:
+        samples = list(feeds)
         logging.getLogger("nncf").setLevel(logging.ERROR)
         parameters = nncf.AdvancedQuantizationParameters(
             disable_bias_correction=not self.options["bias_correction"],
-            overflow_fix=getattr(nncf.OverflowFix, _OVERFLOW_FIX[self.options["reduce_range"]]),
             **self._ranges(),
+            **advanced,
         )
-        presets = nncf.QuantizationPreset
-        with contextlib.redirect_stdout(io.StringIO()):
-            model = nncf.quantize(
+        with contextlib.redirect_stdout(io.StringIO()), no_terminal():
+            return nncf.quantize(
                 model,
                 nncf.Dataset(samples, dict),
                 subset_size=len(samples),
-                preset=presets.PERFORMANCE if self.options["symmetric"] else presets.MIXED,
                 target_device=nncf.TargetDevice.CPU,
                 ignored_scope=nncf.IgnoredScope(names=sorted(spared)),
                 advanced_parameters=parameters,
+                **asked,
             )
-        onnx.save(model, str(target))
 
     def _ranges(self) -> dict[str, object]:
         if self.options["method"] == "mean_minmax":
@@ -55,6 +70,26 @@ class NncfQuantizer(Quantizer):
         from nncf.quantization.range_estimator import RangeEstimatorParametersSet
 
         return {"activations_range_estimator_params": RangeEstimatorParametersSet.MINMAX}
+
+
+class NncfFloatQuantizer(NncfQuantizer):
+    """``nncf.quantize`` to FP8, on the model as OpenVINO reads it; FakeConvert rounds.
+
+    Weights have a scale for each output channel, activations one for the tensor. OpenVINO's CPU
+    plugin converts to FP8 and back, and multiplies in FP32.
+    """
+
+    gives: ClassVar[str | None] = "openvino_ir"
+
+    def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
+        """Calibrate on *feeds*, then write *target* (XML) and a .bin beside it."""
+        import onnx
+
+        spared = kept(onnx.load(str(source)), self.options["keep"])
+        mode = getattr(nncf.QuantizationMode, self.options["format"].upper())
+        model = self._made(ov.Core().read_model(str(source)), feeds, spared, {}, mode=mode)
+        renamed(model)
+        ov.save_model(model, str(target), compress_to_fp16=False)
 
 
 _OVERFLOW_FIX = {True: "ENABLE", False: "DISABLE", "first_layer": "FIRST_LAYER"}
@@ -66,6 +101,10 @@ _QUANTIZE: dict[str, Admits] = {
     "bias_correction": (True, False),
     "keep": KeepList(),
 }
+_FLOAT: dict[str, Admits] = {
+    "format": ("fp8_e4m3", "fp8_e5m2"),
+    **{name: _QUANTIZE[name] for name in ("weights", "method", "bias_correction", "keep")},
+}
 _SOURCE = "https://docs.openvino.ai/ Basic Quantization Flow"
 
 BACKEND = Backend(
@@ -73,6 +112,10 @@ BACKEND = Backend(
     summary="NNCF post-training quantization and compression of weights, as OpenVINO recommends it",
     library=nncf,
     companions=(ov,),
-    offers=(Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE), *nncf_weights.OFFERS),
+    offers=(
+        Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),
+        Offer(Stage.QUANTIZE, _FLOAT, NncfFloatQuantizer, source=_SOURCE),
+        *nncf_weights.OFFERS,
+    ),
     fields={"reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow"},
 )

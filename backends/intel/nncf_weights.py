@@ -15,24 +15,27 @@ from backends.intel.libraries import nncf, ov
 from simulator.contract import Admits, Cast, KeepList, Offer, Stage, kept
 
 _MODES = {
-    ("int8", False): "INT8_ASYM",
-    ("int8", True): "INT8_SYM",
-    ("int4", False): "INT4_ASYM",
-    ("int4", True): "INT4_SYM",
+    "int8": {False: "INT8_ASYM", True: "INT8_SYM"},
+    "int4": {False: "INT4_ASYM", True: "INT4_SYM"},
+    "fp8_e4m3": {True: "FP8_E4M3"},
+    "mxfp8_e4m3": {True: "MXFP8_E4M3"},
+    "mxfp4": {True: "MXFP4"},
+    "nvfp4": {True: "NVFP4"},
+    "nf4": {True: "NF4"},
 }
 
 
 class NncfWeights(Cast):
     """``nncf.compress_weights`` on the model as OpenVINO reads it, saved in OpenVINO's own format.
 
-    Without data. INT8 has a scale for each output channel, embeddings included. INT4 has one for
-    each block of a channel; embeddings and the last layer are then INT8, NNCF's default
-    (``all_layers`` false).
+    Without data. INT8 has a scale for each output channel, embeddings included. Others have one
+    for each block of a channel; embeddings, convolutions and the last layer are then INT8, NNCF's
+    default (``all_layers`` false).
     """
 
     gives: ClassVar[str | None] = "openvino_ir"
     portable: ClassVar[bool] = False
-    proved_on: ClassVar[str] = "matmul"
+    proved_on: ClassVar[str] = "wide"
 
     def cast(self, source: Path, target: Path) -> None:
         """Write *source* with compressed weights to *target* (XML) and a .bin beside it."""
@@ -40,16 +43,18 @@ class NncfWeights(Cast):
 
         spared = kept(onnx.load(str(source)), self.options["keep"]) if self._keeps else set()
         logging.getLogger("nncf").setLevel(logging.ERROR)
-        mode = _MODES[self.options["storage"], self.options["symmetric"]]
+        mode = _MODES[self.options["storage"]][self.options["symmetric"]]
         block = {"group_size": self.options["block_size"]} if "block_size" in self.options else {}
-        with contextlib.redirect_stdout(io.StringIO()), _no_terminal():
+        if self.options["granularity"] == "per_channel" and self.options["storage"] != "int8":
+            block = {"group_size": -1}
+        with contextlib.redirect_stdout(io.StringIO()), no_terminal():
             model = nncf.compress_weights(
                 ov.Core().read_model(str(source)),
                 mode=getattr(nncf.CompressWeightsMode, mode),
                 ignored_scope=nncf.IgnoredScope(names=sorted(spared)) if spared else None,
                 **block,
             )
-        _renamed(model)
+        renamed(model)
         ov.save_model(model, str(target), compress_to_fp16=False)
 
     @property
@@ -58,22 +63,32 @@ class NncfWeights(Cast):
         return bool(keep["nodes"] or keep["op_types"])
 
 
-def _renamed(model: Any) -> None:
+def renamed(model: Any) -> None:
     """Number the nodes that OpenVINO names by a counter of the process: files stay the same."""
     for number, node in enumerate(model.get_ordered_ops()):
         kind = node.get_type_name()
-        if re.fullmatch(rf"{kind}_\d+", node.get_friendly_name()):
+        folded = "[A-Z][A-Za-z]+" if kind == "Constant" else kind
+        if re.fullmatch(rf"{folded}_\d+", node.get_friendly_name()):
             node.set_friendly_name(f"{kind}.{number}")
 
 
 @contextlib.contextmanager
-def _no_terminal() -> Iterator[None]:
+def no_terminal() -> Iterator[None]:
     """Keep NNCF's tables and bars from the terminal: rich writes to what it found at import."""
     with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
         yield
 
 
 _ASKS: dict[str, Admits] = {"symmetric": (False, True), "keep": KeepList()}
+_BLOCK: dict[str, Admits] = {"granularity": ("block",)}
+_FLOATS: tuple[tuple[tuple[str, ...], dict[str, Admits]], ...] = (
+    (("mxfp8_e4m3", "mxfp4"), {**_BLOCK, "block_size": (32,)}),
+    (("nvfp4",), {**_BLOCK, "block_size": (16,)}),
+    (("nf4",), {**_BLOCK, "block_size": (16, 32, 64, 128, 256)}),
+    (("fp8_e4m3",), {**_BLOCK, "block_size": (16, 32)}),
+    (("fp8_e4m3", "nf4"), {"granularity": ("per_channel",)}),
+)
+"""OpenVINO 2026.4 cannot compile E4M3 in blocks of 64."""
 _SOURCE = "https://docs.openvino.ai/ LLM Weight Compression"
 
 OFFERS = (
@@ -93,5 +108,15 @@ OFFERS = (
         },
         NncfWeights,
         source=_SOURCE,
+    ),
+    *(
+        Offer(
+            Stage.CAST,
+            {**_ASKS, "symmetric": (True,), "storage": (storage,), **form},
+            NncfWeights,
+            source=_SOURCE,
+        )
+        for storages, form in _FLOATS
+        for storage in storages
     ),
 )

@@ -14,6 +14,7 @@ from backends.intel import openvino_state
 from backends.intel.libraries import ov
 from backends.intel.openvino_pixels import OFFERS as PIXELS
 from backends.intel.openvino_settings import settings
+from backends.number_formats.formats import STORED
 from backends.sound.openvino_stft import OFFERS as SOUND
 from simulator.contract import (
     Admits,
@@ -29,7 +30,9 @@ from simulator.contract import (
 )
 
 _COMPUTES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "u8": "int8", "i8": "int8"}
-_STORED_AS = ("u8", "i8", "u4", "i4", "f16", "bf16")
+_STORED_AS = (
+    "u8", "i8", "u4", "i4", "u2", "i2", "f16", "bf16", "nf4", "f4e2m1", "f8e4m3", "f8e5m2",
+)  # fmt: skip
 _HEAVY = ("Convolution", "GroupConvolution", "MatMul", "FullyConnected", "Deconvolution")
 
 
@@ -155,9 +158,8 @@ def _port(port: Any) -> Port:
 
 
 _RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
-_STORED = ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2")
 _PRECISIONS: tuple[dict[str, Admits], ...] = (
-    {"storage": _STORED, "compute": ("fp32", "bf16", "fp16")},
+    {"storage": STORED, "compute": ("fp32", "bf16", "fp16")},
     {"storage": ("int8",), "compute": ("int8",)},
 )
 

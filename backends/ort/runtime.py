@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from backends.number_formats.formats import STORED
 from backends.ort import quantizer, weights
 from backends.ort.library import LEVELS, ort, plainly, session_options, session_ports
 from backends.sound.ort_stft import OFFERS as SOUND
@@ -209,8 +210,7 @@ _OWN: dict[str, dict[str, Admits]] = {
     "cuda": {"device": ("cuda",), "provider_options": Pairs(), "use_tf32": (False, True)},
     "tensorrt": {"device": ("cuda",), "provider_options": Pairs()},
 }
-_STORED = ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2")
-_IN_FP32: dict[str, Admits] = {"storage": _STORED, "compute": ("fp32",)}
+_IN_FP32: dict[str, Admits] = {"storage": STORED, "compute": ("fp32",)}
 _IN_FP16: dict[str, Admits] = {"storage": ("fp32", "fp16"), "compute": ("fp16",)}
 _HALF: dict[str, Admits] = {"storage": ("fp16",), "compute": ("fp16",)}
 _IN_INT8: dict[str, Admits] = {"storage": ("int8",), "compute": ("int8",)}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from backends.stored_weights.codes import quantize
+from backends.stored_weights.floats import FIELDS, FLOATS, MAY_BE_LEFT_OUT
 from backends.stored_weights.nodes import StoredWeights, weight_inputs
 from simulator.contract import (
     Admits,
@@ -16,7 +15,6 @@ from simulator.contract import (
     Backend,
     Evidence,
     KeepList,
-    ModelError,
     Offer,
     Stage,
 )
@@ -74,55 +72,20 @@ class IntegerWeights(StoredWeights):
 
     def store(self, name: str, weight: Array, axis: int) -> str:
         """Quantize a weight, and add the nodes that restore its values and shape."""
-        if not np.isfinite(weight).all():
-            raise ModelError(f"weight {name!r} has values that are not finite")
-        rows = np.moveaxis(weight, axis, 0) if weight.ndim > 1 else weight[None]
-        table = rows.reshape(len(rows), -1)
-        codes, scales, zeros = quantize(
-            self._grouped(table), _BITS[self.options["storage"]], self.options["symmetric"]
-        )
-        part, dtype = f"{name}.{self.options['storage']}.{axis}", self._dtype()
+        groups = self.grouped(weight, axis)
+        bits, symmetric = _BITS[self.options["storage"]], self.options["symmetric"]
+        codes, scales, zeros = quantize(groups, bits, symmetric)
+        sign = "" if symmetric else "U"
+        dtype = self.typed(f"{sign}INT{bits}", *_TYPES[bits]) if bits in _TYPES else None
+        if dtype is None:
+            dtype = self.typed(f"{sign}INT8", 0, 0)
+        part = f"{name}.{self.options['storage']}.{axis}"
         parameters = [self.constant(f"{part}.scale", scales)]
-        if not self.options["symmetric"]:
+        if not symmetric:
             parameters.append(self.constant(f"{part}.zero", zeros.astype(dtype)))
         stored = self.constant(part, codes.astype(dtype))
         made = self.node("DequantizeLinear", stored, *parameters, axis=0)
-        if codes.size > table.size:
-            padded = self.constant(f"{part}.padded", np.array([len(rows), -1]))
-            made = self.node("Reshape", made, padded)
-            ends = (("from", 0), ("to", table.shape[1]), ("axis", 1))
-            edges = [self.constant(f"{part}.{word}", np.array([n])) for word, n in ends]
-            made = self.node("Slice", made, *edges)
-        straight = weight.ndim < 2 or axis % weight.ndim == 0
-        shape = weight.shape if straight else rows.shape
-        made = self.node("Reshape", made, self.constant(f"{part}.shape", np.array(shape)))
-        if straight:
-            return made
-        order = list(range(1, weight.ndim))
-        order.insert(axis % weight.ndim, 0)
-        return self.node("Transpose", made, perm=order)
-
-    def _grouped(self, table: Array) -> Array:
-        """Return one row per scale; the last row of a channel is padded with zeros."""
-        granularity = self.options["granularity"]
-        if granularity == "per_tensor":
-            return table.reshape(1, -1)
-        if granularity == "per_channel":
-            return table
-        block = min(self.options["block_size"], table.shape[1])
-        return np.pad(table, ((0, 0), (0, -table.shape[1] % block))).reshape(-1, block)
-
-    def _dtype(self) -> Any:
-        """Return the smallest type for the codes in a model of this opset."""
-        from onnx import TensorProto, helper
-
-        bits = _BITS[self.options["storage"]]
-        opset, ir_version = _TYPES.get(bits, (0, 0))
-        if not opset or self.opset < opset:
-            bits, ir_version = 8, 0
-        self.ir_version = ir_version
-        name = f"{'' if self.options['symmetric'] else 'U'}INT{bits}"
-        return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(name))
+        return self.shaped(made, codes.size, weight, axis, part)
 
 
 _INTEGER: dict[str, Admits] = {
@@ -134,7 +97,7 @@ _SOURCE = "https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html"
 
 BACKEND = Backend(
     name="weight_only",
-    summary="weights stored in BF16 or 8, 6, 4, 2 bits, dequantized to FP32 in the graph",
+    summary="weights stored in BF16, FP8, MX, NVFP4, NF4 or integers, and computed in FP32",
     offers=(
         Offer(
             Stage.CAST,
@@ -157,5 +120,8 @@ BACKEND = Backend(
             Evidence.EMULATED,
             _SOURCE,
         ),
+        *FLOATS,
     ),
+    fields=FIELDS,
+    may_be_left_out=MAY_BE_LEFT_OUT,
 )

@@ -64,11 +64,11 @@ class StoredWeights(Cast):
         model.ir_version = max(model.ir_version, self.ir_version)
         onnx.save(model, str(target))
 
-    def node(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node, whose output is named after its first input; return that name."""
+    def node(self, op_type: str, *inputs: str, after: int = 0, **attributes: Any) -> str:
+        """Add a node, whose output is named after one of its inputs; return that name."""
         from onnx import helper
 
-        output = f"{inputs[0]}.{op_type}"
+        output = f"{inputs[after]}.{op_type}"
         self._nodes.append(
             helper.make_node(op_type, list(inputs), [output], name=output, **attributes)
         )
@@ -78,6 +78,52 @@ class StoredWeights(Cast):
         """Add an initializer; return its name."""
         self._initializers[name] = np.asarray(value)
         return name
+
+    def grouped(self, weight: Array, axis: int) -> Array:
+        """Return a weight as one row per scale; the last row of a channel is padded with zeros.
+
+        Raises:
+            ModelError: a value is not finite.
+        """
+        if not np.isfinite(weight).all():
+            raise ModelError("a weight has values that are not finite")
+        rows = np.moveaxis(weight, axis, 0) if weight.ndim > 1 else weight[None]
+        table = rows.reshape(len(rows), -1)
+        granularity = self.options["granularity"]
+        if granularity == "per_tensor":
+            return table.reshape(1, -1)
+        if granularity == "per_channel":
+            return table
+        block = min(self.options["block_size"], table.shape[1])
+        return np.pad(table, ((0, 0), (0, -table.shape[1] % block))).reshape(-1, block)
+
+    def shaped(self, made: str, count: int, weight: Array, axis: int, part: str) -> str:
+        """Add the nodes that give a table of *count* values the shape of a weight."""
+        straight = weight.ndim < 2 or axis % weight.ndim == 0
+        turned = np.moveaxis(weight, axis, 0) if weight.ndim > 1 else weight[None]
+        channels, columns = len(turned), weight.size // len(turned)
+        if count > weight.size:
+            padded = self.constant(f"{part}.padded", np.array([channels, -1]))
+            made = self.node("Reshape", made, padded)
+            ends = (("from", 0), ("to", columns), ("axis", 1))
+            edges = [self.constant(f"{part}.{word}", np.array([n])) for word, n in ends]
+            made = self.node("Slice", made, *edges)
+        shape = weight.shape if straight else turned.shape
+        made = self.node("Reshape", made, self.constant(f"{part}.shape", np.array(shape)))
+        if straight:
+            return made
+        order = list(range(1, weight.ndim))
+        order.insert(axis % weight.ndim, 0)
+        return self.node("Transpose", made, perm=order)
+
+    def typed(self, kind: str, since: int, ir_version: int) -> Any:
+        """Return the NumPy type of an ONNX type; None where the model's opset lacks it."""
+        from onnx import TensorProto, helper
+
+        if self.opset < since:
+            return None
+        self.ir_version = max(self.ir_version, ir_version)
+        return helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind))
 
     @abstractmethod
     def places(self, node: onnx.NodeProto) -> Iterator[tuple[int, int]]:

@@ -17,7 +17,11 @@ _FORMAT = ("color", "format")
 _PROFILE = ("color", "profile")
 _WORK = "simulator.testing.work"
 _MADE = (*CLAIMS, *proved_by("makers", "the_source_is_left_alone", "noise_is_refused"))
-_NEAR = (*_MADE, *proved_by("makers", "the_same_twice", "the_numbers_stay_near"))
+_NEAR = (
+    *_MADE,
+    *proved_by("makers", "the_same_twice", "the_numbers_stay_near"),
+    *proved_by("number_formats", "numbers_by_hand"),
+)
 
 VIDEO = one_word(
     Stage.VIDEO,

@@ -35,6 +35,7 @@ from simulator.pipeline.stack import Needs, Pair, ResolvedProfile, Stack
 from simulator.pipeline.tried import Tried
 from simulator.profile.artifact import own_file
 from simulator.profile.implementations import Choice, Choices
+from simulator.profile.precision import Calibration
 from simulator.profile.profile import Profile
 
 Report = Callable[[str], None]
@@ -192,17 +193,19 @@ class StackBuilder:
             )
 
     def feeds(
-        self, profile: Profile, pair: Pair, then: Sequence[Recipe] = ()
-    ) -> tuple[Feeds | None, list[Notice]]:
+        self, profile: Profile, pair: Pair, then: Sequence[Recipe] = (), *,
+        given: Calibration | None = None,
+    ) -> tuple[Feeds | None, list[Notice]]:  # fmt: skip
         """Return the calibration inputs of a profile's quantizer; None where it needs none.
 
         Args:
             profile: the stack.
             pair: see :meth:`stack`.
             then: the steps from the first network's input to the second's, where it is that one's.
+            given: the samples, in place of the quantizer's.
         """
         quantizer = profile.spec.precision.quantizer
-        if quantizer is None or (given := quantizer.calibration) is None:
+        if quantizer is None or (given := given or quantizer.calibration) is None:
             return None, []
         through = Chain((*self.front_end(*pair[given.through]).recipes, *then))
         asked = Asked(quantizer.gives, given.samples, given.source)

@@ -59,9 +59,13 @@ class Quantizer(OpenSection):
     bits: Positive | None = Field(
         None, description="of weights and activations, simulated in FP32; not written: real INT8"
     )
+    format: str | None = Field(
+        None,
+        description="of weights with an exponent, which is precision.storage; computes in FP32",
+    )
     weights: str | None = Field(None, description="which weights share a scale")
     activations: str | None = Field(
-        None, description="the type of activations; dynamic: each inference has its own ranges"
+        None, description="the type of activations; dynamic: INT8 with ranges of each inference"
     )
     symmetric: bool | None = Field(
         None, description="whether activation ranges are symmetric around zero"
@@ -78,7 +82,7 @@ class Quantizer(OpenSection):
     @property
     def gives(self) -> str:
         """What it makes, in messages."""
-        return f"the {self.bits}-bit file" if self.bits else "INT8"
+        return self.format or (f"the {self.bits}-bit file" if self.bits else "INT8")
 
     def check(self, storage: str, compute: str) -> None:
         """Refuse types that its file does not have; ValueError.
@@ -92,6 +96,12 @@ class Quantizer(OpenSection):
                 raise ValueError(
                     f"activations {self.activations} make storage int8, and compute fp32 "
                     "(ONNX Runtime) or int16"
+                )
+            return
+        if self.format is not None:
+            if types != (self.format, "fp32"):
+                raise ValueError(
+                    f"a quantizer to {self.format} makes storage {self.format} and compute fp32"
                 )
             return
         if self.bits not in (None, 8) and types != ("fp32", "fp32"):
@@ -114,8 +124,10 @@ class Precision(Section):
         "casts or quantizes",
     )
     storage: Literal[
-        "fp32", "fp16", "bf16", "int16", "int8", "int6", "int5", "int4", "int3", "int2", "mxfp4"
-    ]
+        "fp32", "fp16", "bf16", "int16", "int8", "int6", "int5", "int4", "int3", "int2",
+        "fp8_e4m3", "fp8_e5m2", "mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e2m3", "mxfp6_e3m2",
+        "mxfp4", "nvfp4", "nf4",
+    ]  # fmt: skip
     compute: Literal["fp32", "fp16", "bf16", "int16", "int8"]
     cast: Cast | None = None
     quantizer: Quantizer | None = None

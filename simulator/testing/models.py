@@ -126,6 +126,13 @@ _OTHERS: dict[str, tuple[_Family, tuple[int | str, ...]]] = {
         ),
         SHAPE,
     ),
+    "wide": (
+        (
+            [("MatMul", "x w", "h", {}), ("MatMul", "h v", "y", {})],
+            {"w": _normal(256, 256), "v": _normal(256, 256)},
+        ),
+        (4, 256),
+    ),
     "batch": (FAMILIES["conv"], (4, *SHAPE[1:])),
     **{
         f"rows{count}": (

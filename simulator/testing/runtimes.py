@@ -20,7 +20,11 @@ from simulator.testing.workshop import refusing
 COMPUTE = {"fp32": 5e-5, "fp16": 5e-3, "bf16": 4e-2, "int8": 5e-2}
 """Tolerance of arithmetic, as a share of the largest magnitude: ten units of 2^-11 and 2^-8; for
 FP32 what fast convolutions and exponentials lose, a tenth of an FP16 unit; for INT8 ten steps."""
-STORAGE = {"fp16": 5e-3, "bf16": 4e-2, "int8": 5e-2, "int6": 0.1, "int4": 0.3, "int2": 2.0}
+STORAGE = {
+    "fp16": 5e-3, "bf16": 4e-2, "int8": 5e-2, "int6": 0.1, "int4": 0.3, "int2": 2.0,
+    "fp8_e4m3": 0.1, "fp8_e5m2": 0.2, "mxfp8_e4m3": 0.1, "mxfp8_e5m2": 0.2, "mxfp6_e2m3": 0.1,
+    "mxfp6_e3m2": 0.2, "mxfp4": 0.3, "nvfp4": 0.3, "nf4": 0.3,
+}  # fmt: skip
 """Tolerance of what the weights lose, where no evaluator reads the stored file."""
 APPROXIMATED = 5e-4
 """Tolerance of the families below in FP32: libraries have polynomials for exp and erf."""
@@ -233,6 +237,11 @@ def tolerance(subject: Subject) -> float:
     return compute + STORAGE.get(subject.options.get("storage", "fp32"), 0.0)
 
 
+def _coded(variant: Subject) -> bool:
+    """Whether weights are codes with scales."""
+    return variant.options.get("storage", "fp32") not in ("fp32", "fp16", "bf16")
+
+
 def _families(variant: Subject, first: bool) -> tuple[str, ...]:
     """Return all families for the first precision, else those whose arithmetic depends on it."""
     families = variant.workshop.families
@@ -240,7 +249,7 @@ def _families(variant: Subject, first: bool) -> tuple[str, ...]:
         wanted: tuple[str, ...] = _SLOW
     elif variant.options.get("compute") == "int8":
         wanted = _INT8
-    elif variant.options.get("storage", "").startswith("int"):
+    elif _coded(variant):
         wanted = models.PRODUCTS
     else:
         wanted = families if first else _FLOAT
@@ -249,7 +258,7 @@ def _families(variant: Subject, first: bool) -> tuple[str, ...]:
 
 def _agrees(variant: Subject, model: str) -> None:
     stored, limit = _stored(variant, model), tolerance(variant)
-    if variant.offer.make.takes == "onnx" and variant.options.get("storage", "").startswith("int"):
+    if variant.offer.make.takes == "onnx" and _coded(variant):
         limit = COMPUTE[variant.options["compute"]]  # the evaluator reads the same weights
     if model in _APPROXIMATED:
         limit = max(limit, APPROXIMATED)

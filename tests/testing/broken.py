@@ -26,8 +26,10 @@ from correct import (
 from faults import perturbed
 
 from backends.ffmpeg_video import FFmpegVideo
+from backends.number_formats.quantizer import DynamicFloatQuantizer
 from backends.pillow import PillowDecoder
-from simulator.contract import Effective, Frame, Matrix, PixelFormat, Port, Stage
+from backends.stored_weights.floats import FloatWeights
+from simulator.contract import Effective, Frame, KeepList, Matrix, PixelFormat, Port, Stage
 from simulator.errors import ModelError, SampleError
 
 # --- decoders -----------------------------------------------------------------------------------
@@ -383,6 +385,26 @@ def maker_faults(correct, method):
         faults["the_numbers_stay_near"] = type("double_size", (correct,), {"_replace": double_size})
     return faults
 
+
+class RoundsPowersDown(FloatWeights):
+    def __init__(self, options):
+        super().__init__({**options, "scale_mode": "floor"})
+
+
+class QuantizesPowersDown(DynamicFloatQuantizer):
+    def __init__(self, options):
+        super().__init__({**options, "scale_mode": "floor"})
+
+
+BLOCKS = {"granularity": ("block",), "block_size": (32,), "scale_mode": ("rceil",)}
+MXFP4 = {
+    Stage.CAST: (RoundsPowersDown, {**BLOCKS, "storage": ("mxfp4",), "keep": KeepList()}),
+    Stage.QUANTIZE: (
+        QuantizesPowersDown,
+        {**BLOCKS, "format": ("mxfp4",), "activations": ("mxfp4",), "keep": KeepList()},
+    ),
+}
+"""What takes OCP's scales where NVIDIA's are asked for."""
 
 OWN = {
     Stage.DECODE: {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from broken import OWN, DoesNotSayWhat, IgnoresProfiles, LosesABit
+from broken import MXFP4, OWN, DoesNotSayWhat, IgnoresProfiles, LosesABit
 from correct import CORRECT, NumpyRuntime, WeightQuantizer, backend
 from faults import RAW, SHARED, admits_anything, drifts, fault, leaks, refuses_what_it_admits
 from load_faults import AlwaysWaits
@@ -31,6 +31,8 @@ def faults():
             if any(known.__name__ == check for known in checks_of(stage)):
                 evidence = Evidence.NATIVE if make in (drifts, leaks) else QUICK
                 yield stage, check, fault(stage, make), {}, evidence
+    for stage, (make, options) in MXFP4.items():
+        yield stage, "numbers_by_hand", make, options, QUICK
     to_srgb = {"profile": ("to_srgb",)}
     yield Stage.DECODE, "color_profiles_are_obeyed", IgnoresProfiles, to_srgb, QUICK
     yield Stage.RUNTIME, "agrees_with_onnx_reference", DoesNotSayWhat, {}, QUICK

@@ -18,18 +18,19 @@ Feeds = Mapping[str, Array]
 Run = Callable[[onnx.ModelProto], AbstractContextManager[Callable[[Feeds], Feeds]]]
 
 
-def quantized_layers(stack: Stack) -> list[str]:
-    """Return the names of the layers that a stack's file computes behind DequantizeLinear.
+def quantized_layers(stack: Stack, plain: Stack) -> list[str]:
+    """Return the names of the layers whose file has a rounded activation and rounded weights.
 
     Raises:
         ModelError: the file is not ONNX, or has no such layer.
     """
     if stack.artifact.format != "onnx":
         raise ModelError(
-            f"{stack.profile.name}: keep lists are found in ONNX files with QuantizeLinear / "
-            f"DequantizeLinear pairs, and this stack opens a file of {stack.artifact.format}"
+            f"{stack.profile.name}: keep lists are found in ONNX files, and this stack opens a "
+            f"file of {stack.artifact.format}"
         )
-    found = [node.name for node in _layers(load(stack.artifact.path))]
+    models = load(stack.artifact.path), load(plain.artifact.path)
+    found = [node.name for node in _rounded_layers(*models)]
     if not found:
         raise ModelError(f"{stack.profile.name}: no layer of its file is quantized")
     return found
@@ -52,7 +53,10 @@ def noise(plain: Stack, quantized: Stack, feeds: Iterable[Feeds], run: Run) -> d
         The local error of a layer as in ONNX Runtime's onnxruntime.quantization.qdq_loss_debug.
     """
     models = load(plain.artifact.path), load(quantized.artifact.path)
-    rounded = edit.rounded(models[1])
+    rounded = edit.rounded(models[1]) or {
+        name: name for node in _layers(models[0]) for name in (*node.input[:2], *node.output)
+    }
+    fed = {node.name: node.input[:2] for node in _layers(models[0])}
     known = edit.dtypes_of(models[0])
     both = {name: made for name, made in rounded.items() if name in known}
     constants = edit.constants(models[0])
@@ -73,14 +77,23 @@ def noise(plain: Stack, quantized: Stack, feeds: Iterable[Feeds], run: Run) -> d
     share = {name: lost / whole if whole else 0.0 for name, (lost, whole) in sums.items()}
     source = {made: name for name, made in rounded.items()}
     found: dict[str, float] = {}
-    for node in _layers(models[1]):
+    for node in _rounded_layers(models[1], models[0]):
         out = node.output[0]
         if out in share:
-            behind = [share.get(source.get(name, ""), 0.0) for name in node.input]
+            names = [source.get(name, "") for name in node.input]
+            behind = [share.get(name, 0.0) for name in (*names, *fed.get(node.name, ()))]
             found[node.name] = share[out] - max(behind)
     return found
 
 
 def _layers(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    return [node for node in model.graph.node if node.op_type in LAYERS]
+
+
+def _rounded_layers(model: onnx.ModelProto, plain: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Those behind DequantizeLinear; in a file without it, those fed by what *plain* lacks."""
     made = {n.output[0] for n in model.graph.node if n.op_type == "DequantizeLinear"}
-    return [n for n in model.graph.node if n.op_type in LAYERS and set(n.input[:2]) <= made]
+    if not made:
+        made = {name for node in model.graph.node for name in node.output}
+        made -= {name for node in plain.graph.node for name in node.output}
+    return [node for node in _layers(model) if set(node.input[:2]) <= made]

@@ -23,6 +23,8 @@ from simulator.profile.profile import Profile
 from simulator.profile.text import flow
 
 CALIBRATION = "calibration"
+SAMPLES = 16
+"""Samples by which layers are put in order."""
 
 
 class Parts(NamedTuple):
@@ -34,15 +36,16 @@ class Parts(NamedTuple):
 
 
 def calibration_of(profile: Profile) -> Calibration:
-    """Return what the quantizer of a profile calibrates on.
+    """Return what the quantizer of a profile calibrates on; one that does not: what is compared.
 
     Raises:
-        UserError: it has no quantizer that calibrates on its own pixels.
+        UserError: it has no quantizer, or one that does not calibrate on its own pixels.
     """
     quantizer = profile.spec.precision.quantizer
-    if quantizer is None or quantizer.calibration is None:
-        raise UserError(f"{profile.name}: keep lists are found for a quantizer that calibrates")
-    found: Calibration = quantizer.calibration
+    if quantizer is None:
+        raise UserError(f"{profile.name}: keep lists are found for a stack with a quantizer")
+    own = Calibration(samples=SAMPLES, through="deploy", source="data")
+    found: Calibration = quantizer.calibration or own
     if found.through != "deploy":
         raise UserError(f"{profile.name}: there is no other stack here: write through: deploy")
     return found

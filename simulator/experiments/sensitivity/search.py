@@ -29,6 +29,7 @@ from simulator.experiments.sensitivity.figures import (
 )
 from simulator.experiments.sensitivity.noise import noise, quantized_layers
 from simulator.experiments.sensitivity.prepare import (
+    SAMPLES,
     Parts,
     calibrated,
     calibration_of,
@@ -50,8 +51,6 @@ SEARCH, CONFIRM = 1, 2
 FLOAT = "fp32"
 IN_FP32 = ("precision.quantizer=null", "precision.storage=fp32", "precision.compute=fp32")
 """Overrides of the same stack in FP32."""
-SAMPLES = 16
-"""Calibration samples by which layers are put in order."""
 Names = tuple[str, ...]
 
 
@@ -78,7 +77,9 @@ def sensitivity(
     ):
         session.card.refuse_second("a search for precisions takes")
         parts = divided(session.dataset.items, given, asked.seed)
-        changes = calibrated(home, parts.calibrate)
+        quantizer = base[0].spec.precision.quantizer
+        calibrates = quantizer is not None and quantizer.calibration is not None
+        changes = calibrated(home, parts.calibrate) if calibrates else []
         items = (*parts.search, *parts.confirm)
         searched = session.subset(items).calibrating_on(items, None)
         return _Search(home, searched, asked, goal, changes, parts).run()
@@ -97,7 +98,7 @@ class _Search:
         self.base = chosen(self.asked.profile, self.changes)
         self.plain = self._stack(FLOAT, chosen(self.asked.profile, IN_FP32))
         rounded = self._stack("int8", self.base)
-        order, noises = self._order(quantized_layers(rounded), rounded)
+        order, noises = self._order(quantized_layers(rounded, self.plain), rounded)
         bare = self._measured(SEARCH, [()])[()]
         tried = order[: self.asked.top]
         alone = self._measured(SEARCH, [(name,) for name in tried])
@@ -147,8 +148,9 @@ class _Search:
     def _order(self, layers: Sequence[str], rounded: Stack) -> tuple[list[str], dict[str, float]]:
         """The layers, those that add the most noise first."""
         self.session.show.say("comparing the layers with FP32")
-        feeds, _ = self.session.builder.feeds(self.base[0], {"deploy": self.base})
-        assert feeds  # calibration_of has refused others
+        given = calibration_of(self.base[0])
+        feeds, _ = self.session.builder.feeds(self.base[0], {"deploy": self.base}, given=given)
+        assert feeds
         choice = in_fp32([self.plain.choices[Stage.RUNTIME]], "the comparison of layers")
         first = islice(feeds.tensors(), SAMPLES)
         found = noise(self.plain, rounded, first, partial(running, choice))
@@ -217,7 +219,7 @@ class _Search:
         above = find(self.asked.profile)
         extends = name_of(above) or os.path.relpath(above.resolve(), self.home.resolve())
         fields = {"keep": self._keep(keep)}
-        if self.parts.calibrate:
+        if self.changes:
             fields["calibration"] = calibration_of(self.base[0]).model_dump()
         name = f"{self.base[0].name}_kept"
         words = (

@@ -1,0 +1,172 @@
+"""Weights and activations in FP8, MX and NVFP4, computed in FP32."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from backends.fake_quant.layers import Layer, insert, layers
+from backends.fake_quant.observed import observe
+from backends.number_formats.formats import FORMATS, FP8, MX, SCALE_MODES
+from backends.number_formats.nodes import Rounding
+from backends.opsets import for_quantization
+from backends.ort.library import ort
+from backends.stored_weights.floats import FIELDS, FloatWeights
+from backends.stored_weights.nodes import constants
+from simulator.contract import (
+    Admits,
+    Array,
+    Backend,
+    Evidence,
+    KeepList,
+    ModelError,
+    Offer,
+    Quantizer,
+    Stage,
+    kept,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+class FloatQuantizer(Quantizer):
+    """Rounds what goes into every convolution and product with weights; sums are FP32.
+
+    Weights are those of the cast ``weight_only``. The scale of FP8 activations is of a whole
+    tensor, from calibration (``ranges: calibrated``), or of each row of a product (a token) and of
+    each sample of a convolution (``dynamic``). Blocks of MX and NVFP4 consist of neighbouring
+    channels at one place, and find their scales in each inference; that of NVFP4's tensor is
+    calibrated. The last block of a tensor is filled with zeros.
+    """
+
+    def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
+        """Calibrate on *feeds* where it must, then write the file.
+
+        Raises:
+            ModelError: the model has no layers outside the keep list, or a value is not finite.
+        """
+        import onnx
+        from onnx import numpy_helper
+
+        model = for_quantization(source)
+        graph, spared = model.graph, kept(model, self.options["keep"])
+        held = constants(graph)
+        every = [layer for layer in layers(graph, held) if layer.node.name not in spared]
+        if not every:
+            raise ModelError("there are no convolutions or products outside the keep list")
+        fed = {layer.node.input[layer.data]: None for layer in every}
+        seen = observe(model, fed, feeds) if self.calibrates else {}
+        made: dict[tuple[str, bool], Rounding] = {}
+        named: dict[tuple[str, bool], str] = {}
+        opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+        for layer in every:
+            data = layer.node.input[layer.data]
+            key = data, layer.node.op_type in _PRODUCTS
+            if key not in made:
+                made[key] = Rounding(
+                    data, f"{data}.{self.options['activations']}", self.options, opset
+                )
+                most = seen[data].most if data in seen else 0.0
+                named[key] = self._rounded(made[key], layer, held, most)
+            layer.node.input[layer.data] = named[key]
+        for rounding in made.values():
+            graph.initializer.extend(
+                numpy_helper.from_array(array, name) for name, array in rounding.constants.items()
+            )
+        insert(graph, [node for rounding in made.values() for node in rounding.nodes])
+        with tempfile.TemporaryDirectory() as name:
+            between = Path(name) / "activations.onnx"
+            onnx.save(model, str(between))
+            storage = {"storage": self.options["format"]}
+            FloatWeights({**self.options, **storage}).cast(between, target)
+
+    def _rounded(
+        self, rounding: Rounding, layer: Layer, held: Mapping[str, Array], most: float
+    ) -> str:
+        """Add the nodes for the activations of a layer; return the name of the result."""
+        format = FORMATS[self.options["activations"]]
+        product = layer.node.op_type in _PRODUCTS
+        weights = held[layer.node.input[layer.weight]]
+        if format.block is not None:
+            return rounding.blocks(format, _channels(layer, weights), product, most)
+        assert format.element is not None
+        if self.calibrates:
+            return rounding.whole(format.element, most)
+        return rounding.rows(format.element, (-1,) if product else tuple(range(1, weights.ndim)))
+
+
+class DynamicFloatQuantizer(FloatQuantizer):
+    """The same where each inference finds all scales."""
+
+    calibrates: ClassVar[bool] = False
+
+
+_PRODUCTS = ("Gemm", "MatMul")
+
+
+def _channels(layer: Layer, weights: Array) -> int:
+    """Return how many numbers of an activation go into one sum, at one place."""
+    groups = next((a.i for a in layer.node.attribute if a.name == "group"), 1)
+    if layer.node.op_type == "Conv":
+        return int(weights.shape[1] * groups)
+    if layer.node.op_type == "ConvTranspose":
+        return int(weights.shape[0])
+    return int(weights.size // weights.shape[layer.axis])
+
+
+_KEEP: dict[str, Admits] = {"keep": KeepList()}
+_FP8: dict[str, Admits] = {
+    **_KEEP,
+    "format": FP8,
+    "granularity": ("per_channel", "per_tensor"),
+    "activations": FP8,
+    "overflow": ("saturate", "inf"),
+}
+_MX: dict[str, Admits] = {
+    **_KEEP,
+    "format": MX,
+    "granularity": ("block",),
+    "block_size": (32,),
+    "scale_mode": SCALE_MODES,
+    "activations": MX,
+    "overflow": ("saturate",),
+    "ranges": ("dynamic",),
+}
+_NVFP4: dict[str, Admits] = {
+    **_KEEP,
+    "format": ("nvfp4",),
+    "granularity": ("block",),
+    "block_size": (16,),
+    "activations": ("nvfp4",),
+    "overflow": ("saturate",),
+    "ranges": ("calibrated",),
+}
+_FORMS: tuple[tuple[type[FloatQuantizer], dict[str, Admits]], ...] = (
+    (FloatQuantizer, {**_FP8, "ranges": ("calibrated",)}),
+    (DynamicFloatQuantizer, {**_FP8, "ranges": ("dynamic",)}),
+    (DynamicFloatQuantizer, _MX),
+    (FloatQuantizer, _NVFP4),
+)
+
+BACKEND = Backend(
+    name="float_quant",
+    summary="weights and activations in FP8, MX and NVFP4 formats, computed in FP32",
+    library=ort,
+    offers=tuple(
+        Offer(
+            Stage.QUANTIZE,
+            form,
+            make,
+            Evidence.EMULATED,
+            "OCP OFP8 1.0; OCP MX 1.0; NVIDIA NVFP4; sums in FP32",
+        )
+        for make, form in _FORMS
+    ),
+    fields={
+        **FIELDS,
+        "ranges": "scales of activations: from calibration, or of each row or sample (dynamic)",
+    },
+)

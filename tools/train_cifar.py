@@ -76,14 +76,15 @@ def split(archive: Path, folder: Path) -> None:
     shutil.rmtree(folder / "all")
 
 
-def read(folder: Path) -> tuple[torch.Tensor, torch.Tensor, list[str]]:
+def read(
+    folder: Path, kernel: Image.Resampling = Image.Resampling.BILINEAR
+) -> tuple[torch.Tensor, torch.Tensor, list[str]]:
     """Return (N, 3, 24, 24) float32 inputs, (N,) labels, and the names of the classes."""
     names = sorted(path.name for path in folder.iterdir())
     arrays, labels = [], []
     for label, name in enumerate(names):
         for path in sorted((folder / name).glob("*.jpg")):
-            small = Image.open(path).convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-            arrays.append(np.asarray(small))
+            arrays.append(np.asarray(Image.open(path).convert("RGB").resize((SIDE, SIDE), kernel)))
             labels.append(label)
     pixels = np.stack(arrays).transpose(0, 3, 1, 2).astype(np.float32)
     return torch.from_numpy((pixels - MEAN) / STD), torch.tensor(labels), names

@@ -121,6 +121,7 @@ PRECISIONS = {
     "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64",
     "int4": "int4", "uint4": "int4", "int8": "int8", "uint8": "int8",
     "int16": "int16", "uint16": "int16", "int2": "int2", "uint2": "int2",
+    "float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2",
 }  # fmt: skip
 """The words of profiles for NumPy's types of weights and activations."""
 

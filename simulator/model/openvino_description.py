@@ -28,8 +28,12 @@ _SUPPRESS = {"DetectionOutput", "Proposal", "MatrixNms", "MulticlassNms"}
 _TYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64",
           "i4": "int4", "u4": "uint4", "i8": "int8", "u8": "uint8", "i16": "int16",
           "i32": "int32", "i64": "int64", "boolean": "bool", "nf4": "nf4", "fp32": "float32",
-          "fp16": "float16", "fp64": "float64"}  # fmt: skip
+          "fp16": "float16", "fp64": "float64", "f8e4m3": "float8_e4m3fn",
+          "f8e5m2": "float8_e5m2"}  # fmt: skip
 """NumPy's names; those of ports are written ``FP32``, those of constants ``f32``."""
+_SCALED = {("f4e2m1", "f8e8m0"): "mxfp4", ("f4e2m1", "f8e4m3"): "nvfp4",
+           ("f8e4m3", "f8e8m0"): "mxfp8_e4m3", ("f8e5m2", "f8e8m0"): "mxfp8_e5m2"}  # fmt: skip
+"""The words of profiles for types of elements and of the scales of their blocks."""
 _BEHIND = {"Convert", "Multiply", "Subtract", "Reshape", "Transpose", "FakeQuantize", "Squeeze",
            "Unsqueeze"}  # fmt: skip
 """What may stand between stored weights and their product."""
@@ -118,15 +122,26 @@ def _typed(graph: Graph, at: str) -> tuple[str, str, str]:
 def _stored(graph: Graph, at: str, port: int = 1) -> str:
     """The type in which weights are stored; of FakeQuantize the integers; empty: they are none."""
     at, source = _source(graph, at, port)
-    rounded = False
+    rounded, scale = False, ""
     for _ in range(_FAR):
         if source is None or source.kind not in _BEHIND:
             break
         rounded = rounded or source.kind == "FakeQuantize"
+        if source.kind == "Multiply":
+            scale = _element(graph, at, 1)
         at, source = _source(graph, at, 0)
     if source is None or source.kind != "Const":
         return ""
-    return "int8" if rounded else _kind(source.data.get("element_type", ""))
+    element = source.data.get("element_type", "")
+    return "int8" if rounded else _SCALED.get((element, scale)) or _kind(element)
+
+
+def _element(graph: Graph, at: str, port: int) -> str:
+    """The type of a constant, through a Convert and a product with a scale of the tensor."""
+    at, source = _source(graph, at, port)
+    while source is not None and source.kind in ("Convert", "Multiply"):
+        at, source = _source(graph, at, 0)
+    return source.data.get("element_type", "") if source is not None else ""
 
 
 def _rounded(graph: Graph, at: str) -> str:

@@ -114,6 +114,8 @@ def types_of(found: OwnFile, runtime: object) -> Values:
     types: Values = {
         name: kind for name, kind in said.items() if kind in get_args(fields[name].annotation)
     }
+    if said["compute"] and "compute" not in types:
+        types["compute"] = "fp32"
     for pair in (types, {**types, "compute": "fp32"}):
         for offer in _chosen(runtime):
             if all(kind in _words(offer.options.get(name)) for name, kind in pair.items()):

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from backends.number_formats.formats import FORMATS
 from simulator import registry
 from simulator.contract import Stage
+from simulator.model.formats import OPENVINO_IR
 from simulator.profile.precision import Precision
 
 NOTHING = {"op_types": [], "nodes": [], "reason": ""}
@@ -181,6 +182,8 @@ def test_nncf_scales_mxfp4_as_rceil_does(tmp_path):
         made[backend] = ov.Core().compile_model(str(target), "CPU", hints)(x)["h"]
 
     assert (made["nncf"] == made["weight_only"]).all()
+    stored = [one.weights for one in OPENVINO_IR.describe(tmp_path / "t.xml").operators]
+    assert "mxfp4" in stored
 
 
 def test_a_format_is_the_storage_and_computes_in_fp32():

@@ -13,17 +13,28 @@ from backends.intel import nncf_weights
 from backends.intel.libraries import nncf, ov
 from backends.intel.nncf_weights import no_terminal, renamed
 from backends.opsets import for_quantization
-from simulator.contract import Admits, Array, Backend, KeepList, Offer, Quantizer, Stage, kept
+from simulator.contract import (
+    Admits,
+    Array,
+    Backend,
+    Implied,
+    KeepList,
+    Offer,
+    Quantizer,
+    Stage,
+    kept,
+)
 
 
 class NncfQuantizer(Quantizer):
-    """``nncf.quantize`` for the CPU; weights are INT8 per channel.
+    """``nncf.quantize`` for the CPU; weights are INT8.
 
     ``symmetric`` is NNCF's preset: ``performance`` (symmetric activations) or ``mixed``
     (asymmetric ones). ``mean_minmax`` is NNCF's default range estimator (mean of the minima
     and maxima over samples); ``minmax`` takes the extremes. ``reduce_range`` is NNCF's
     ``overflow_fix``, which uses half the range for weights: in all layers, in none, or in the
-    first layer, which is NNCF's default. A keep list becomes its ``IgnoredScope``.
+    first layer, which is NNCF's default. ``symmetric_weights: false`` gives weights zero points,
+    with which OpenVINO may compute in FP32. A keep list becomes its ``IgnoredScope``.
     """
 
     def quantize(self, source: Path, target: Path, feeds: Iterator[Mapping[str, Array]]) -> None:
@@ -34,9 +45,8 @@ class NncfQuantizer(Quantizer):
         fix = getattr(nncf.OverflowFix, _OVERFLOW_FIX[self.options["reduce_range"]])
         preset = presets.PERFORMANCE if self.options["symmetric"] else presets.MIXED
         spared = kept(model, self.options["keep"])
-        onnx.save(
-            self._made(model, feeds, spared, {"overflow_fix": fix}, preset=preset), str(target)
-        )
+        advanced = {"overflow_fix": fix, "weights_quantization_params": self._weights()}
+        onnx.save(self._made(model, feeds, spared, advanced, preset=preset), str(target))
 
     def _made(
         self,
@@ -63,6 +73,15 @@ class NncfQuantizer(Quantizer):
                 advanced_parameters=parameters,
                 **asked,
             )
+
+    def _weights(self) -> object:
+        from nncf.quantization.advanced_parameters import QuantizationMode, QuantizationParameters
+
+        symmetric = self.options["symmetric_weights"]
+        return QuantizationParameters(
+            per_channel=None if self.options["weights"] == "per_channel" else False,
+            mode=None if symmetric else QuantizationMode.ASYMMETRIC,
+        )
 
     def _ranges(self) -> dict[str, object]:
         if self.options["method"] == "mean_minmax":
@@ -95,7 +114,8 @@ class NncfFloatQuantizer(NncfQuantizer):
 _OVERFLOW_FIX = {True: "ENABLE", False: "DISABLE", "first_layer": "FIRST_LAYER"}
 _QUANTIZE: dict[str, Admits] = {
     "reduce_range": ("first_layer", True, False),
-    "weights": ("per_channel",),
+    "weights": Implied(("per_channel", "per_tensor"), "per_channel"),
+    "symmetric_weights": Implied((True, False), True),
     "symmetric": (False, True),
     "method": ("mean_minmax", "minmax"),
     "bias_correction": (True, False),

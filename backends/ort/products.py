@@ -49,15 +49,13 @@ def product(x: Array, w: Array, zeros: tuple[Array, Array], options: Options) ->
 
 
 def _one_by_one(sums: Array, left: Array, right: Array, limit: int) -> None:
-    """Replace the sums that may leave the accumulator by those that stop at its ends."""
-    lead = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    left, right = (np.broadcast_to(one, (*lead, *one.shape[-2:])) for one in (left, right))
-    *at, m, n = np.nonzero(np.abs(left) @ np.abs(right) >= limit)
-    total = np.zeros(len(m))
+    """Replace sums by those that stop at the accumulator's ends, if any product can reach them."""
+    if (np.abs(left) @ np.abs(right)).max() < limit:
+        return
+    sums[...] = 0
     for k in range(left.shape[-1]):
-        total += left[..., k][*at, m] * right[..., k, :][*at, n]
-        np.clip(total, -limit, limit - 1, out=total)
-    sums[*at, m, n] = total
+        sums += left[..., k, None] * right[..., None, k, :]
+        np.clip(sums, -limit, limit - 1, out=sums)
 
 
 def _in_pairs(sums: Array, x: Array, w: Array) -> None:

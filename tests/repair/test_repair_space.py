@@ -185,7 +185,7 @@ def test_the_built_in_documents_can_be_read(name):
     [
         ("ascend-310", "ascend_nv12_int8", 2 * 3 * 2 * 3),
         ("model-file", "pillow_fp32", 2 * 3),
-        ("model-file-int8", "openvino_int8", 2**5),
+        ("model-file-int8", "openvino_int8", 2**4 * 3),
     ],
 )
 def test_every_combination_of_a_built_in_document_is_a_stack(name, deploy, count):

@@ -123,7 +123,8 @@ _QUANTIZE: dict[str, Admits] = {
 }
 _FLOAT: dict[str, Admits] = {
     "format": ("fp8_e4m3", "fp8_e5m2"),
-    **{name: _QUANTIZE[name] for name in ("weights", "method", "bias_correction", "keep")},
+    "weights": ("per_channel",),
+    **{name: _QUANTIZE[name] for name in ("method", "bias_correction", "keep")},
 }
 _SOURCE = "https://docs.openvino.ai/ Basic Quantization Flow"
 

@@ -14,7 +14,6 @@ from backends.opsets import for_quantization
 from backends.ort.calibration import calibrate
 from backends.ort.library import quantization
 from backends.ort.powers import power_of_two
-from backends.quiet import quiet
 from simulator.contract import (
     Admits,
     Array,
@@ -101,6 +100,8 @@ class OrtQuantizer(Quantizer):
     def _write(
         self, source: Path, target: Path, overrides: Mapping[str, Any] | None = None, **how: Any
     ) -> None:
+        from backends.quiet import quiet
+
         options, types = self.options, quantization.QuantType
         extra = {
             "ActivationSymmetric": options["symmetric"],

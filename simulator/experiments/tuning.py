@@ -98,6 +98,7 @@ class Tuning(ABC):
             )
         if not self.of_module:
             check(card)
+        card.refuse_second("fine-tuning takes")
         self.command, self.card = command, card
         self.home, self.show = Path(asked.out), asked.progress or Progress()
         self.threads = asked.threads or len(usable())

@@ -82,8 +82,9 @@ def of_batch(card: Card, spec: CardSpec, size: int) -> list[Feed]:
     feeds = card.modality.feeds(spec)
     if size == 1:
         return list(feeds)
-    if any(feed.shape[0] != 1 or (None in feed.shape and not feed.remedy) for feed in feeds):
-        made = " and ".join(shape_words(feed.shape) for feed in feeds)
+    if any(feed.shape[:1] != (1,) or (None in feed.shape and not feed.remedy) for feed in feeds):
+        shapes = (shape_words(feed.shape) if feed.shape else "one number" for feed in feeds)
+        made = " and ".join(shapes)
         raise ModelError(
             f"runtime.batch: {card.path} takes {made}; a batch needs inputs with one row "
             "and one size for every sample: leave it out"

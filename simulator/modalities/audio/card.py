@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from simulator.modalities.audio.headers import MAX_SAMPLES, RATES
 from simulator.modalities.audio.sections import Hertz, Normalize, NotBelow0
 from simulator.modalities.card import CardInput, CardSpec
+from simulator.modalities.constants import Constant
 from simulator.profile.section import Above0, Section
 
 Size = Annotated[int, Field(ge=1, le=65536)]
@@ -21,6 +22,7 @@ class AudioInput(CardInput):
     ``layout`` has a letter for each axis: N is the batch of 1, C a channel of 1, S the samples, M
     the mel bands, T the frames. ``samples`` is the length to which every sound is cut or padded
     with silence at its end; ``frames`` that of the spectrogram; null: as long as the sound is.
+    ``constants`` are further inputs, the same for every sound; ``name`` is then that of the array.
     """
 
     kind: Literal["audio"] = "audio"
@@ -36,6 +38,8 @@ class AudioInput(CardInput):
     fmin: Hertz | None = None
     fmax: Hertz | None = None
     chunk: Chunk | None = None
+    name: str | None = None
+    constants: Mapping[str, Constant] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _sizes_of_features(self) -> AudioInput:
@@ -48,6 +52,8 @@ class AudioInput(CardInput):
             raise ValueError(f"features waveform has no {', '.join(sizes)}, frames")
         if self.chunk and (not waveform or self.layout != "NS" or self.samples):
             raise ValueError("a chunk needs features waveform, layout NS, and no samples")
+        if (self.name is None) != (not self.constants) or (self.chunk and self.name):
+            raise ValueError("name and constants: both, or neither; a chunk has its own")
         if waveform != ("S" in self.layout):
             raise ValueError(f"features {self.features} does not fit layout {self.layout}")
         if not waveform:

@@ -10,6 +10,7 @@ import numpy as np
 
 from simulator.contract import Array, Recording, Stage
 from simulator.contract.recipe import Recipe
+from simulator.modalities import constants
 from simulator.modalities.audio import sections
 from simulator.modalities.audio.card import AudioCard, input_shape
 from simulator.modalities.audio.conventions import settle
@@ -62,11 +63,12 @@ class AudioModality(Modality):
         return read_sound(name, path)
 
     def feeds(self, card: Any) -> tuple[Feed, ...]:
-        """Return the one float32 array of the card's layout."""
+        """Return the float32 array of the card's layout, and constants."""
         spec = card.input
         if spec.chunk:
             return feeds(spec.chunk)
-        return (Feed(None, np.dtype(np.float32), input_shape(spec), spec.layout),)
+        sound = Feed(spec.name, np.dtype(np.float32), input_shape(spec), spec.layout)
+        return (sound, *constants.feeds(spec.constants))
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file to the array."""
@@ -79,6 +81,7 @@ class AudioModality(Modality):
             steps += _spectrogram(profile, choices, card)
         how = settle("normalize", profile, choices, card).values
         steps.append(Normalize(sections.Normalize(**how), spec.layout))
+        steps += constants.beside(spec.name, spec.constants)
         return [*steps, Chunks(spec.chunk)] if spec.chunk else steps
 
     def placing(self, profile: Profile, card: Any) -> Whole:

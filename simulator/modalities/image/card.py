@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from simulator.errors import ModelError
 from simulator.modalities.card import CardInput, CardSpec
+from simulator.modalities.constants import Constant
 from simulator.modalities.image.cropping import CentralCrop
 from simulator.modalities.image.geometry import PADDED, ZERO, Geometry
 from simulator.modalities.image.sections import (
@@ -46,7 +48,9 @@ class ImageInput(CardInput):
     dtype: Literal["float32", "uint8"] = Field(
         "float32", description="uint8: pixels as they are, without mean and std"
     )
-    name: str | None = Field(None, description="of the network's input; needed beside a mask")
+    name: str | None = Field(
+        None, description="of the network's input; needed beside a mask or constants"
+    )
     mask: str | None = Field(
         None,
         description="the name of a second input, int64 of (1, height, width): 1 where the image "
@@ -69,10 +73,14 @@ class ImageInput(CardInput):
             raise ValueError("max is at least min, and at least multiple_of")
         return self
 
+    constants: Mapping[str, Constant] = Field(
+        default_factory=dict, description="further inputs, the same for every image"
+    )
+
     @model_validator(mode="after")
-    def _both_named(self) -> ImageInput:
-        if (self.name is None) != (self.mask is None):
-            raise ValueError("name and mask: both, or neither")
+    def _all_named(self) -> ImageInput:
+        if (self.name is None) != (self.mask is None and not self.constants):
+            raise ValueError("name and mask or constants: both, or neither")
         if self.mask and self.dtype == "uint8":
             raise ValueError("a mask is for dtype float32")
         return self

@@ -17,6 +17,7 @@ from simulator.contract.encoded import read_image
 from simulator.contract.image_formats import IMAGE_FORMATS, suffixes
 from simulator.contract.recipe import Recipe
 from simulator.errors import UserError
+from simulator.modalities import constants
 from simulator.modalities.image import front_end
 from simulator.modalities.image.card import ImageCard, geometry_of, sized, tensor_shape, tried_side
 from simulator.modalities.image.cropping import Cut
@@ -108,17 +109,19 @@ class ImageModality(Modality):
         return read_image(name, path)
 
     def feeds(self, card: Any) -> tuple[Feed, ...]:
-        """Return the tensor of (1, 3, H, W) or (1, H, W, 3), float32 or uint8, and its mask."""
+        """Return the tensor, float32 or uint8 in the layout, its mask, and constants."""
         spec = card.input
         shape, remedy, tried = tensor_shape(spec), "", 1
         if spec.is_free:
             remedy = "; write geometry.input_size: {kind: fixed, sizes: …}"
             tried = tried_side(spec)
         image = Feed(spec.name, np.dtype(spec.dtype), shape, spec.layout, 0, tried, remedy)
+        others = constants.feeds(spec.constants)
         if not spec.mask:
-            return (image,)
+            return (image, *others)
         sides = shape[2:] if spec.layout == "NCHW" else shape[1:3]
-        return image, Feed(spec.mask, np.dtype(np.int64), (1, *sides), "NHW", 1, tried, remedy)
+        mask = Feed(spec.mask, np.dtype(np.int64), (1, *sides), "NHW", 1, tried, remedy)
+        return (image, mask, *others)
 
     def sized(self, profile: Profile, card: Any, one_size: bool) -> tuple[Any, ...]:
         """Return the card with the sizes of a profile; see :func:`sized`."""
@@ -156,7 +159,8 @@ class ImageModality(Modality):
 
     def front_end(self, profile: Profile, choices: Choices, card: Any) -> list[Recipe]:
         """Return the steps from the file's bytes to the tensor."""
-        return front_end.front_end(profile, choices, card)
+        steps = front_end.front_end(profile, choices, card)
+        return [*steps, *constants.beside(card.input.name, card.input.constants)]
 
     def placing(self, profile: Profile, card: Any) -> ImagePlacing:
         """Return the function that gives an image's position in the tensor."""

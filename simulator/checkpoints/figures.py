@@ -34,8 +34,8 @@ from simulator.statistics.bootstrap import (
     Floats,
     effect,
     interval,
+    mixed,
 )
-from simulator.statistics.groups import mixed
 
 Figure = Literal["drop", "flip_rate"]
 FIGURES: tuple[Figure, ...] = ("drop", "flip_rate")

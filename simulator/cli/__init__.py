@@ -20,7 +20,7 @@ from typing import Any
 from simulator import spent
 from simulator.cli import collector, streams, supervised
 from simulator.cli.exits import BUG, GATE_FAILED, PASS, USER_ERROR, tell_error
-from simulator.cli.plain import plain
+from simulator.cli.streams import plain
 from simulator.errors import UserError, shortened, unknown
 
 __all__ = ["BUG", "COMMANDS", "GATE_FAILED", "PASS", "USER_ERROR", "main"]

@@ -231,8 +231,7 @@ def _check(options: argparse.Namespace) -> int:
 def _right(card: Card, stack: ResolvedProfile, options: argparse.Namespace) -> bool:
     """Say how right a stack is with the card; return whether it is better than a guess."""
     from simulator.cli.progress import Bar
-    from simulator.experiments.check_card import accuracy
-    from simulator.experiments.guessing import words
+    from simulator.experiments.guessing import accuracy, words
     from simulator.profile.modality import IMAGE
     from simulator.report.words import count, share, title
 

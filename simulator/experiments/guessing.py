@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from simulator.experiments.session import Session
+from simulator.command.options import Progress
+from simulator.errors import UserError
+from simulator.experiments.common import TRAIN
+from simulator.experiments.session import Session, Variant
+from simulator.model.card import Card
 from simulator.notices import Kind, Notice
+from simulator.pipeline.stack import ResolvedProfile
 from simulator.report.words import count, share, title
 from simulator.statistics import planning
 from simulator.statistics.bootstrap import RATE, Resamples, interval
@@ -116,3 +122,30 @@ def words(found: Guessing, task: Task, unit: str, under: object = None) -> str:
         wrong += f", or {count(found.samples, unit)} are too few to tell"
     below = "below" if found.high < found.chance else "at"
     return f"the training stack itself answers {below} chance: {measured}; {wrong}"
+
+
+def accuracy(
+    card: Card, chosen: ResolvedProfile, data: str | Path, limit: int | None, progress: Progress
+) -> Guessing:
+    """Run samples through one stack, and hold its answers against a guess.
+
+    Args:
+        card: the model; fields of it may still be open.
+        chosen: the stack, as the network was trained.
+        data: a folder of samples, or a data card.
+        limit: take a random subset of this many samples.
+        progress: called as the run goes on.
+
+    Raises:
+        UserError: the data cannot be used, or have no labels; or a guess of this task has no level.
+    """
+    with Session.open(card, data, limit, 0, None, None, progress) as session:
+        stack = session.stack(Variant(TRAIN, chosen, {"train": chosen, "deploy": chosen}))
+        score = session.run(session.plan([stack])).answers(TRAIN).score(TRAIN)
+        found = guessing(card.task, session.source.outputs, score, session.seed)
+    if found is None:
+        raise UserError(
+            f"{data}: {card.task.headline} of {card.task.name} cannot be held against a guess; "
+            "give data with a label for each sample"
+        )
+    return found

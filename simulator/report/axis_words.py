@@ -78,3 +78,17 @@ def _value(value: Any) -> str:
         words = all(isinstance(one, str) for one in value)
         return (" + " if words else " / ").join(map(str, value))
     return "the model's" if value in LEFT else str(value)
+
+
+UNCLAIMED = "not claimed"
+
+
+def known(kind: str, claimed: bool) -> str:
+    """Return the kind of evidence, as people are told it.
+
+    Args:
+        kind: of evidence.
+        claimed: whether the profile itself claims it. Where it does not, a library that ran here
+            says nothing of the device that the profile stands for.
+    """
+    return UNCLAIMED if kind == "native" and not claimed else kind

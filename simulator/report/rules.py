@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from simulator.report.evidence import UNCLAIMED, known
+from simulator.report.axis_words import UNCLAIMED, known
 from simulator.report.words import count, title
 from simulator.results.shared import RuleOutcome
 from simulator.tasks.figures import Delta

@@ -18,8 +18,7 @@ from simulator import cli, sweep
 from simulator.checkpoints import figures
 from simulator.checkpoints.measured import Measured
 from simulator.errors import UserError
-from simulator.statistics.bootstrap import Ratio, Resamples
-from simulator.statistics.groups import mixed
+from simulator.statistics.bootstrap import Ratio, Resamples, mixed
 from simulator.testing.audio_specimen import write
 
 ROOT = Path(__file__).parents[2]

@@ -29,7 +29,7 @@ from simulator.experiments.explain import report as explain
 from simulator.experiments.sweep import report as sweep
 from simulator.experiments.worst import report as worst
 from simulator.report import page, reading
-from simulator.report.drawn import shown
+from simulator.report.rendering import shown
 from simulator.report.sections import provenance, stacks
 from simulator.report.sections.head import head
 from simulator.report.sections.section import Badge

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from simulator.report.drawn import shown
+from simulator.report.rendering import shown
 from simulator.report.table import Column, Table, as_csv, latex, markdown, screen
 from simulator.typed import Unit
 

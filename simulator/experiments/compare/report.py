@@ -9,9 +9,8 @@ from rich.markup import escape
 
 from simulator.experiments.compare import tracking
 from simulator.report import terminal
-from simulator.report.axis_words import folded, said
+from simulator.report.axis_words import folded, known, said
 from simulator.report.command import PAIR
-from simulator.report.evidence import known
 from simulator.report.fitted import Fitted
 from simulator.report.reading import Run
 from simulator.report.sections.section import Section, part

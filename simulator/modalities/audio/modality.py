@@ -12,8 +12,7 @@ from simulator.contract import Array, Recording, Stage
 from simulator.contract.recipe import Recipe
 from simulator.modalities import constants
 from simulator.modalities.audio import sections
-from simulator.modalities.audio.card import AudioCard, input_shape
-from simulator.modalities.audio.conventions import settle
+from simulator.modalities.audio.card import AudioCard, input_shape, settle
 from simulator.modalities.audio.headers import SUFFIXES, read_sound
 from simulator.modalities.audio.steps import (
     PER_BEL,

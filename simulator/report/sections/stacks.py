@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from simulator.command.experiment import EXPERIMENTS
 from simulator.command.options import Pair, Stacks, Suite
 from simulator.profile.axes import equal
-from simulator.report.axis_words import LEFT, folded, said
-from simulator.report.evidence import known
+from simulator.report.axis_words import LEFT, folded, known, said
 from simulator.report.reading import Run
 from simulator.report.sections.section import Badge, Cell, Section, Table, part
 from simulator.report.words import SIDES, alone

@@ -19,8 +19,7 @@ from simulator.errors import ModelError, UserError
 from simulator.model.artifact import Artifact, Feeds, finish, prepare
 from simulator.model.card import Card
 from simulator.model.onnxfile import check
-from simulator.model.passes.flip_weight_bit import Flip, Options, apply
-from simulator.model.passes.graph.weights import weights
+from simulator.model.passes.flip_weight_bit import Flip, Options, apply, weights
 from simulator.profile.implementations import choose
 from simulator.profile.load import load
 

@@ -54,7 +54,7 @@ class Audit(Experiment[AuditOptions]):
     )
     summary = "simulator.results.audits:AuditSummary"
     screen = "simulator.audit.screen:audit"
-    verdict = "simulator.report.verdicts.audits:audit"
+    verdict = "simulator.audit.screen:audit_verdict"
     signed = True
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
@@ -123,7 +123,7 @@ class Replay(Experiment[ReplayOptions]):
     )
     summary = "simulator.results.audits:ReplaySummary"
     screen = "simulator.audit.screen:replay"
-    verdict = "simulator.report.verdicts.audits:replay"
+    verdict = "simulator.audit.screen:replay_verdict"
     reported = False
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

@@ -62,7 +62,7 @@ class Faults(Experiment[FaultsOptions]):
     runs = "simulator.faults.run:faults"
     summary = "simulator.results.faults:FaultsSummary"
     screen = "simulator.faults.screen:show"
-    verdict = "simulator.report.verdicts.faults:faults"
+    verdict = "simulator.faults.screen:verdict"
     tables: ClassVar[Mapping[str, str]] = {
         name: f"simulator.faults.printed:{name}"
         for name in ("rates", "bits", "layers", "persistence", "persistent_bits")

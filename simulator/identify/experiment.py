@@ -69,7 +69,7 @@ class Identify(Experiment[IdentifyOptions]):
     )
     summary = "simulator.results.identify:IdentifySummary"
     screen = "simulator.identify.screen:show"
-    verdict = "simulator.report.verdicts.identified:identify"
+    verdict = "simulator.identify.screen:verdict"
     gate = False
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

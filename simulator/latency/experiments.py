@@ -81,7 +81,7 @@ class Latency(Experiment[LatencyOptions]):
     runs = "simulator.latency.measure:latency"
     summary = "simulator.results.timed:LatencySummary"
     screen = "simulator.latency.screen:latency"
-    verdict = "simulator.report.verdicts.timed:latency"
+    verdict = "simulator.latency.screen:latency_verdict"
     in_process = HERE
 
     def specimen(self, folder: Path) -> Mapping[str, object]:
@@ -157,7 +157,7 @@ class Tail(Experiment[TailOptions]):
         for name in ("deadlines", "validation", "worst-cases", "inference-count", "input")
     }
     screen = "simulator.latency.screen:tail"
-    verdict = "simulator.report.verdicts.timed:tail"
+    verdict = "simulator.latency.screen:tail_verdict"
     in_process = HERE
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

@@ -60,7 +60,7 @@ class Robustness(Experiment[RobustnessOptions]):
     returns = "One result per model, that of a reference which is run here first."
     summary = "simulator.results.robustness:RobustnessSummary"
     screen = "simulator.robustness.screen:show"
-    verdict = "simulator.report.verdicts.conditions:robustness"
+    verdict = "simulator.robustness.screen:verdict"
     compared = "simulator.robustness.models:compare"
     tables: ClassVar[Mapping[str, str]] = {
         "conditions": "simulator.robustness.papers:conditions",

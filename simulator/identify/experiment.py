@@ -68,8 +68,8 @@ class Identify(Experiment[IdentifyOptions]):
         "records are the answers of this profile for the recorded images."
     )
     summary = "simulator.results.identify:IdentifySummary"
-    screen = "simulator.identify.screen:show"
-    verdict = "simulator.identify.screen:verdict"
+    screen = "simulator.identify.sections:show"
+    verdict = "simulator.identify.sections:verdict"
     gate = False
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

@@ -79,7 +79,7 @@ class Repair(Experiment[RepairOptions]):
         "confirmation; with *until_decided* of every sample that was run."
     )
     summary = "simulator.results.repair:RepairSummary"
-    screen = "simulator.repair.screen:show"
+    screen = "simulator.repair.sections:show"
     verdict = "simulator.report.repairs:told"
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

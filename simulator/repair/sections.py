@@ -1,8 +1,11 @@
-"""What the report shows of a repair: loss against latency, the finalists, the changes."""
+"""What is shown of a repair, on screen and page: loss against latency, finalists, changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
 
 from simulator.report import charts, repairs
 from simulator.report.charts import Trace
@@ -10,7 +13,8 @@ from simulator.report.colors import BAD, EVEN, GOOD, STACKS
 from simulator.report.reading import Run
 from simulator.report.sections.section import Panel, Section, Table, part
 from simulator.report.sections.style import dots, figure
-from simulator.report.words import share
+from simulator.report.table import screen
+from simulator.report.words import dropped, run_on, share
 from simulator.results.repair import Finalist, RepairSummary, Tried
 from simulator.results.suites import Early
 
@@ -112,3 +116,36 @@ def _dots(
         for one in some
     }
     return dots(name, points, color, symbol, "%{x:+.1f} ms, %{y:.2%}", mode)
+
+
+TOLD = 24
+"""Dropped stacks that are told one by one."""
+
+
+def show(summary: RepairSummary, folder: str, console: Console) -> None:
+    """Print the answer."""
+    title = (
+        "What is left, the cheapest first; each of its own samples, n"
+        if summary.early
+        else f"Finalists, the cheapest first; {run_on(summary)} to confirm"
+    )
+    tables = [repairs.finalists(summary, title)]
+    title = "What each change gives back, points (share: fair, they add up)"
+    tables.append(repairs.changed(summary, title))
+    if summary.changes:
+        tables.append(repairs.difference(summary, f"The change of {summary.deploy.profile}"))
+    for table in tables:
+        if table.rows:
+            console.print(screen(table), highlight=False)
+    out = dropped(summary.early, summary.sample_unit)
+    rest = [f"and {len(out) - TOLD:,} more, in the report"] if len(out) > TOLD else []
+    for line in [*repairs.work(summary), *repairs.how(summary), *out[:TOLD], *rest]:
+        console.print(escape(line), highlight=False)
+    if summary.left_out:
+        name, why = next(iter(summary.left_out.items()))
+        more = f"{len(summary.left_out):,} changes cannot run here, such as {name}: {why}"
+        console.print(f"[yellow]note[/] {escape(more)}", highlight=False)
+    for warning in summary.warnings:
+        console.print(f"[yellow]note[/] {escape(str(warning))}", highlight=False)
+    inside = f"in it: {summary.profile}, the answer as a profile; options.yaml, the document"
+    console.print(f"run: {folder}\n{inside}", soft_wrap=True, markup=False, highlight=False)

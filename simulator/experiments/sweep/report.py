@@ -206,8 +206,8 @@ def pareto(run: Run[SweepSummary]) -> Section | None:
     best = {name: points[name] for name in front}
     drawn = figure(
         [
-            dots("beaten", beaten, EVEN, "circle-open", hover),
-            dots("Pareto's front", best, STACKS[0][0], "circle", hover, "lines+markers"),
+            dots("beaten", beaten, EVEN, "circle-open", hover, "markers+text"),
+            dots("Pareto's front", best, STACKS[0][0], "circle", hover, "lines+markers+text"),
         ],
         460, "MiB of the model file", apart[1],
     )  # fmt: skip
@@ -219,7 +219,7 @@ def pareto(run: Run[SweepSummary]) -> Section | None:
     columns = [Column("stack"), *_COSTS, Column(apart[1], Unit.NUMBER, -1)]
     return Section(
         "pareto",
-        f"Options: {apart[1]} against size",
+        f"Costs: {apart[1]} against size",
         "What does each option cost, and what does it lose?",
         panels=[Panel(drawn)],
         notes=["ms: the median time of a sample's inference, on the machine of this run."],

@@ -102,7 +102,7 @@ def dots(
     """
     return scatter(
         x=[x for x, _ in points.values()], y=[y for _, y in points.values()],
-        text=[text(one) for one in points], name=name, mode=mode,
+        text=[text(one) for one in points], textposition="top center", name=name, mode=mode,
         line={"color": color, "width": 2},
         marker={"color": color, "symbol": symbol, "size": 13 if "triangle" in symbol else 9},
         hovertemplate=f"%{{text}}: {hover}<extra></extra>",

@@ -63,15 +63,21 @@ class OpenVinoRuntime(Runtime):
         core = ov.Core()
         model = core.read_model(str(artifact))
         if self.options.get("stateful"):
-            openvino_state.keep(model)
+            openvino_state.keep(model, self.options["attention"] == "fused")
         self.is_stateful = bool(model.get_sinks())
-        self._model = core.compile_model(model, "CPU", settings(self.options))
+        self._model = core.compile_model(model, "CPU", settings(self.options) | self._kept_as())
         self._local = threading.local()
         ports = tuple(_port(port) for port in self._model.inputs)
         return (
             tuple(port for port in ports if port.name != openvino_state.BEAMS),
             tuple(_port(port) for port in self._model.outputs),
         )
+
+    def _kept_as(self) -> dict[str, str]:
+        """OpenVINO's own setting of how keys and values are kept."""
+        kind = self.options.get("kv_cache")
+        own = {"fp32": "f32", "fp16": "f16"}.get(str(kind), kind)
+        return {"KV_CACHE_PRECISION": str(own)} if kind else {}
 
     def _run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         request = getattr(self._local, "request", None)
@@ -125,12 +131,20 @@ class OpenVinoRuntime(Runtime):
                 if weights_only and precision in _STORED_AS:  # it tells the weights' type there
                     precision = info["primitiveType"].astype(str).rpartition("_")[2]
                 heavy[_COMPUTES.get(precision, precision)] += 1
+        kinds = {kind for kind, _ in layers}
+        fused = "fused" if "ScaledDotProductAttention" in kinds else "plain"
+        hint = str(self._model.get_property("KV_CACHE_PRECISION").to_dtype())
+        kept = {"float32": "fp32", "float16": "fp16", "uint8": "u8"}
+        in_use = {
+            "stateful": True, "attention": fused,
+            "kv_cache": kept.get(hint, hint) if fused == "fused" else "fp32",
+        } if self.is_stateful else {}  # fmt: skip
         return Effective(
             products=heavy,
             options={
                 "device": "cpu",
                 "threads": self._model.get_property("INFERENCE_NUM_THREADS"),
-                "stateful": self.is_stateful or None if self.options.get("stateful") else False,
+                **in_use,
             },
             details={
                 "hint": str(self._model.get_property("INFERENCE_PRECISION_HINT")),
@@ -158,6 +172,11 @@ def _port(port: Any) -> Port:
 
 
 _RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
+_KEPT: tuple[dict[str, Admits], ...] = (
+    {"stateful": (False,)},
+    {"stateful": (True,), "attention": ("plain",), "kv_cache": ("fp32",)},
+    {"stateful": (True,), "attention": ("fused",), "kv_cache": ("fp32", "fp16", "u8")},
+)
 _PRECISIONS: tuple[dict[str, Admits], ...] = (
     {"storage": STORED, "compute": ("fp32", "bf16", "fp16")},
     {"storage": ("int8",), "compute": ("int8",)},
@@ -169,13 +188,16 @@ BACKEND = Backend(
     library=ov,
     offers=(
         *(
-            Offer(Stage.RUNTIME, {**_RUN, "stateful": (stateful,), **precision}, OpenVinoRuntime)
-            for stateful in (False, True)
+            Offer(Stage.RUNTIME, {**_RUN, **kept, **precision}, OpenVinoRuntime)
+            for kept in _KEPT
             for precision in _PRECISIONS
         ),
         *PIXELS,
         *SOUND,
     ),
     may_be_left_out=("stateful",),
-    fields={"stateful": "whether the network's KV cache becomes variables that OpenVINO keeps"},
+    fields={
+        "stateful": "whether the network's KV cache becomes variables that OpenVINO keeps",
+        "attention": "as the network's operators, or as OpenVINO's one operator with a cache",
+    },
 )

@@ -67,7 +67,11 @@ class LlamaCpp(Runtime):
             raise ModelError(f"llama.cpp cannot load {artifact}{reason()}")
         self._context = llama.llama_init_from_model(self._model, self._settings())
         if self._context is None:
-            raise ModelError(f"llama.cpp has no room for the texts of {artifact}")
+            kept, width = self.options["kv_cache"], self._head_width()
+            raise ModelError(
+                f"llama.cpp has no room for the texts of {artifact}, or cannot keep them in "
+                f"{kept}: heads of {width} numbers, in blocks of 32"
+            )
         self._seen: Array | None = None
         self._ids = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self._model))
         whole = np.dtype(np.int64)
@@ -81,8 +85,9 @@ class LlamaCpp(Runtime):
         asked.n_ctx = asked.n_batch = llama.llama_model_n_ctx_train(self._model)
         asked.n_seq_max = 1
         asked.n_threads = asked.n_threads_batch = self.options["threads"]
-        kinds = {"fp16": llama.GGML_TYPE_F16, "fp32": llama.GGML_TYPE_F32}
-        asked.type_k = asked.type_v = kinds[self.options["kv_cache"]]
+        asked.type_k = asked.type_v = getattr(
+            llama, f"GGML_TYPE_{_KEPT[self.options['kv_cache']][0]}"
+        )
         asked.flash_attn_type = int(self.options["flash_attention"])
         return asked
 
@@ -136,14 +141,36 @@ class LlamaCpp(Runtime):
         found = llama.llama_get_logits(self._context)
         return np.ctypeslib.as_array(found, (count, self._ids))
 
+    def _head_width(self) -> int:
+        model = self._model
+        return int(llama.llama_model_n_embd(model) // llama.llama_model_n_head(model))
+
+    def _kept_as(self) -> str | None:
+        """The type of keys and values, by the bytes that one more token takes of the state."""
+        sizes = []
+        for count in (1, 2):
+            self._went_on(np.zeros(0, bool), 1)
+            self._decoded(np.zeros(count, np.int64), 0)
+            sizes.append(llama.llama_state_seq_get_size(self._context, 0))
+        self._seen = None
+        heads = llama.llama_model_n_head_kv(self._model) * self._head_width()
+        numbers = 2 * heads * llama.llama_model_n_layer(self._model)
+        each = (sizes[1] - sizes[0]) / numbers  # a cell's own few bytes come on top
+        fits = [name for name, (_, size) in _KEPT.items() if size <= each]
+        return max(fits, key=lambda name: _KEPT[name][1], default=None)
+
     def effective(self, feeds: Mapping[str, Array]) -> Effective:
-        """Read back the threads; the precision of products follows from the types of tensors."""
+        """Read back threads and cache; the precision of products follows from types of tensors."""
         products = Counter[str]()
         for kind, number in self._types.items():
             products[KINDS.get(kind, (kind, kind))[1]] += number
         return Effective(
             products=products,
-            options={"device": "cpu", "threads": llama.llama_n_threads(self._context)},
+            options={
+                "device": "cpu",
+                "threads": llama.llama_n_threads(self._context),
+                "kv_cache": self._kept_as(),
+            },
             details={
                 "tensors": self._types,
                 "n_ctx": llama.llama_n_ctx(self._context),
@@ -183,10 +210,13 @@ def storage_of(types: Mapping[str, int]) -> str:
     return KINDS[kind][0]
 
 
+_KEPT = {"fp32": ("F32", 4.0), "fp16": ("F16", 2.0), "q8_0": ("Q8_0", 34 / 32),
+         "q4_0": ("Q4_0", 18 / 32)}  # fmt: skip
+"""llama.cpp's name of each type of keys and values, and its bytes for a number."""
 _RUN: dict[str, Admits] = {"device": ("cpu",), "threads": AtLeast(1)}
 _ATTENTION: tuple[dict[str, Admits], ...] = (
     {"flash_attention": (False,), "kv_cache": ("fp16", "fp32")},
-    {"flash_attention": (True,), "kv_cache": ("fp16",)},
+    {"flash_attention": (True,), "kv_cache": ("fp16", "q8_0", "q4_0")},
 )
 _SOURCE = "https://github.com/ggml-org/llama.cpp"
 _PAIRS = (

@@ -116,7 +116,8 @@ class Runtime(ABC):
         is_stateful: whether it keeps the keys and values of what it was fed, of an open file. Its
             ``attention_mask`` then covers all of a text: where it is as long as the ``input_ids``,
             a text begins; where it is longer, the last one goes on, and what the mask no longer
-            has is forgotten. It raises ValueError where the mask does not follow.
+            has is forgotten. It raises ValueError where the mask does not follow. Where it can be
+            chosen, the option is ``stateful``.
         bit_stable: the kinds of ``compute`` in which a sample's outputs had the same bits in
             batches of 1, 4 and 16 of EfficientNet-Lite0 on one CPU. Another network, device or
             processor may have other kernels: the conformance suite tells what it finds there.

@@ -257,6 +257,7 @@ RUNTIME = StageSpec(
             "bad_models_are_refused",
         ),
         *proved_by("integers", "sums_are_as_asked"),
+        *proved_by("texts", "a_text_goes_on"),
         *proved_by("honesty", "options_are_in_force", "precision_is_in_force"),
     ),
 )

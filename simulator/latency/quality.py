@@ -43,6 +43,19 @@ class Quality:
         self._headline = task.headline
         self.whole = float(self.of(np.zeros((1, len(records)), bool))[0])
 
+    @classmethod
+    def of_parts(cls, metric: str, right: Floats) -> Quality:
+        """Return the quality of parts of answers that may be late by themselves.
+
+        Args:
+            metric: the share of them that are right and in time.
+            right: (n,) 1 for those that are right, else 0.
+        """
+        made = cls.__new__(cls)
+        made._headline, made.whole = metric, float(right.mean())
+        made._figures = {metric: lambda counts: counts[:, : right.size] @ right / right.size}
+        return made
+
     def of(self, late: Mask) -> Floats:
         """Return (R,) the headline metric of each round.
 

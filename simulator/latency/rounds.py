@@ -31,11 +31,12 @@ SCHEMA = pa.schema(
         pa.field("failed", pa.string()),
         pa.field("ns", MAP),
         pa.field(f"{TOTAL}_ns", pa.int64()),
+        pa.field("parts_ns", pa.list_(pa.int64())),
     ]
 )
 """One row per round, stack and sample. ``failed`` is the reason of a failed inference, else null.
 ``ns`` has the stages that the stack or a device's log has; for a failed inference it is empty and
-the total is null.
+the total is null. ``parts_ns`` is the time until each part of an answer that comes in parts.
 """
 
 
@@ -161,6 +162,7 @@ def _table(one: Round, sides: Sequence[str], samples: Sequence[str]) -> pa.Table
         pa.array([one.failed.get((i, j)) for i in range(stacks) for j in range(n)], pa.string()),
         dict(zip(timed_steps(), np.moveaxis(one.ns, 2, 0), strict=True)),
         of_stages(one.ns).total,
+        [one.parts.get((i, j)) for i in range(stacks) for j in range(n)],
     )
 
 
@@ -187,12 +189,14 @@ def _rows(
     failed: pa.Array,
     stages: Mapping[str, Ints],
     total: Ints,
+    parts: Sequence[Sequence[int] | None] | None = None,
 ) -> pa.Table:
     none = np.full(total.size, ABSENT, np.int64)
     columns = [stages.get(step, none).ravel() for step in timed_steps()]
     times = to_map(np.stack(columns, axis=1), timed_steps())
     whole = pa.array(total.ravel(), pa.int64(), mask=total.ravel() == NEVER)
-    arrays = [pa.array(numbers, pa.int32()), names, sides, digests, failed, times, whole]
+    until = pa.array(parts or [None] * total.size, pa.list_(pa.int64()))
+    arrays = [pa.array(numbers, pa.int32()), names, sides, digests, failed, times, whole, until]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
@@ -214,5 +218,8 @@ def _round(place: Path, sides: Sequence[str], samples: Sequence[str]) -> Round:
     digests = np.array(table["digest"].fill_null("").to_pylist(), "<U32").reshape(stacks, n)
     why = table["failed"].to_pylist()
     failed = {divmod(at, n): str(reason) for at, reason in enumerate(why) if reason is not None}
+    until = table["parts_ns"].to_pylist()
+    parts = {divmod(at, n): tuple(ns) for at, ns in enumerate(until) if ns is not None}
     number = int(table["round"][0].as_py())
-    return Round(number, np.stack(ns, axis=1).reshape(stacks, n, -1), digests, failed, conditions)
+    whole = np.stack(ns, axis=1).reshape(stacks, n, -1)
+    return Round(number, whole, digests, failed, conditions, parts)

@@ -122,19 +122,21 @@ def _of_rounds(summary: LatencySummary) -> Iterator[Fact]:
             interval = "   95 % interval {:.3f} to {:.3f}".format(*ratio.ci95)
         words = f"{escape(side)} takes [bold]{ratio.value:.3f}[/] of {escape(ratio.to)}'s time"
         yield "[bold]ratio[/]", f"{words}{interval} ({ratio.rounds} rounds, paired)"
+    for side, found in summary.tokens.items():
+        yield "tokens", f"{escape(side)}: {tables.tokens(found)}"
     if isinstance(summary, TailSummary):
         yield from _convergence(summary)
     for side, spread in summary.spread.items():
         if spread.range is not None:
             yield "spread", f"{escape(side)}: medians of rounds differ by {spread.range:.1%}"
-    for side, found in summary.inputs.items():
-        for effect in (found.size, found.length):
+    for side, effects in summary.inputs.items():
+        for effect in (effects.size, effects.length):
             if effect:
                 yield "input", f"{escape(side)}: {tables.slope(effect)}"
-        if found.network:
-            yield "input", f"{escape(side)}, the network alone: {tables.slope(found.network)}"
-        if found.tall:
-            yield "input", f"{escape(side)}: {tables.tall(found.tall)}"
+        if effects.network:
+            yield "input", f"{escape(side)}, the network alone: {tables.slope(effects.network)}"
+        if effects.tall:
+            yield "input", f"{escape(side)}: {tables.tall(effects.tall)}"
     yield from _conditions(summary)
 
 

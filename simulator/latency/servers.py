@@ -139,7 +139,7 @@ def side_by_side(rounds: Sequence[Round]) -> Round:
             for server, one in enumerate(rounds)
             for (stack, sample), why in one.failed.items()
         },
-        RoundConditions(
+        conditions=RoundConditions(
             load=max(one["load"] for one in every),
             mhz=[value for one in every for value in one["mhz"]],
             preempted=sum(one["preempted"] for one in every),
@@ -150,6 +150,11 @@ def side_by_side(rounds: Sequence[Round]) -> Round:
                 samples=sum(one["samples"] for one in pauses),
             ),
         ),
+        parts={
+            (server * stacks + stack, sample): until
+            for server, one in enumerate(rounds)
+            for (stack, sample), until in one.parts.items()
+        },
     )
 
 

@@ -9,7 +9,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypedDict
 
 import numpy as np
@@ -77,6 +77,8 @@ class Round:
         digests: (stacks, samples) of the network's output bytes; empty where the sample failed.
         failed: the reasons of failed inferences, by (stack, sample).
         conditions: what may have disturbed the round.
+        parts: nanoseconds from the beginning of a sample until each part of its answer was there,
+            by (stack, sample); only of answers that come in parts, one sample at a time.
     """
 
     number: int
@@ -84,6 +86,7 @@ class Round:
     digests: NDArray[np.str_]
     failed: dict[tuple[int, int], str]
     conditions: RoundConditions
+    parts: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
 
 
 class PausesOfRound(TypedDict):
@@ -216,6 +219,7 @@ class Stream:
         ns = np.full((*shape, len(self._column)), ABSENT, np.int64)
         digests = np.full(shape, "", "<U32")
         failed: dict[tuple[int, int], str] = {}
+        parts: dict[tuple[int, int], tuple[int, ...]] = {}
         load, mhz = os.getloadavg()[0], machine.mhz()
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
         hit = 0
@@ -229,7 +233,11 @@ class Stream:
                     for index in query:
                         before = paused.count
                         try:
-                            ns[which, index], digests[which, index] = self._answer(which, index)
+                            ns[which, index], digests[which, index], until = self._answer(
+                                which, index
+                            )
+                            if until and len(query) == 1 and not self._offline:
+                                parts[which, int(index)] = until
                         except SampleError as error:
                             failed[which, int(index)] = str(error)
                         hit += paused.count > before
@@ -243,7 +251,7 @@ class Stream:
         conditions = RoundConditions(
             load=load, mhz=mhz, preempted=preempted, collections=collections
         )
-        return Round(number, ns, digests, failed, conditions)
+        return Round(number, ns, digests, failed, conditions, parts)
 
     def _turns(self, number: int) -> list[tuple[int, Ints]]:
         """(stack, samples) of every turn of a round, as indices; queries are not torn apart."""
@@ -265,7 +273,7 @@ class Stream:
         """The samples of a turn by the queries that they are in."""
         return np.split(turn, np.flatnonzero(np.diff(turn // self._together[which])) + 1)
 
-    def _answer(self, which: int, index: int) -> tuple[list[int], str]:
+    def _answer(self, which: int, index: int) -> tuple[list[int], str, tuple[int, ...]]:
         opened = self._stacks[which]
         walk = opened.walk(self._executor.context(self._items[index]))
         ns = [ABSENT] * len(self._column)
@@ -274,7 +282,8 @@ class Stream:
                 raise SampleError(f"{stage}: the clock went backwards by {-took:,} ns")
             ns[self._column[stage]] = took
         (answer,) = walk.answers()
-        return ns, answer.digest
+        before = sum(took for took in ns[: self._column["infer"]] if took != ABSENT)
+        return ns, answer.digest, tuple(before + took for took in answer.until)
 
     def _settle(self, stack: Opened, item: Item) -> None:
         with suppress(SampleError):  # the timed rounds report it

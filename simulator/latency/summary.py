@@ -17,6 +17,7 @@ from simulator.experiments.session import Session
 from simulator.experiments.summary import SKIPPED_LISTED, head, reference_of, running
 from simulator.latency import figures
 from simulator.latency.inputs import Inputs, influence
+from simulator.latency.parts import tokens
 from simulator.latency.servers import base
 from simulator.latency.stream import OFFLINE, TURN, WARM_UP, Round, Sending
 from simulator.latency.times import Times
@@ -80,6 +81,7 @@ def latencies(session: Session, stacks: Sequence[Stack], timed: Timed) -> dict[s
             interleaved=measured if several else [],
         ),
         **of_times(timed.times),
+        "tokens": tokens(timed.rounds, timed.rows),
         "conditions": figures.conditions(timed.rounds),
         # in Offline a latency is that of the place in the queue
         "inputs": {} if timed.sending.scenario == OFFLINE else influence(timed.times, timed.inputs),

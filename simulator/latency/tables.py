@@ -16,6 +16,7 @@ from simulator.results.timed import (
     Percentile,
     SizeEffect,
     TallEffect,
+    Tokens,
 )
 from simulator.typed import Unit
 
@@ -67,6 +68,16 @@ def stages(summary: LatencySummary) -> Table | None:
         ],
         "Stages, ms p50 / p90",
     )
+
+
+def tokens(found: Tokens) -> str:
+    """Return when the tokens of texts were there."""
+    first, each = (
+        f"{milliseconds(one.p50)} ms (p90 {milliseconds(one.p90)})"
+        for one in (found.first, found.each)
+    )
+    rate = f"{found.per_second:,.1f} a second"
+    return f"the first after {first}, each other after {each} more; {rate}"
 
 
 def _pair(row: Latency | None) -> str:

@@ -16,6 +16,7 @@ from simulator.latency import job, tail_figures
 from simulator.latency.experiments import TailOptions
 from simulator.latency.in_rounds import InRounds
 from simulator.latency.job import in_batches, positive, timed_job
+from simulator.latency.parts import arrivals, came_in_parts, in_parts
 from simulator.latency.quality import Quality
 from simulator.latency.recorded import check_table
 from simulator.latency.servers import base
@@ -146,12 +147,31 @@ class _Tail(InRounds[TailSummary]):
         truths = [item.truth for item in answers.items]
         qualities = {side: Quality(task, answers.of(side), truths) for side in answers.names}
         qualities = {side: qualities[base(side)] for side in timed.times}
+        times, metric = timed.times, task.headline
+        after = (
+            {side: arrivals(answers.of(base(side)), task.arrivals) for side in times}
+            if task.arrivals
+            else {}
+        )
+        if after and came_in_parts(after, timed.rounds, timed.rows):
+            metric = task.metrics[-1]
+            parts = {
+                side: in_parts(timed.rounds, timed.rows.index(side), counts, metric)
+                for side, counts in after.items()
+            }
+            times = {side: own for side, (own, _) in parts.items()}
+            qualities = {side: quality for side, (_, quality) in parts.items()}
         found, why = tail_figures.tail(
-            timed.times, qualities, self._deadlines, session.seed, task.resamples
+            times, qualities, self._deadlines, session.seed, task.resamples
         )
         shared = latencies(session, stacks, timed)
         whole = TailSummary(
-            **{**shared, "scenario": self._sending.scenario, "missing": shared["missing"] | why},
+            **{
+                **shared,
+                "metric": metric,
+                "scenario": self._sending.scenario,
+                "missing": shared["missing"] | why,
+            },
             tail=found,
             better=tail_figures.better({side: tail.curve for side, tail in found.items()}),
             convergence=tail_figures.convergence(timed.times),

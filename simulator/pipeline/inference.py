@@ -51,10 +51,13 @@ class Answered:
     Attributes:
         digest: of the network's outputs.
         prediction: the outputs as decoded by the task.
+        until: nanoseconds from the network's first inference to each part of an answer that comes
+            in parts.
     """
 
     digest: str
     prediction: Any
+    until: tuple[int, ...] = ()
 
 
 def inferred(outputs: Outputs | tuple[Outputs, ...]) -> Inferred:
@@ -357,7 +360,7 @@ class Answer(Recipe):
                 )
             prediction = task.decode(found.outputs, settings, placing(context.source))
             timed = task.timed(prediction, found.ns) if found.ns else prediction
-            return Answered(found.digest, timed)
+            return Answered(found.digest, timed, task.until(timed))
 
         return apply
 

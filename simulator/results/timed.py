@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from simulator.results.shared import Missing, ModelSummary, Running, Skipped, Stages
+from simulator.results.shared import Latency, Missing, ModelSummary, Running, Skipped, Stages
 from simulator.typed import (
     About,
     Keys,
@@ -71,6 +71,14 @@ class Ratio(ResultModel):
     value: Quotient = Field(description="geometric mean over rounds")
     ci95: Known | None = Field(description="95 % interval; None with one round")
     rounds: int
+
+
+class Tokens(ResultModel):
+    """When the tokens of texts were there, counted from the beginning of each sample."""
+
+    first: Latency
+    each: Latency = Field(description="from each token to the next")
+    per_second: PerSecond = Field(description="all tokens by the time until the last one")
 
 
 class Spread(ResultModel):
@@ -213,6 +221,9 @@ class LatencySummary(_Timed):
         description="of every stack but the first"
     )
     spread: Annotated[dict[str, Spread], Keys("stack")]
+    tokens: Annotated[dict[str, Tokens], Keys("stack")] = Field(
+        default={}, description="of texts that are written"
+    )
     conditions: Conditions | None = Field(description="None where nothing was measured here")
     inputs: dict[str, InputEffect]
 

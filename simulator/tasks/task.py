@@ -79,6 +79,9 @@ class Task(Truths, Answers):
         reads: the fields of the card's ``output`` section that name outputs of the model.
         guess: the headline metric that guessing has; None where it has no level.
         missing: columns that are None where no answer came in time.
+        arrivals: the column that says, for each thing that an answer should have, after how many
+            parts of it that was there, 0 for never; the last metric is their share. Empty: an
+            answer comes as a whole.
         shown: columns that :meth:`flip` keeps of either stack; None: all but the counts.
         shown_once: those that it keeps once; None: the counts of changes.
         tried_with: ``module:function`` that makes :meth:`specimens`, or one, of the class.
@@ -104,6 +107,7 @@ class Task(Truths, Answers):
     resamples: ClassVar[int] = RESAMPLES
     reads: ClassVar[tuple[str, ...]] = ()
     guess: ClassVar[float | None] = None
+    arrivals: ClassVar[str] = ""
     tried_with: ClassVar[str] = ""
     tracked_with: ClassVar[str] = ""
     Output: ClassVar[type[BaseModel]] = Section
@@ -277,6 +281,10 @@ class Task(Truths, Answers):
     def timed(self, prediction: Any, ns: Sequence[int]) -> Any:
         """Return a prediction with the nanoseconds of each inference of a :meth:`sequel`."""
         return prediction
+
+    def until(self, prediction: Any) -> tuple[int, ...]:
+        """Return the nanoseconds until each part of a timed prediction that comes in parts."""
+        return ()
 
     @abstractmethod
     def decode(self, outputs: Any, settings: Any, placement: Any) -> Any:

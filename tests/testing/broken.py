@@ -340,6 +340,32 @@ class IgnoresThreads(NumpyRuntime):
         return Effective({"fp32": 1}, {"device": "cpu", "threads": 1})
 
 
+class GoesOnAnywhere(NumpyRuntime):
+    """It keeps a text, and takes whatever follows as if it did."""
+
+    def _open(self, artifact):
+        inputs, outputs = super()._open(artifact)
+        self.is_stateful = len(inputs) > 1
+        names = [port.name for port in inputs[2:]]
+        self._kept = dict.fromkeys(names)
+        if not self.is_stateful:
+            return inputs, outputs
+        whole = np.dtype(np.int64)
+        return tuple(replace(port, dtype=whole) for port in inputs[:2]), outputs[:1]
+
+    def _run(self, feeds):
+        if not self.is_stateful:
+            return super()._run(feeds)
+        rows, new = feeds["input_ids"].shape
+        begin = feeds["attention_mask"].shape[1] - new
+        if not begin:
+            self._kept = dict.fromkeys(self._kept, np.zeros((rows, 1, 0, 1), np.float32))
+        past = {name: np.resize(kept, (rows, 1, begin, 1)) for name, kept in self._kept.items()}
+        logits, *present = self._evaluator.run(None, {**feeds, **past})
+        self._kept = dict(zip(self._kept, present, strict=True))
+        return {"logits": logits}
+
+
 class ClaimsHalf(NumpyRuntime):
     def effective(self, feeds):
         return Effective({"fp16": 1}, super().effective(feeds).options)

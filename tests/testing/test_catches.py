@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from broken import MXFP4, OWN, DoesNotSayWhat, IgnoresProfiles, LosesABit
+from broken import MXFP4, OWN, DoesNotSayWhat, GoesOnAnywhere, IgnoresProfiles, LosesABit
 from correct import CORRECT, NumpyRuntime, WeightQuantizer, backend
 from faults import RAW, SHARED, admits_anything, drifts, fault, leaks, refuses_what_it_admits
 from load_faults import AlwaysWaits
@@ -45,6 +45,7 @@ def faults():
     )
     cut = {"accumulator": ("int16_pairs",), "overflow": ("saturate",), "rounding": ("half_even",)}
     yield Stage.RUNTIME, "sums_are_as_asked", NumpyRuntime, cut, QUICK
+    yield Stage.RUNTIME, "a_text_goes_on", GoesOnAnywhere, {"stateful": (True,)}, QUICK
 
 
 FAULTS = list(faults())

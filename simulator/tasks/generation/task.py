@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from statistics import median
 from typing import Annotated, Any, ClassVar
 
@@ -41,12 +42,14 @@ class Written:
         text: the same as text; None where no tokenizer is known.
         gave: how many tokens each inference gave, the one that ended the text included.
         until: nanoseconds until each of these tokens; empty where they were not measured.
+        after: of each word, after how many tokens it was there; empty where that is not known.
     """
 
     ids: tuple[int, ...]
     text: str | None = None
     gave: tuple[int, ...] = field(default=(), compare=False)
     until: tuple[int, ...] = field(default=(), compare=False)
+    after: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class GenerationFlips(TextFlips):
 class GenerationView(View):
     """Texts stand side by side; a line tells after how many tokens they part."""
 
-    metrics: ClassVar[Mapping[str, str]] = {"exact": "exact match"}
+    metrics: ClassVar[Mapping[str, str]] = {"exact": "exact match", "words": "right words"}
     told: ClassVar[Mapping[str, str]] = {
         "texts part": "after {earliest_parting:,} tokens at the earliest, "
         "{median_parting:g} in the median"
@@ -125,7 +128,8 @@ class Generation(TextTask):
 
     name = "generation"
     unit = "text"
-    metrics = ("exact",)
+    metrics = ("exact", "words")
+    arrivals = "words_after"
     guess = 0.0
     answer = ("tokens",)
     goes_on = True
@@ -137,6 +141,8 @@ class Generation(TextTask):
     columns: ClassVar[tuple[pa.Field, ...]] = (
         pa.field("label", pa.string()),
         pa.field("exact", pa.float64()),
+        pa.field("words", pa.float64()),
+        pa.field("words_after", pa.list_(pa.int64())),
         pa.field("text", pa.string()),
         pa.field("tokens", pa.list_(pa.int64())),
         pa.field("parting", pa.int64()),
@@ -177,23 +183,34 @@ class Generation(TextTask):
             raise ModelError("logits of one token or more expected, got none")
         kept = tuple(ids[:-1] if ids[-1] in self.output.stop else ids)
         read = placement[0].text
-        return Written(kept, read(kept) if read else None, gave=tuple(counts))
+        if not read:
+            return Written(kept, gave=tuple(counts))
+        return Written(kept, read(kept), gave=tuple(counts), after=_after(kept, read))
 
     def timed(self, prediction: Written, ns: Sequence[int]) -> Written:
         """Return the text with the time until each token, the one that ended it included."""
         until = np.cumsum(ns).repeat(prediction.gave or 1)
         return replace(prediction, until=tuple(until.tolist()))
 
+    def until(self, prediction: Written) -> tuple[int, ...]:
+        """Return the time until each token."""
+        return prediction.until
+
     def record(self, prediction: Written, truth: str | None) -> Values:
         """Return the text, whether it is the right one, and milliseconds for a token.
 
         ``first_token_ms`` is the time until the first token, for which the whole text is read;
-        ``token_ms`` the mean of the others. Blanks around a text do not count.
+        ``token_ms`` the mean of the others. Blanks around a text do not count. ``words`` is the
+        share of the right text's words that stand in their place, ``words_after`` the number of
+        tokens until each of them, 0 for never.
         """
+        after = _right(prediction, truth) if truth and prediction.text is not None else None
         text, until = prediction.text, prediction.until
         return {
             "label": truth,
             "exact": None if None in (truth, text) else float(self.right(prediction, str(truth))),
+            "words": float(np.mean(np.array(after) > 0)) if after else None,
+            "words_after": after,
             "text": text,
             "tokens": list(prediction.ids),
             "first_token_ms": until[0] / 1e6 if until else None,
@@ -241,6 +258,25 @@ def parting(one: Sequence[int], other: Sequence[int]) -> int:
     """Return how many tokens two texts have in common before they part."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _after(ids: Sequence[int], read: Callable[[Sequence[int]], str]) -> tuple[int, ...]:
+    """Of each word of a text, after how many tokens it and all words before it were there."""
+    whole = read(ids).split()
+    found: list[int] = []
+    for count in range(1, len(ids) + 1):
+        words = read(ids[:count]).split()
+        while len(found) < len(whole) and words[: len(found) + 1] == whole[: len(found) + 1]:
+            found.append(count)
+    return tuple(found)
+
+
+def _right(prediction: Written, truth: str) -> list[int]:
+    """Of each word of the right text, after how many tokens it was there in its place; 0: never."""
+    words = str(prediction.text).split()
+    after = prediction.after or (len(prediction.ids),) * len(words)
+    pairs = zip_longest(truth.split(), words[: len(truth.split())], after[: len(truth.split())])
+    return [count if right == word else 0 for right, word, count in pairs]
 
 
 def _median(values: Sequence[float | None]) -> float | None:

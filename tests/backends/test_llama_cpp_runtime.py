@@ -46,6 +46,19 @@ def test_it_gives_the_logits_of_the_same_weights(tmp_path, kind, storage, comput
     assert effective.compute == compute and effective.options["threads"] == 1
 
 
+@pytest.mark.parametrize(("kept", "near"), [("fp16", 0.05), ("q8_0", 0.2), ("q4_0", 3.0)])
+def test_keys_and_values_are_kept_in_fewer_bits(tmp_path, monkeypatch, kept, near):
+    monkeypatch.setattr(made_gguf, "HEADS", 2)
+    monkeypatch.setattr(made_gguf, "SHARED", 1)  # heads of 32: a block
+    path = made_gguf.write(tmp_path / "made.gguf")
+    feeds = {"input_ids": IDS[:1], "attention_mask": MASK[:1]}
+    whole = opened(path, "fp32", "fp32").run(feeds)["logits"]
+    runtime = opened(path, "fp32", "fp32", flash_attention=True, kv_cache=kept)
+
+    assert runtime.effective(feeds).options["kv_cache"] == kept
+    assert near / 100 < np.abs(runtime.run(feeds)["logits"] - whole).max() < near
+
+
 def test_the_file_decides_its_storage(tmp_path):
     path = made_gguf.write(tmp_path / "made.gguf", "Q8_0")
     with pytest.raises(Unsupported, match="most weights are int8"):

@@ -31,7 +31,8 @@ def some(number, seed=0, stacks=2, n=3):
     digests = np.array([[rng.bytes(16).hex() for _ in range(n)] for _ in range(stacks)])
     digests[-1, -1] = ""
     told = {"load": 0.1 + 0.2, "mhz": [2399.998, 1e-9], "collections": {"count": 3, "ms": 1 / 3}}
-    return Round(number, ns, digests, {(stacks - 1, n - 1): 'infer: it\'s "hot"\n'}, told)
+    failed = {(stacks - 1, n - 1): 'infer: it\'s "hot"\n'}
+    return Round(number, ns, digests, failed, told, {(0, 1): (3, 3, 2**40)})
 
 
 def same(one, other):
@@ -40,6 +41,7 @@ def same(one, other):
     assert one.digests.tolist() == other.digests.tolist()
     assert one.failed == other.failed
     assert one.conditions == other.conditions
+    assert one.parts == other.parts
 
 
 @pytest.fixture
@@ -126,6 +128,7 @@ def test_merged_is_one_table_of_all_rows(run):
     assert rows[-1] == {
         "round": 2, "side": "deploy", "sample": "c.jpg", "digest": None,
         "failed": "infer: it's \"hot\"\n", "ns": [], "total_ns": None,
+        "parts_ns": None,
     }  # fmt: skip
 
 

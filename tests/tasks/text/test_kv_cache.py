@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import made_gguf
+import numpy as np
+import onnxruntime
 import pytest
 import yaml
 
@@ -33,7 +35,10 @@ def texts(tmp_path_factory):
 
 
 CACHED = ["deploy.decoding.cache=kv"]
-STATEFUL = [*CACHED, "deploy.runtime.stateful=true"]
+STATEFUL = [
+    *CACHED, "deploy.runtime.stateful=true", "deploy.runtime.attention=fused",
+    "deploy.runtime.kv_cache=fp32",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,41 @@ def test_a_cache_that_does_not_fit_is_one_line(texts, tmp_path, capsys, past, ch
 
     error = capsys.readouterr().err
     assert code == cli.USER_ERROR and why in error and error.count("\n") == 1, error
+
+
+@pytest.mark.parametrize(
+    ("attention", "kept", "near"),
+    [
+        ("plain", "fp32", 1e-5),
+        ("fused", "fp32", 1e-5),
+        ("fused", "fp16", 0.02),
+        ("fused", "u8", 0.2),
+    ],
+)
+def test_openvino_keeps_a_text_as_it_is_told(texts, attention, kept, near):
+    """In pieces, with padding, in its own operator or in the network's: against ONNX Runtime."""
+    from backends.intel.openvino_runtime import OpenVinoRuntime
+
+    path = texts["model"].with_name("model.onnx")
+    ids = np.random.default_rng(1).integers(0, made_gguf.IDS, (2, 40))
+    mask = np.ones_like(ids)
+    mask[1, :5] = 0
+    empty = np.zeros((2, made_gguf.SHARED, 0, made_gguf.WIDTH // made_gguf.HEADS), np.float32)
+    past = {f"past_key_values.{n}.{word}": empty for n in (0, 1) for word in ("key", "value")}
+    whole, *_ = onnxruntime.InferenceSession(path).run(
+        None, {"input_ids": ids, "attention_mask": mask, **past}
+    )
+    run = {"device": "cpu", "threads": 1, "storage": "fp32", "compute": "fp32", "stateful": True}
+    runtime = OpenVinoRuntime(path, {**run, "attention": attention, "kv_cache": kept})
+    found = [
+        runtime.run({"input_ids": ids[:, begin:end], "attention_mask": mask[:, :end]})["logits"]
+        for begin, end in ((0, 30), (30, 31), (31, 40))
+    ]
+    in_use = runtime.effective({"input_ids": ids, "attention_mask": mask}).options
+    runtime.close()
+
+    assert near / 1000 < np.abs(np.concatenate(found, axis=1) - whole)[mask > 0].max() < near
+    assert (in_use["attention"], in_use["kv_cache"]) == (attention, kept)
 
 
 def test_a_network_without_past_inputs_is_refused(texts, tmp_path):

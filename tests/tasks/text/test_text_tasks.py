@@ -209,6 +209,18 @@ def test_a_text_ends(tokens, stop, longest, expected):
     assert played(greedy, feeds, Row(0, 0, 0, Tokens((0,), 1)))[1] == expected
 
 
+def test_words_stand_in_their_place_after_so_many_tokens():
+    """Pieces "a", " b", "c", " d": the words are "a", "bc", "d"; the right ones "a", "x", "d"."""
+    pieces = ["a", " b", "c", " d"]
+    task = Generation(Generation.Output(tokens=4, stop=[]), NETWORK)
+    row = Row(0, 0, 0, Tokens((1,), 1), text=lambda ids: "".join(pieces[one] for one in ids))
+    found = task.decode(({"logits": np.eye(4)[None]},), task.settings(None), (row,))
+    record = task.record(found, "a x d y")
+
+    assert (found.ids, found.after) == ((0, 1, 2, 3), (1, 3, 4))
+    assert (record["words"], record["words_after"]) == (0.5, [1, 0, 4, 0])
+
+
 def test_stacks_part_at_the_first_token_that_differs():
     assert parting((1, 2, 3), (1, 2, 4)) == 2
     assert parting((1, 2), (1, 2, 3)) == 2

@@ -13,7 +13,6 @@ from simulator.analysis import persistence
 from simulator.errors import ProfileError, UserError
 from simulator.faults.allocation import Rule
 from simulator.profile.document import Key
-from simulator.profile.lookup import shipped_folder
 from simulator.profile.messages import checked
 from simulator.profile.section import Section
 from simulator.profile.suite import read_suite
@@ -161,11 +160,6 @@ class Campaign:
         return self.spec.model_dump(by_alias=True)
 
 
-def builtin_campaigns() -> list[str]:
-    """Return the names of the built-in campaigns."""
-    return sorted(path.stem for path in (shipped_folder("suites") / FOLDER).glob("*.yaml"))
-
-
 def load_campaign(reference: str, faults: int | None = None) -> Campaign:
     """Load a campaign: a path with or without ``.yaml``, or a built-in name.
 
@@ -176,8 +170,7 @@ def load_campaign(reference: str, faults: int | None = None) -> Campaign:
     Raises:
         ProfileError: it does not exist or is malformed; each problem as ``file:line: key: what``.
     """
-    folder = shipped_folder("suites") / FOLDER
-    spec, document = read_suite(reference, folder, CampaignSpec, "campaign", builtin_campaigns())
+    spec, document = read_suite(reference, CampaignSpec, "campaign", FOLDER)
     refused = []
     rule, place = spec.allocation, document.where(("allocation",))
     if rule != "proportional" and spec.strata == "none":

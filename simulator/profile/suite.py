@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -58,9 +58,9 @@ def overrides(option: Option) -> list[str]:
     return [f"{key}={_flow(value)}" for key, value in option.items()]
 
 
-def builtin_suites() -> list[str]:
-    """Return the names of the built-in suites."""
-    return sorted(path.stem for path in shipped_folder("suites").glob("*.yaml"))
+def builtin_suites(below: str = "") -> list[str]:
+    """Return the names of the built-in suites, or of those of a kind, which are in a folder."""
+    return sorted(path.stem for path in (shipped_folder("suites") / below).glob("*.yaml"))
 
 
 def load_suite(reference: str) -> Suite:
@@ -69,8 +69,7 @@ def load_suite(reference: str) -> Suite:
     Raises:
         ProfileError: it does not exist, or is malformed; each problem as ``file:line: key: what``.
     """
-    folder = shipped_folder("suites")
-    spec, document = read_suite(reference, folder, SuiteSpec, "suite", builtin_suites())
+    spec, document = read_suite(reference, SuiteSpec, "suite")
     empty = [column for column, options in spec.columns.items() if not options]
     if not spec.columns or empty:
         where = document.where(("columns", *empty[:1]))
@@ -78,25 +77,23 @@ def load_suite(reference: str) -> Suite:
     return Suite(spec, document.path)
 
 
-def read_suite(
-    reference: str, folder: Path, shape: type[S], kind: str, known: Sequence[str]
-) -> tuple[S, Document]:
+def read_suite(reference: str, shape: type[S], kind: str, below: str = "") -> tuple[S, Document]:
     """Find and read a suite of any kind: a path with or without ``.yaml``, or a built-in name.
 
     Args:
         reference: the path or the name.
-        folder: of the built-in ones.
         shape: of the document.
         kind: what it is called in messages.
-        known: the names of the built-in ones.
+        below: the folder of the built-in ones of this kind.
 
     Raises:
         ProfileError: it does not exist, or is malformed.
     """
-    places = (reference, f"{reference}.yaml", folder / f"{reference}.yaml")
+    builtin = shipped_folder("suites") / below / f"{reference}.yaml"
+    places = (reference, f"{reference}.yaml", builtin)
     path = next((Path(place) for place in places if os.path.isfile(place)), None)
     if path is None:
-        raise ProfileError([f"{unknown(kind, reference, known)}; or give a path"])
+        raise ProfileError([f"{unknown(kind, reference, builtin_suites(below))}; or give a path"])
     document = read(path)
     return messages.checked(shape, document.values, document.where, "suite"), document
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from simulator.errors import ProfileError
 from simulator.profile.document import Document
-from simulator.profile.lookup import shipped_folder
 from simulator.profile.suite import read_suite
 
 FOLDER = "repairs"
@@ -100,20 +99,13 @@ class Repairs:
         return f"{self.document.where(('axes', axis, option))}: axes.{axis}.{option}"
 
 
-def builtin_repairs() -> list[str]:
-    """Return the names of the built-in documents."""
-    return sorted(path.stem for path in (shipped_folder("suites") / FOLDER).glob("*.yaml"))
-
-
 def load_repairs(reference: str) -> Repairs:
     """Load a document: a path with or without ``.yaml``, or a built-in name.
 
     Raises:
         ProfileError: it does not exist, or is malformed; each problem as ``file:line: key: what``.
     """
-    folder = shipped_folder("suites") / FOLDER
-    what = "document of repairs"
-    spec, document = read_suite(reference, folder, RepairSpec, what, builtin_repairs())
+    spec, document = read_suite(reference, RepairSpec, "document of repairs", FOLDER)
     if problems := list(_problems(spec, document)):
         raise ProfileError(problems)
     return Repairs(spec, document.path, document)

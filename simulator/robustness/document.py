@@ -14,7 +14,6 @@ from simulator.conditions.attacks.attack import Attack
 from simulator.conditions.condition import AppliedCondition, under
 from simulator.errors import ProfileError, UserError, unknown
 from simulator.profile.document import Document
-from simulator.profile.lookup import shipped_folder
 from simulator.profile.suite import Suite, read_suite
 from simulator.profile.suite import load_suite as load_options
 from simulator.statistics.bootstrap import Floats
@@ -169,11 +168,6 @@ def attacks(series: Sequence[Series]) -> dict[str, list[Series]]:
     }
 
 
-def builtin_suites() -> list[str]:
-    """Return the names of the built-in suites of conditions."""
-    return sorted(path.stem for path in (shipped_folder("suites") / FOLDER).glob("*.yaml"))
-
-
 def load_suite(reference: str, only: Sequence[str] = ()) -> ConditionSuite:
     """Load a suite: a path with or without ``.yaml``, or a built-in name.
 
@@ -186,10 +180,7 @@ def load_suite(reference: str, only: Sequence[str] = ()) -> ConditionSuite:
         ProfileError: it does not exist, is malformed, or names a condition that does not exist;
             each problem as ``file:line: key: what``.
     """
-    folder = shipped_folder("suites") / FOLDER
-    spec, document = read_suite(
-        reference, folder, ConditionSuiteSpec, "suite of conditions", builtin_suites()
-    )
+    spec, document = read_suite(reference, ConditionSuiteSpec, "suite of conditions", FOLDER)
     spec = _parts(spec, only) if only else spec
     problems: list[str] = []
     series = tuple(_series(spec, document, problems))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from simulator.contract.injection import Site, Target
 from simulator.errors import ProfileError, UserError
-from simulator.faults.campaign import builtin_campaigns, load_campaign
+from simulator.faults.campaign import FOLDER, load_campaign
 from simulator.faults.draw import Population
+from simulator.profile.suite import builtin_suites
 
 SITES = (
     Site("in", "Input", Target.INPUT, "float32", (1, 3, 4, 4)),
@@ -36,7 +37,7 @@ def drawn_of(population):
 
 
 def test_the_built_in_ones_are_those_of_the_paper():
-    found = {name: load_campaign(name).spec for name in builtin_campaigns()}
+    found = {name: load_campaign(name).spec for name in builtin_suites(FOLDER)}
 
     assert set(found) == {
         f"{target}-{lasts}"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from simulator.errors import ProfileError, UserError
 from simulator.experiments.common import chosen, refuse_missing
-from simulator.profile.suite import overrides
+from simulator.profile.suite import builtin_suites, overrides
 from simulator.repair.confirm import answer, subsets
-from simulator.repair.document import builtin_repairs, load_repairs
+from simulator.repair.document import FOLDER, load_repairs
 from simulator.repair.offered import offered
 from simulator.repair.search import schedule
 from simulator.repair.space import EXACT, Candidate, better_half, fronts, space
@@ -175,7 +175,7 @@ def test_too_many_combinations_are_refused(read):
         space(read(axes=axes), "pillow_fp32", [])
 
 
-@pytest.mark.parametrize("name", builtin_repairs())
+@pytest.mark.parametrize("name", builtin_suites(FOLDER))
 def test_the_built_in_documents_can_be_read(name):
     assert load_repairs(name).spec.name == name
 

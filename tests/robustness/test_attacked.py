@@ -18,8 +18,9 @@ from simulator.command.experiment import EXPERIMENTS
 from simulator.contract.encoded import inspect
 from simulator.contract.recipe import Context
 from simulator.errors import ProfileError, SampleError
+from simulator.profile.suite import builtin_suites
 from simulator.report import page
-from simulator.robustness.document import builtin_suites, load_suite
+from simulator.robustness.document import FOLDER, load_suite
 
 ATTACKS = {
     "fgsm": ["fgsm:40/255", "fgsm:85/255", "fgsm:130/255"],
@@ -252,7 +253,7 @@ ROBUSTART = {"fgsm": LINF, "pgd_linf": LINF, "pgd_l2": L2, "pgd_l1": L1}
     }),
 ])  # fmt: skip
 def test_the_built_in_suites_have_the_budgets_of_robustart(name, rows):
-    assert name in builtin_suites()
+    assert name in builtin_suites(FOLDER)
     found = {
         one.name: [level.condition.budget.size for level in one.levels]
         for one in load_suite(name).series

@@ -59,7 +59,7 @@ class Sensitivity(Command[SensitivityOptions]):
         "images that were not searched, whether that is ``sure`` (the interval does not hold the "
         "limit) and how many ``more`` images would make it so if the rate stays."
     )
-    screen = "simulator.experiments.sensitivity.screen:show"
+    screen = "simulator.experiments.sensitivity.figures:show"
     json = True
 
     def specimen(self, folder: Path) -> Mapping[str, object]:

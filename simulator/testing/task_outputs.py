@@ -115,9 +115,25 @@ def another_process_gets_the_same(subject: Specimen) -> None:
     except Exception as error:
         raise Failed(f"a task that can be pickled expected, got {one_line(error)}") from error
     parts = subject.fresh()
-    outputs = tuple(parts) if task.several else parts[0]
-    same = plain(task.decode(outputs, again, subject.placement)) == plain(subject.answer())
+    same = plain(task.decode(subject.read(parts), again, subject.placement)) == plain(
+        subject.answer()
+    )
     expect(same, "after pickling: the same answer expected, got another")
+
+
+def what_is_run_once_tells_stacks_apart(subject: Specimen) -> str | None:
+    """What a second network is run on once is data, and that of another stack has another identity.
+
+    Stacks of equal identities share its outputs.
+    """
+    if not subject.steps:
+        return "no second network is run once"
+    told = [json.dumps(step.identity(), sort_keys=True) for step in subject.steps]
+    expect(len(set(told)) == len(told), "other prompts: another identity expected, got the same")
+    again = pickle.loads(pickle.dumps(subject.steps))
+    same = [json.dumps(step.identity(), sort_keys=True) for step in again] == told
+    expect(same, "after pickling: the same identities expected, got others")
+    return None
 
 
 def equal_identities_do_equal_work(subject: Specimen) -> None:

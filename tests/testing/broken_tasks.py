@@ -13,7 +13,8 @@ from task_subjects import detection, segmentation
 
 from simulator.contract import Panel
 from simulator.tasks.classification.impact import ClassificationImpact
-from simulator.tasks.classification.specimen import logits
+from simulator.tasks.classification.prompts import Matching
+from simulator.tasks.classification.specimen import logits, prompted
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.classification.view import ClassificationView
 from simulator.tasks.detection.settings import Settings
@@ -395,7 +396,30 @@ class Wordy(Parity):
     Impact = Vague
 
 
+class Deaf(Matching):
+    """Takes stacks with other prompts for one."""
+
+    def identity(self):
+        return ["prompts", self.asked.image]
+
+
+class Scaling(Matching):
+    """Scales the image's vector where it is; by 2, so that its direction stays to the bit."""
+
+    def joining(self, found):
+        joined = super().joining(found)
+
+        def scaled(outputs):
+            vector = outputs[self.asked.image]
+            if vector.flags.writeable:
+                vector *= 2
+            return joined(outputs)
+
+        return scaled
+
+
 FAULTS = {
+    "what_is_run_once_tells_stacks_apart": [prompted(Classification, Deaf)],
     "the_perfect_scores_1": [segmentation(Modest)],
     "the_worthless_scores_0": [segmentation(Kind)],
     "what_comes_too_late_is_worthless": [logits(Patient), segmentation(Falling)],
@@ -407,7 +431,10 @@ FAULTS = {
     "no_sample_is_a_data_error": [parity(Silent)],
     "nan_and_infinity_are_refused": [segmentation(Mending)],
     "what_does_not_fit_is_refused": [logits(Lenient)],
-    "outputs_are_left_alone": [logits(Careless, "probabilities")],
+    "outputs_are_left_alone": [
+        logits(Careless, "probabilities"),
+        prompted(Classification, Scaling),
+    ],
     "any_strides_will_do": [segmentation(Raw)],
     "the_same_twice": [logits(Consuming)],
     "threads_see_the_same": [logits(Racing)],

@@ -6,7 +6,7 @@ import numpy as np
 from detection_cards import ANCHORS, BOXES, DENSE, FINAL, RETINANET, SCORE, distances, output
 from small_task import Parity, parity
 
-from simulator.tasks.classification.specimen import logits
+from simulator.tasks.classification.specimen import logits, prompted
 from simulator.tasks.classification.task import Classification
 from simulator.tasks.detection import specimen as boxes
 from simulator.tasks.detection.task import Detection
@@ -94,6 +94,7 @@ SUBJECTS = {
     "classification of logits": logits(Classification),
     "classification without labels": logits(Classification, labels=None),
     "classification with a background": logits(Classification, "probabilities", background=1),
+    "classification by prompts": prompted(Classification),
     "detection by anchors": detection(nms=GREEDY),
     "detection by RetinaNet": detection(head=RETINANET, outputs=retinanet, clip="network"),
     "detection by YOLO": detection(head=YOLO, outputs=yolo, nms=GREEDY),

@@ -21,6 +21,7 @@ from simulator.modalities.text.sections import Prompts
 from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.profile.section import Above0, Finite
+from simulator.tasks.finite import output_of
 from simulator.tasks.task import Shapes
 from simulator.tasks.text import VectorOutput, vector_of
 
@@ -137,7 +138,10 @@ class Matching:
         classes = np.stack(vectors)
 
         def joined(outputs: Outputs) -> Outputs:
-            vector = outputs[asked.image].reshape(-1).astype(np.float64)
+            name, given = output_of(outputs, asked.image)
+            if given.dtype.kind not in "fiu":
+                raise ModelError(f"output {name!r}: numbers expected, got {given.dtype}")
+            vector = given.reshape(-1).astype(np.float64)
             _same_size(vector.size, classes.shape[1])
             return {LOGITS: (asked.scale * (classes @ _unit(vector)) + asked.bias)[None]}
 

@@ -65,7 +65,7 @@ class Classification(Task):
     metrics = ("top1", "top5")
     kinds = ("right_to_wrong", "wrong_to_right")
     answer = ("prediction",)
-    tried_with = "simulator.tasks.classification.specimen:logits"
+    tried_with = "simulator.tasks.classification.specimen:specimens"
     Output = Output
     Flips = ClassificationFlips
     View = ClassificationView

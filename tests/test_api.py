@@ -78,6 +78,7 @@ def test_every_folder_that_a_function_has_the_name_of_is_known():
     assert set(simulator.FOLDERS) == folders & {*simulator.PLACES, *simulator.experiment_of()}
 
 
+@pytest.mark.prove
 def test_a_type_checker_knows_the_functions(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

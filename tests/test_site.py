@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import simulator
 
 ROOT = Path(__file__).parent.parent
@@ -40,6 +42,7 @@ def test_every_document_has_one_place_in_the_navigation():
     assert sorted(pages(nav)) == sorted([*generated, *(str(one.relative_to(ROOT)) for one in here)])
 
 
+@pytest.mark.prove
 def test_the_site_has_every_name_is_searched_by_its_words_and_asks_nobody():
     """As CI builds it, in the folder that git ignores: one test, as two would build it at once."""
     done = subprocess.run(

@@ -159,7 +159,7 @@ def test_llama_cpp_prints_the_same_figures(cache, tmp_path, bos):
     asked = ["-f", tmp_path / "corpus.txt", "-c", 32, "-b", 32, "-t", 1, "-fa", "off", "-nr",
              "--kl-divergence-base", tmp_path / "base.dat"]  # fmt: skip
     said(["-m", models[None], *asked], "Final estimate")
-    printed = said(["-m", models["Q8_0"], *asked, "--kl-divergence"], "Same top p")
+    printed = said(["-m", models["Q8_0"], *asked, "--kl-divergence"], "Same top p:")
     task, records = NextToken(NextToken.Output(), Network()), []
     run = {"device": "cpu", "threads": 1, "flash_attention": False, "kv_cache": "fp16"}
     opened = [LlamaCpp(models[k], {**run, "storage": s, "compute": c})

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.number_formats.formats import STORED
 from backends.onnx_ports import name_nodes, ports, read_onnx
+from backends.storages import STORED
 from simulator.contract import (
     Admits,
     Array,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from backends.number_formats.formats import STORED
+from backends.storages import STORED
 from simulator.contract import AtLeast, Backend, Evidence, Offer, Options, Stage, Text, Unsupported
 
 

@@ -85,7 +85,9 @@ OTHERS = [
     "scipy", "plotly", "pandas", "onnx.reference", "rich._emoji_codes",
 ]  # fmt: skip
 """Each would add 1 to 10 % to the processor time of a pair over one image."""
-USED = ["efficientnet_lite", "foolbox_images", "opencv", "opsets", "ort", "pillow", "sound"]
+USED = [
+    "efficientnet_lite", "foolbox_images", "opencv", "opsets", "ort", "pillow", "sound", "storages"
+]  # fmt: skip
 """The stacks, the example, and what these import; ``onnx_nodes`` where its file is made."""
 
 

@@ -14,8 +14,8 @@ from backends.intel import openvino_state
 from backends.intel.libraries import ov
 from backends.intel.openvino_pixels import OFFERS as PIXELS
 from backends.intel.openvino_settings import settings
-from backends.number_formats.formats import STORED
 from backends.sound.openvino_stft import OFFERS as SOUND
+from backends.storages import STORED
 from simulator.contract import (
     Admits,
     Array,

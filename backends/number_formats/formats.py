@@ -127,8 +127,6 @@ FORMATS: Mapping[str, NumberFormat] = {
 """By the word of a profile's ``precision.storage``."""
 FP8 = tuple(name for name, format in FORMATS.items() if name.startswith("fp8"))
 MX = tuple(name for name, format in FORMATS.items() if format.scale == "e8m0")
-STORED = ("fp32", "fp16", "bf16", "int8", "int6", "int4", "int2", *FORMATS)
-"""Every storage of an ONNX file that computes in FP32."""
 SCALE_MODES = ("floor", "rceil", "even")
 
 

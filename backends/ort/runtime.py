@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from backends.number_formats.formats import STORED
 from backends.ort import quantizer, weights
 from backends.ort.library import LEVELS, ort, plainly, session_options, session_ports
 from backends.sound.ort_stft import OFFERS as SOUND
+from backends.storages import STORED
 from simulator.contract import (
     Admits,
     Array,

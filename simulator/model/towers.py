@@ -47,24 +47,26 @@ def write(model: Path, folder: Path, labels: str | None = None) -> Path:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} is not an empty folder; choose another -o")
     ports = contents(model).inputs
-    (image, *more), texts = (
+    images, texts = (
         [name for name, port in ports.items() if (len(port.shape) == 4) is wanted]
         for wanted in (True, False)
     )
-    if more or not texts or (strange := set(texts) - ROLES.keys()):
-        told = ", ".join(sorted(strange if texts and not more else ports))
-        raise ModelError(f"{model}: an image and {', '.join(ROLES)} expected, got {told}")
-    folder.mkdir(parents=True, exist_ok=True)
-    network = NetworkFile(model, {}, {}, {})
-    for file in network.beside(_BESIDE):
-        shutil.copy(file, folder / file.name)
-    whole = onnx.utils.Extractor(load(model))
+    if len(images) != 1 or not texts or not ROLES.keys() >= set(texts):
+        got, known = ", ".join(ports), ", ".join(ROLES)
+        raise ModelError(f"{model}: an image, and of {known} at least one expected, got {got}")
+    beside = {file.name: file for file in NetworkFile(model, {}, {}, {}).beside(_BESIDE)}
     with foreign(ModelError, f"{model}: it cannot be cut into towers"):
-        onnx.save(whole.extract_model([image], [IMAGE]), folder / "image.onnx")
-        onnx.save(whole.extract_model(texts, [TEXT]), folder / "text.onnx")
+        whole = onnx.utils.Extractor(load(model))
+        first, second = (whole.extract_model(*of) for of in ((images, [IMAGE]), (texts, [TEXT])))
         scale, bias = _scale(whole.extract_model([IMAGE, TEXT], [LOGITS]))
+        given = _input(beside, texts)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in beside.values():
+        shutil.copy(file, folder / file.name)
+    onnx.save(first, folder / "image.onnx")
+    onnx.save(second, folder / "text.onnx")
     prompts = {
-        "template": "a photo of a {}.", "image": IMAGE, "input": _input(folder, texts),
+        "template": "a photo of a {}.", "image": IMAGE, "input": given,
         "text": {"vectors": TEXT, "pooling": "none"}, "scale": scale, "bias": bias,
     }  # fmt: skip
     values = {"task": "classification", "output.kind": "sigmoid" if bias else "logits",
@@ -88,29 +90,22 @@ def _scale(head: onnx.ModelProto) -> tuple[float, float]:
     return float(f"{one - none:.8g}"), float(f"{none:.8g}")
 
 
-def _input(folder: Path, texts: list[str]) -> dict[str, Any]:
+def _input(beside: Mapping[str, Path], texts: list[str]) -> dict[str, Any]:
     """What the text tower takes, as its vocabulary and configuration say."""
     vocabulary, own, config = (
-        json.loads(path.read_text(encoding="utf-8")) if (path := folder / name).is_file() else {}
+        json.loads(beside[name].read_text(encoding="utf-8")) if name in beside else {}
         for name in ("tokenizer.json", "tokenizer_config.json", "config.json")
     )
     words = vocabulary.get("model", {}).get("vocab")
-    if not words:
-        raise ModelError(f"{folder / 'tokenizer.json'}: no vocabulary; copy it beside the model")
-    pairs = (
-        words.items()
-        if isinstance(words, Mapping)
-        else ((one, at) for at, (one, _) in enumerate(words))
-    )
-    known = dict(pairs)
-    known |= {one["content"]: one["id"] for one in vocabulary.get("added_tokens", ())}
     longest = config.get("text_config", {}).get("max_position_embeddings")
     longest = longest or own.get("model_max_length")
-    if not longest:
-        raise ModelError(
-            f"{folder / 'config.json'}: text_config.max_position_embeddings, the longest text, is "
-            "missing"
-        )
+    if not words or not longest:
+        told = "text_config.max_position_embeddings of config.json" if words else "tokenizer.json"
+        raise ValueError(f"{told} is missing beside it")
+    pairs = words.items() if isinstance(words, Mapping) else (
+        (one, at) for at, (one, _) in enumerate(words)
+    )  # fmt: skip
+    known = dict(pairs) | {one["content"]: one["id"] for one in vocabulary.get("added_tokens", ())}
     pad = own.get("pad_token")
     name = pad.get("content") if isinstance(pad, Mapping) else pad
     padding = {"pad": known[name]} if name in known else {}

@@ -10,8 +10,8 @@ import tiny_towers
 from one_stack import outputs
 from tiny_towers import PROFILE
 
-from simulator import explain
-from simulator.errors import UserError
+from simulator import cli, explain
+from simulator.errors import ModelError, UserError
 from simulator.model import towers
 from simulator.model.card import Card
 from simulator.pipeline.inference import Infer, Join
@@ -100,7 +100,9 @@ def test_one_file_of_both_towers_is_cut_in_two(tmp_path, data, kind, bias):
         "config": texts, "preprocessor_config": processor, "tokenizer_config": {"pad_token": "<s>"},
     }.items():  # fmt: skip
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    made = towers.write(tmp_path / "onnx" / "model.onnx", tmp_path / "cut", "labels.txt")
+    both, made = tmp_path / "onnx" / "model.onnx", tmp_path / "cut" / "model.yaml"
+    new = ["model", "new", str(both), "-o", str(made.parent), "--set", "labels=labels.txt"]
+    assert cli.main(new) == 0
     (tmp_path / "cut" / "labels.txt").write_text("red\ngreen\nblue\n")
     before, _, found = outputs(str(made), str(data), PROFILE)
     (scores,) = found.values()
@@ -109,9 +111,25 @@ def test_one_file_of_both_towers_is_cut_in_two(tmp_path, data, kind, bias):
     )
     spec = Card(made).written
 
-    assert towers.has_both(tmp_path / "onnx" / "model.onnx") and not towers.has_both(made)
     assert spec.output["kind"] == kind and spec.geometry.short_side == 32
     assert scores[0] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("missing", "why"),
+    [
+        ("tokenizer", "it cannot be cut into towers: tokenizer.json is missing beside it"),
+        ("config", "towers: text_config.max_position_embeddings of config.json is missing"),
+    ],
+)
+def test_a_file_of_both_towers_needs_what_lies_beside_it(tmp_path, missing, why):
+    tiny_towers.card(tmp_path)
+    onnx.save(tiny_towers.both(7, 0), tmp_path / "both.onnx")
+    (tmp_path / "config.json").write_text('{"text_config": {"max_position_embeddings": 8}}')
+    (tmp_path / f"{missing}.json").unlink()
+    with pytest.raises(ModelError, match=why):
+        towers.write(tmp_path / "both.onnx", tmp_path / "cut")
+    assert not (tmp_path / "cut").exists(), "so that one can try again"
 
 
 @pytest.mark.parametrize(

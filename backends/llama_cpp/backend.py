@@ -12,5 +12,6 @@ BACKEND = Backend(
     summary="llama.cpp: GGUF files on its own kernels, their vocabulary, their quantization",
     library=llama,
     offers=(TOKENIZE, *quantizer.CASTS, *runtime.RUN),
+    may_be_left_out=("parallel",),
     fields={**quantizer.FIELDS, **runtime.FIELDS},
 )

@@ -37,10 +37,11 @@ ggml-cpu.c (Q8_0, Q8_1 or Q8_K for integers: activations are rounded to blocks o
 
 
 class LlamaCpp(Runtime):
-    """``llama_decode`` on the CPU: each row of the batch alone, logits of every position.
+    """``llama_decode`` on the CPU: logits of every position.
 
-    A row's tokens are those whose mask is 1. Positions with mask 0 give zeros. Of one row, keys and
-    values are kept for calls that go on. The weights are used as the file stores them:
+    A row's tokens are those whose mask is 1. Positions with mask 0 give zeros. Each row is computed
+    alone, or with ``parallel`` all of a call in one batch. Keys and values of one batch are kept
+    for calls that go on. The weights are used as the file stores them:
     ``use_extra_bufts`` is off, because the AMX kernels of 0.3.36 end the process.
 
     Source:
@@ -82,8 +83,8 @@ class LlamaCpp(Runtime):
 
     def _settings(self) -> Any:
         asked = llama.llama_context_default_params()
-        asked.n_ctx = asked.n_batch = llama.llama_model_n_ctx_train(self._model)
-        asked.n_seq_max = 1
+        asked.n_seq_max = self.options.get("parallel", 1)
+        asked.n_ctx = asked.n_batch = llama.llama_model_n_ctx_train(self._model) * asked.n_seq_max
         asked.n_threads = asked.n_threads_batch = self.options["threads"]
         asked.type_k = asked.type_v = getattr(
             llama, f"GGML_TYPE_{_KEPT[self.options['kv_cache']][0]}"
@@ -95,49 +96,58 @@ class LlamaCpp(Runtime):
         ids, mask = feeds["input_ids"], feeds["attention_mask"] > 0
         logits = np.zeros((*ids.shape, self._ids), np.float32)
         begin = mask.shape[1] - ids.shape[1]
-        for row, (tokens, seen) in enumerate(zip(ids, mask, strict=True)):
-            start = self._went_on(seen[:begin], len(ids))
-            (at,) = seen[begin:].nonzero()
-            if len(at):
-                logits[row, at] = self._decoded(tokens[at], start)
-            self._seen = seen if len(ids) == 1 else None
+        every, together = range(len(ids)), self.options.get("parallel", 1)
+        if 1 < together < len(ids):
+            raise ValueError(f"{len(ids)} texts at once, and parallel: {together}")
+        for rows in [every] if together > 1 else [range(row, row + 1) for row in every]:
+            own = slice(rows.start, rows.stop)
+            starts = self._went_on(mask[own, :begin])
+            new = mask[own, begin:]
+            if new.any():
+                logits[own][new] = self._decoded(ids[own], new, starts)
+            self._seen = mask[own] if len(rows) == len(ids) else None
         return {"logits": logits}
 
-    def _went_on(self, seen: Array, rows: int) -> int:
-        """Forget what a text no longer has, or all where one begins; return how many are kept."""
+    def _went_on(self, seen: Array) -> Array:
+        """Forget what texts no longer have, or all where they begin; return how many are kept."""
         memory, kept = llama.llama_get_memory(self._context), self._seen
         self._seen = None
-        if not len(seen):
+        if not seen.shape[1]:
             llama.llama_memory_clear(memory, True)
-            return 0
-        if rows > 1 or kept is None or len(kept) != len(seen) or (seen & ~kept).any():
-            count = 0 if kept is None else len(kept)
+        elif kept is None or kept.shape != seen.shape or (seen & ~kept).any():
+            places = "none" if kept is None else f"{kept.shape[1]} of {len(kept)}"
             raise ValueError(
-                f"positions do not follow: {count} places are kept, and the mask of {rows} rows "
-                f"goes on behind {len(seen)}"
+                f"positions do not follow: kept places of texts are {places}, and the mask of "
+                f"{len(seen)} goes on behind {seen.shape[1]}"
             )
-        places = kept.cumsum() - 1
-        for place in places[kept & ~seen][::-1].tolist():
-            llama.llama_memory_seq_rm(memory, 0, place, place + 1)
-            llama.llama_memory_seq_add(memory, 0, place + 1, -1, -1)
-        return int(seen.sum())
+        else:
+            for row, (before, now) in enumerate(zip(kept, seen, strict=True)):
+                places = before.cumsum() - 1
+                for place in places[before & ~now][::-1].tolist():
+                    llama.llama_memory_seq_rm(memory, row, place, place + 1)
+                    llama.llama_memory_seq_add(memory, row, place + 1, -1, -1)
+        counts: Array = seen.sum(1)
+        return counts
 
-    def _decoded(self, tokens: Array, start: int) -> Array:
+    def _decoded(self, ids: Array, new: Array, starts: Array) -> Array:
+        """The logits behind each new token, row by row."""
+        tokens = ids[new]
         if tokens.min() < 0 or tokens.max() >= self._ids:
             raise ValueError(f"id {tokens.max()} is none of the {self._ids} of the GGUF file")
+        (rows, _), positions = new.nonzero(), (new.cumsum(1) - 1 + starts[:, None])[new]
         count = len(tokens)
         batch = llama.llama_batch_init(count, 0, 1)
         try:
             batch.n_tokens = count
             for place, token in enumerate(tokens):
-                batch.token[place], batch.pos[place] = int(token), start + place
-                batch.n_seq_id[place], batch.seq_id[place][0] = 1, 0
+                batch.token[place], batch.pos[place] = int(token), int(positions[place])
+                batch.n_seq_id[place], batch.seq_id[place][0] = 1, int(rows[place])
                 batch.logits[place] = True
             failed = llama.llama_decode(self._context, batch)
         finally:
             llama.llama_batch_free(batch)
         if failed:
-            raise ValueError(f"llama_decode gave {failed} for {count} tokens behind {start}")
+            raise ValueError(f"llama_decode gave {failed} for {count} tokens behind {starts}")
         found = llama.llama_get_logits(self._context)
         return np.ctypeslib.as_array(found, (count, self._ids))
 
@@ -149,8 +159,8 @@ class LlamaCpp(Runtime):
         """The type of keys and values, by the bytes that one more token takes of the state."""
         sizes = []
         for count in (1, 2):
-            self._went_on(np.zeros(0, bool), 1)
-            self._decoded(np.zeros(count, np.int64), 0)
+            text = np.ones((1, count), bool)
+            self._decoded(np.zeros(text.shape, np.int64), text, self._went_on(text[:, :0]))
             sizes.append(llama.llama_state_seq_get_size(self._context, 0))
         self._seen = None
         heads = llama.llama_model_n_head_kv(self._model) * self._head_width()
@@ -170,6 +180,7 @@ class LlamaCpp(Runtime):
                 "device": "cpu",
                 "threads": llama.llama_n_threads(self._context),
                 "kv_cache": self._kept_as(),
+                "parallel": llama.llama_n_seq_max(self._context),
             },
             details={
                 "tensors": self._types,
@@ -228,15 +239,17 @@ _PAIRS = (
 RUN = tuple(
     Offer(
         Stage.RUNTIME,
-        {**_RUN, **attention, "storage": storage, "compute": (compute,)},
+        {**_RUN, "parallel": parallel, **attention, "storage": storage, "compute": (compute,)},
         LlamaCpp,
         source=_SOURCE,
     )
+    for parallel in ((1,), (2, 4, 8, 16, 32, 64))
     for storage, compute in _PAIRS
     for attention in _ATTENTION
 )
 """One offer for each kind of arithmetic and of attention."""
 FIELDS = {
     "flash_attention": "llama.cpp's fused attention",
+    "parallel": "texts of a batch that are decoded together; 1: each alone",
     "kv_cache": "the type in which keys and values of attention are kept",
 }

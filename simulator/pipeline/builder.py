@@ -21,6 +21,7 @@ from simulator.model.passes.rewrite import wanted
 from simulator.notices import Kind, Notice
 from simulator.pipeline import adapted, in_force, recorded
 from simulator.pipeline.batched import Batched
+from simulator.pipeline.beside import FollowBeside
 from simulator.pipeline.calibration import Asked, Calibrator
 from simulator.pipeline.feeding import feeding, in_sizes, of_batch
 from simulator.pipeline.float_runtime import in_fp32
@@ -164,7 +165,11 @@ class StackBuilder:
         if sequel:
             if sequel.is_cached:
                 self._refuse_uncached(profile, infer)
-            network = (infer, Follow(infer, sequel, answer.placing))
+            given_steps = infer, sequel, answer.placing
+            follow = Follow(*given_steps)
+            if sequel.neighbours:
+                follow = FollowBeside(*given_steps, self.card.modality, self.order())
+            network = (infer, follow)
         network, lines = self._several(side, chosen, network, fittings, bool(after))
         notices += lines
         chain = Chain((*before, *network, *finishing(profile, choices, self.card), answer))

@@ -66,6 +66,10 @@ class FollowUpInference(Protocol):
     def is_cached(self) -> bool:
         """Whether an inference takes new tokens only: the network gives state, or is stateful."""
 
+    @property
+    def neighbours(self) -> int:
+        """How many other samples share its inferences; :meth:`steps` then takes a list of feeds."""
+
     def identity(self) -> Any:
         """Return what its inferences depend on besides the sample and the network; JSON."""
 

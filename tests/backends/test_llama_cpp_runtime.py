@@ -68,7 +68,7 @@ def test_the_file_decides_its_storage(tmp_path):
 def test_what_it_cannot_take_is_said_in_one_line(tmp_path):
     runtime = opened(made_gguf.write(tmp_path / "made.gguf"), "fp32", "fp32")
     one, three = np.ones((1, 1), np.int64), np.ones((1, 3), np.int64)
-    with pytest.raises(ValueError, match="0 places are kept, and the mask"):
+    with pytest.raises(ValueError, match="of texts are none, and the mask of 1 goes on behind 2"):
         runtime.run({"input_ids": one, "attention_mask": three})
     far = np.array([[made_gguf.IDS]])
     with pytest.raises(ValueError, match="is none of the"):

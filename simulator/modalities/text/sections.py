@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
-from simulator.profile.section import OpenSection, Positive, Section
+from simulator.profile.section import Above0, OpenSection, Positive, Section
 
 
 class Tokenize(OpenSection):
@@ -111,15 +111,36 @@ class Decoding(Section):
     prefill_chunk: Positive | None = Field(
         None, description="the prompt is read in pieces of so many tokens; wants cache: kv"
     )
+    neighbours: Annotated[int, Field(ge=0, le=63)] = Field(
+        0,
+        description="other samples' texts that are written in the same batch: those that come next",
+    )
+
+    lookup: Positive | None = Field(
+        None,
+        description="so many tokens are guessed, those behind the last place where the text's last "
+        "two stood, and read at once; only right ones are kept; wants cache: kv",
+    )
+    temperature: Above0 | None = Field(
+        None, description="tokens are drawn from softmax(logits / temperature); else the likeliest"
+    )
+    seed: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="of the draws, which are the same for equal prompts"
+    )
 
     def without_cache(self) -> Decoding:
         """Return what is left without a cache."""
-        return self.model_copy(update={"prefill_chunk": None})
+        return self.model_copy(update={"prefill_chunk": None, "lookup": None})
 
     @model_validator(mode="after")
     def _needs_the_cache(self) -> Decoding:
         if self.cache == "none" and self != self.without_cache():
-            raise ValueError("prefill_chunk: pieces of a prompt need cache: kv")
+            raise ValueError("prefill_chunk, lookup: they need cache: kv")
+        if (self.temperature is None) != (self.seed is None):
+            raise ValueError("temperature, seed: one needs the other")
+        if self.lookup and (self.temperature is not None or self.neighbours):
+            raise ValueError("lookup: for the likeliest tokens of one text; leave out temperature "
+                             "and neighbours")  # fmt: skip
         return self
 
 
@@ -168,10 +189,14 @@ class TextSpec(ProfileSpec):
     vocoder: Vocoder | None = None
 
     def settled(self) -> TextSpec:
-        """Return the profile without what needs a cache, where it has none."""
-        if self.decoding.cache == "kv":
-            return self
-        return self.model_copy(update={"decoding": self.decoding.without_cache()})
+        """Return the profile without what needs a cache, draws or one text, where it has none."""
+        how = self.decoding
+        how = how if how.cache == "kv" else how.without_cache()
+        if how.temperature is None or how.seed is None:
+            how = how.model_copy(update={"temperature": None, "seed": None})
+        if how.temperature is not None or how.neighbours:
+            how = how.model_copy(update={"lookup": None})
+        return self.model_copy(update={"decoding": how})
 
 
 def text_spec(profile: Profile) -> TextSpec:

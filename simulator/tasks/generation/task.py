@@ -157,11 +157,26 @@ class Generation(TextTask):
         return DecodingSettings(self.output, asked if isinstance(asked, Decoding) else Decoding())
 
     def sequel(self, settings: Any) -> Greedy:
-        """Return greedy decoding."""
+        """Return greedy decoding.
+
+        Raises:
+            ModelError: the network takes no mask, or no padding, where it needs them.
+        """
         card, output = self.network.input, self.output
+        how = settings.decoding
+        if how.lookup and card.names.mask is None:
+            raise ModelError(
+                "decoding.lookup: wrong guesses are hidden by a mask, and the card names none in "
+                "input.names.mask; leave it out"
+            )
+        if how.neighbours and (card.pad is None or card.names.mask is None):
+            raise ModelError(
+                "decoding.neighbours: texts of several lengths are padded, for which the card "
+                "needs input.pad and input.names.mask; write neighbours: 0"
+            )
         return Greedy(
             output.tokens, tuple(output.stop), card.max_length, card.names.model_dump(),
-            output.logits, settings.decoding, card.past.carried if card.past else {},
+            output.logits, how, card.past.carried if card.past else {}, card.pad,
         )  # fmt: skip
 
     def decode(self, outputs: Any, settings: Any, placement: tuple[Row, ...]) -> Written:
@@ -178,7 +193,8 @@ class Generation(TextTask):
             logits = array_of(outputs, Row(number, 0, 0, placement[0].tokens), 3)
             check_finite(logits)
             counts.append(len(logits))
-            ids += logits.argmax(-1).tolist()
+            drawn = outputs[number].get("ids")
+            ids += (logits.argmax(-1) if drawn is None else drawn[0]).tolist()
         if not ids:
             raise ModelError("logits of one token or more expected, got none")
         kept = tuple(ids[:-1] if ids[-1] in self.output.stop else ids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 
 import made_gguf
 import numpy as np
@@ -11,7 +12,10 @@ import pytest
 import yaml
 
 from simulator import cli, compare
+from simulator.contract.text import Row, Tokens
 from simulator.errors import ModelError
+from simulator.modalities.text.sections import Decoding
+from simulator.tasks.generation.greedy import Greedy
 from simulator.testing import text_specimen
 
 pytest.importorskip("gguf")
@@ -46,12 +50,23 @@ STATEFUL = [
     [
         ("text_fp32", CACHED),
         ("text_fp32", [*CACHED, "deploy.decoding.prefill_chunk=3"]),
+        ("text_fp32", ["deploy.decoding.neighbours=2"]),
+        ("text_fp32", [*CACHED, "deploy.decoding.neighbours=2", "deploy.decoding.prefill_chunk=5"]),
+        ("text_openvino_fp32", [*STATEFUL, "deploy.decoding.neighbours=1"]),
         ("text_left_unmasked", [*CACHED, "deploy.feeds.mask=honoured"]),
+        ("text_fp32", [*CACHED, "deploy.decoding.lookup=4"]),
+        ("text_openvino_fp32", [*STATEFUL, "deploy.decoding.lookup=3"]),
         ("text_openvino_fp32", CACHED),
         ("text_openvino_fp32", [*STATEFUL, "deploy.decoding.prefill_chunk=4"]),
         pytest.param("text_llama_cpp", [
             *CACHED, "deploy.precision.storage=fp32", "deploy.precision.compute=fp32",
             "deploy.runtime.kv_cache=fp32", "deploy.decoding.prefill_chunk=4",
+            "deploy.decoding.lookup=5",
+        ], marks=pytest.mark.extras),
+        pytest.param("text_llama_cpp", [
+            *CACHED, "deploy.precision.storage=fp32", "deploy.precision.compute=fp32",
+            "deploy.runtime.kv_cache=fp32", "deploy.decoding.neighbours=2",
+            "deploy.runtime.parallel=4",
         ], marks=pytest.mark.extras),
     ],
 )  # fmt: skip
@@ -69,7 +84,7 @@ def test_the_same_tokens_are_written(texts, tmp_path, deploy, changes):
         ({"width": 8}, [], "'past_key_values.0.key' is ?x2x?x16, the card"),
         ({"layers": 3}, [], "past_key_values.2.value expected, got 6"),
         (None, [], "input_ids, attention_mask expected, got 6"),
-        ({}, ["prefill_chunk=3"], "prefill_chunk: pieces of a prompt need cache: kv"),
+        ({}, ["prefill_chunk=3"], "prefill_chunk, lookup: they need cache: kv"),
     ],
 )
 def test_a_cache_that_does_not_fit_is_one_line(texts, tmp_path, capsys, past, changes, why):
@@ -121,6 +136,46 @@ def test_openvino_keeps_a_text_as_it_is_told(texts, attention, kept, near):
 
     assert near / 1000 < np.abs(np.concatenate(found, axis=1) - whole)[mask > 0].max() < near
     assert (in_use["attention"], in_use["kv_cache"]) == (attention, kept)
+
+
+def _written(how, tokens=12, stop=(), logits=None):
+    """The tokens of a network that counts up to 4 and begins anew, and how many inferences it took.
+
+    After 0 1 2 3 4 0 1 comes 2; what is behind the end of the mask is not looked at.
+    """
+    ids = (0, 1, 2, 3, 4, 0, 1)
+    task = Greedy(tokens, stop, 64, {"ids": "ids", "mask": "mask"}, how=Decoding(**how))
+    feeds = {"ids": np.array([ids]), "mask": np.ones((1, len(ids)), np.int64)}
+    steps, outputs, count = task.steps(feeds, (Row(0, 0, 0, Tokens(ids, len(ids))),)), None, 0
+    while True:
+        try:
+            taken = steps.send(outputs)["ids"]
+        except StopIteration as end:
+            found = [one.get("ids", one["logits"].argmax(-1))[0].tolist() for one in end.value]
+            return list(chain(*found)), count
+        count += 1
+        sure = np.roll(np.eye(5), 1, axis=1)[taken]
+        outputs = {"logits": sure if logits is None else np.broadcast_to(logits, sure.shape)}
+
+
+def test_right_guesses_save_inferences():
+    """12 tokens: 1, then 4 right guesses and what follows them, twice, then one guess."""
+    plain, lookup = _written({"cache": "kv"}), _written({"cache": "kv", "lookup": 4})
+
+    assert plain == ([2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3], 12)
+    assert lookup[0] == plain[0] and lookup[1] == 4
+    assert _written({"cache": "kv", "lookup": 4}, stop=(0,))[0] == [2, 3, 4, 0]
+
+
+def test_draws_are_those_of_the_softmax():
+    """Logits log 1 and log 3 for two of five tokens: three draws in four, whatever the seed."""
+    logits = np.array([0, np.log(3), -99, -99, -99])
+    drawn = [_written({"temperature": 1, "seed": n}, 1, logits=logits)[0] for n in range(400)]
+    again = _written({"temperature": 1, "seed": 7}, 8)[0]
+
+    assert {one for (one,) in drawn} == {0, 1}
+    assert 0.68 < np.mean(drawn) < 0.82  # four standard errors of 0.022
+    assert again == _written({"temperature": 1, "seed": 7, "cache": "kv"}, 8)[0]
 
 
 def test_a_network_without_past_inputs_is_refused(texts, tmp_path):

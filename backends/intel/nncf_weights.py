@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from backends.intel.libraries import nncf, ov
-from simulator.contract import Admits, Cast, KeepList, Offer, Stage, kept
+from simulator.contract import Admits, Cast, KeepList, ModelError, Offer, Stage, kept
 
 _MODES = {
     "int8": {False: "INT8_ASYM", True: "INT8_SYM"},
@@ -47,13 +47,19 @@ class NncfWeights(Cast):
         block = {"group_size": self.options["block_size"]} if "block_size" in self.options else {}
         if self.options["granularity"] == "per_channel" and self.options["storage"] != "int8":
             block = {"group_size": -1}
-        with contextlib.redirect_stdout(io.StringIO()), no_terminal():
-            model = nncf.compress_weights(
-                ov.Core().read_model(str(source)),
-                mode=getattr(nncf.CompressWeightsMode, mode),
-                ignored_scope=nncf.IgnoredScope(names=sorted(spared)) if spared else None,
-                **block,
-            )
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), no_terminal():
+                model = nncf.compress_weights(
+                    ov.Core().read_model(str(source)),
+                    mode=getattr(nncf.CompressWeightsMode, mode),
+                    ignored_scope=nncf.IgnoredScope(names=sorted(spared)) if spared else None,
+                    **block,
+                )
+        except (nncf.UnsupportedModelError, nncf.InvalidGroupSizeError) as error:
+            raise ModelError(
+                f"{str(error).splitlines()[0]} NNCF makes blocks of the inputs of matrix products "
+                "that they divide; name convolutions and other layers under precision.cast.keep"
+            ) from error
         renamed(model)
         ov.save_model(model, str(target), compress_to_fp16=False)
 

@@ -13,8 +13,10 @@ from onnx import TensorProto, helper
 from backends.number_formats.formats import FORMATS
 from simulator import registry
 from simulator.contract import Stage
+from simulator.errors import ModelError
 from simulator.model.formats import OPENVINO_IR
 from simulator.profile.precision import Precision
+from simulator.testing import models
 
 NOTHING = {"op_types": [], "nodes": [], "reason": ""}
 RNG = np.random.default_rng(0)
@@ -191,3 +193,12 @@ def test_a_format_is_the_storage_and_computes_in_fp32():
 
     with pytest.raises(ValueError, match="makes storage mxfp4 and compute fp32"):
         Precision.model_validate({"storage": "int8", "compute": "int8", "quantizer": quantizer})
+
+
+def test_nncf_says_to_keep_convolutions(tmp_path):
+    onnx.save(models.build("rows1"), str(tmp_path / "s.onnx"))
+    asked = {"storage": "mxfp4", "granularity": "block", "block_size": 32, "symmetric": True}
+    maker = offered("nncf", Stage.CAST, asked).make({**asked, "keep": NOTHING})
+
+    with pytest.raises(ModelError, match=r"name convolutions .* under precision\.cast\.keep"):
+        maker.cast(tmp_path / "s.onnx", tmp_path / "t.xml")

@@ -55,8 +55,9 @@ class IntegerRuntime(Runtime):
     Convolutions and matrix products of 8-bit codes are whole numbers in NumPy. ``accumulator``:
     ``int32`` of VNNI, AMX and ARM's dot products; ``int16_pairs`` of AVX2, and of AVX-512 without
     VNNI, where ``vpmaddubsw`` cuts two products of an unsigned and a signed byte to 16 bits
-    together (unsigned weights are not cut); ``int24`` or ``int16``, to which one product after the
-    other is added, each of codes less their zero points. The bias is added in 32 bits, then one
+    together (not of unsigned weights, depthwise convolutions and ConvInteger: kernels widen
+    those); ``int24`` or ``int16``, to which one product after the other is added, each of codes
+    less their zero points. The bias is added in 32 bits, then one
     FP32 factor requantizes, as in ONNX Runtime. Everything else is run by ONNX Runtime.
     """
 
@@ -155,7 +156,9 @@ class _Product:
         self._names = {role: name for role, name in names if name}
         self._how = {one.name: helper.get_attribute_value(one) for one in node.attribute}
         self._conv, self._output = "Conv" in node.op_type, node.output[0]
-        self._options = options
+        self._options = dict(options)
+        if node.op_type == "ConvInteger" and options["accumulator"] == "int16_pairs":
+            self._options["accumulator"] = "int32"
 
     def kind(self, types: Mapping[str, np.dtype[Any]], stored: Values) -> np.dtype[Any]:
         """Return the type of what it makes."""

@@ -10,6 +10,7 @@ import pytest
 import test_quantizers as quantizers
 import tiny
 from onnx import helper
+from onnxruntime.quantization import quantize_dynamic
 
 from backends.ort.integers import IntegerRuntime
 from backends.ort.products import product
@@ -22,15 +23,20 @@ RUN = """
 import sys, numpy, onnxruntime
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
-session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
-numpy.save(sys.argv[3], session.run(None, {"x": numpy.load(sys.argv[2])})[0])
+x = numpy.load(sys.argv[1])
+for file in sys.argv[2:]:
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    numpy.save(file + ".npy", session.run(None, {"x": x})[0])
 """
+X = np.random.default_rng(1).uniform(0, 1, (1, 5, 16, 9)).astype(np.float32)
 FORMS = [
     {"method": "minmax"},
     {"method": "minmax", "activations": "int8", "symmetric": True},
     {"method": "minmax", "weights": "per_tensor", "symmetric_weights": False},
     {"method": "minmax", "operators": "products", "scales": "power_of_two"},
+    None,
 ]
+"""Of the static quantizer; None: the dynamic one."""
 HOW = {"accumulator": "int32", "overflow": "saturate", "rounding": "half_even", "device": "cpu"}
 HASWELL = ["qemu-x86_64", "-cpu", "Haswell"]
 
@@ -55,46 +61,53 @@ def layers():
     return tiny.model(nodes, {"x": [1, 5, 16, 9]}, {"y": [1, 4]}, constants)
 
 
-def ran(folder, accumulator, before=()):
-    """The outputs of ONNX Runtime, behind a command, and of our arithmetic, on the same codes."""
-    file = folder / "target.onnx"
-    x = np.random.default_rng(1).uniform(0, 1, (1, 5, 16, 9)).astype(np.float32)
-    np.save(folder / "x.npy", x)
-    paths = [str(folder / name) for name in ("target.onnx", "x.npy", "y.npy")]
-    subprocess.run([*before, sys.executable, "-c", RUN, *paths], check=True, capture_output=True)
-    runtime = IntegerRuntime(file, HOW | {"accumulator": accumulator})
-    (ours,) = runtime.run({"x": x}).values()
-    return np.load(folder / "y.npy"), ours, runtime.effective({"x": x}).products
+def made(folder):
+    """A file of each form."""
+    files = []
+    for at, form in enumerate(FORMS):
+        place = folder / str(at)
+        place.mkdir()
+        files.append(place / "target.onnx")
+        if form:
+            feeds = [X * np.float32(scale) for scale in np.linspace(0.5, 1, 8)]
+            quantizers.quantized("onnxruntime", place, feeds, layers(), **form)
+        else:
+            onnx.save(layers(), str(place / "source.onnx"))
+            quantize_dynamic(place / "source.onnx", files[-1], per_channel=True)
+    return files
 
 
-def made(folder, form):
-    feeds = np.random.default_rng(0).uniform(0, 1, (8, 1, 5, 16, 9)).astype(np.float32)
-    return quantizers.quantized("onnxruntime", folder, list(feeds), layers(), **form)
+def theirs(files, before=()):
+    """The outputs of ONNX Runtime in one process, behind a command."""
+    np.save(files[0].with_name("x.npy"), X)
+    told = [str(name) for name in (files[0].with_name("x.npy"), *files)]
+    subprocess.run([*before, sys.executable, "-c", RUN, *told], check=True, capture_output=True)
+    return [np.load(f"{file}.npy").tolist() for file in files]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_onnxruntime_gives_the_same_bits_on_this_processor(tmp_path, form):
-    made(tmp_path, form)
-    cut = saturates(choose(load("ort_int8"))[Stage.RUNTIME])
+def ours(files, accumulator):
+    runtimes = [IntegerRuntime(file, HOW | {"accumulator": accumulator}) for file in files]
+    assert {runtime.effective({}).compute for runtime in runtimes} == {"int8"}
+    return [runtime.run({"x": X})["y"].tolist() for runtime in runtimes]
 
-    theirs, ours, products = ran(tmp_path, "int16_pairs" if cut else "int32")
 
-    assert products["int8"] == 6
-    assert ours.tolist() == theirs.tolist()
+def test_onnxruntime_gives_the_same_bits_on_this_processor(tmp_path):
+    files, cut = made(tmp_path), saturates(choose(load("ort_int8"))[Stage.RUNTIME])
+
+    assert ours(files, "int16_pairs" if cut else "int32") == theirs(files)
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_onnxruntime_gives_the_same_bits_on_a_haswell(tmp_path, form):
+def test_onnxruntime_gives_the_same_bits_on_a_haswell(tmp_path):
     """QEMU emulates it, with ``vpmaddubsw`` and without VNNI."""
     if not shutil.which(HASWELL[0]):
         pytest.skip("qemu-x86_64 is not installed: apt-get install qemu-user")
-    made(tmp_path, form)
+    files = made(tmp_path)
 
-    theirs, ours, _ = ran(tmp_path, "int16_pairs", HASWELL)
+    pairs = ours(files, "int16_pairs")
 
-    assert ours.tolist() == theirs.tolist()
-    assert ours.tolist() != ran(tmp_path, "int32")[1].tolist()
+    assert pairs == theirs(files, HASWELL)
+    assert all(one != other for one, other in zip(pairs, ours(files, "int32"), strict=True))
 
 
 def sums(accumulator, overflow, x, w):

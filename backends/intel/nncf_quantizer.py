@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from backends.intel import nncf_weights
 from backends.intel.libraries import nncf, ov
-from backends.intel.nncf_weights import no_terminal, renamed
+from backends.intel.nncf_weights import ignored, no_terminal, renamed
 from backends.opsets import for_quantization
 from simulator.contract import (
     Admits,
@@ -44,15 +44,15 @@ class NncfQuantizer(Quantizer):
         model, presets = for_quantization(source), nncf.QuantizationPreset
         fix = getattr(nncf.OverflowFix, _OVERFLOW_FIX[self.options["reduce_range"]])
         preset = presets.PERFORMANCE if self.options["symmetric"] else presets.MIXED
-        spared = kept(model, self.options["keep"])
+        scope = nncf.IgnoredScope(names=sorted(kept(model, self.options["keep"])))
         advanced = {"overflow_fix": fix, "weights_quantization_params": self._weights()}
-        onnx.save(self._made(model, feeds, spared, advanced, preset=preset), str(target))
+        onnx.save(self._made(model, feeds, scope, advanced, preset=preset), str(target))
 
     def _made(
         self,
         model: Any,
         feeds: Iterator[Mapping[str, Array]],
-        spared: Collection[str],
+        scope: Any,
         advanced: Mapping[str, Any],
         **asked: Any,
     ) -> Any:
@@ -69,7 +69,7 @@ class NncfQuantizer(Quantizer):
                 nncf.Dataset(samples, dict),
                 subset_size=len(samples),
                 target_device=nncf.TargetDevice.CPU,
-                ignored_scope=nncf.IgnoredScope(names=sorted(spared)),
+                ignored_scope=scope,
                 advanced_parameters=parameters,
                 **asked,
             )
@@ -106,7 +106,8 @@ class NncfFloatQuantizer(NncfQuantizer):
 
         spared = kept(onnx.load(str(source)), self.options["keep"])
         mode = getattr(nncf.QuantizationMode, self.options["format"].upper())
-        model = self._made(ov.Core().read_model(str(source)), feeds, spared, {}, mode=mode)
+        read = ov.Core().read_model(str(source))
+        model = self._made(read, feeds, ignored(read, spared), {}, mode=mode)
         renamed(model)
         ov.save_model(model, str(target), compress_to_fp16=False)
 

@@ -7,7 +7,7 @@ import io
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -47,12 +47,13 @@ class NncfWeights(Cast):
         block = {"group_size": self.options["block_size"]} if "block_size" in self.options else {}
         if self.options["granularity"] == "per_channel" and self.options["storage"] != "int8":
             block = {"group_size": -1}
+        model = ov.Core().read_model(str(source))
         try:
             with contextlib.redirect_stdout(io.StringIO()), no_terminal():
                 model = nncf.compress_weights(
-                    ov.Core().read_model(str(source)),
+                    model,
                     mode=getattr(nncf.CompressWeightsMode, mode),
-                    ignored_scope=nncf.IgnoredScope(names=sorted(spared)) if spared else None,
+                    ignored_scope=ignored(model, spared),
                     **block,
                 )
         except (nncf.UnsupportedModelError, nncf.InvalidGroupSizeError) as error:
@@ -67,6 +68,13 @@ class NncfWeights(Cast):
     def _keeps(self) -> bool:
         keep = self.options["keep"]
         return bool(keep["nodes"] or keep["op_types"])
+
+
+def ignored(model: Any, spared: Collection[str]) -> Any:
+    """Return NNCF's scope of ONNX nodes; of one with a bias OpenVINO makes two, with new names."""
+    known = {node.get_friendly_name() for node in model.get_ordered_ops()}
+    both = {name for one in spared for name in (one, f"{one}/WithoutBiases")}
+    return nncf.IgnoredScope(names=sorted(both & known))
 
 
 def renamed(model: Any) -> None:

@@ -202,3 +202,7 @@ def test_nncf_says_to_keep_convolutions(tmp_path):
 
     with pytest.raises(ModelError, match=r"name convolutions .* under precision\.cast\.keep"):
         maker.cast(tmp_path / "s.onnx", tmp_path / "t.xml")
+    maker.options = {**asked, "keep": {**NOTHING, "op_types": ["Conv"]}}
+    maker.cast(tmp_path / "s.onnx", tmp_path / "t.xml")
+    stored = [one.weights for one in OPENVINO_IR.describe(tmp_path / "t.xml").operators]
+    assert {"fp32", "mxfp8_e4m3"} <= set(stored)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from simulator.contract import clock
 from simulator.contract.text import Row
 from simulator.errors import ModelError
 from simulator.modalities.text.sections import Decoding
@@ -201,7 +202,9 @@ class Generation(TextTask):
         read = placement[0].text
         if not read:
             return Written(kept, gave=tuple(counts))
-        return Written(kept, read(kept), gave=tuple(counts), after=_after(kept, read))
+        with clock.excluding():  # a stack does not ask after how many tokens a word was there
+            after = _after(kept, read)
+        return Written(kept, read(kept), gave=tuple(counts), after=after)
 
     def timed(self, prediction: Written, ns: Sequence[int]) -> Written:
         """Return the text with the time until each token, the one that ended it included."""

@@ -97,8 +97,8 @@ class LlamaCpp(Runtime):
         logits = np.zeros((*ids.shape, self._ids), np.float32)
         begin = mask.shape[1] - ids.shape[1]
         every, together = range(len(ids)), self.options.get("parallel", 1)
-        if 1 < together < len(ids):
-            raise ValueError(f"{len(ids)} texts at once, and parallel: {together}")
+        if together < len(ids) and (together > 1 or begin):
+            raise ValueError(f"{len(ids)} texts go on at once, and runtime.parallel is {together}")
         for rows in [every] if together > 1 else [range(row, row + 1) for row in every]:
             own = slice(rows.start, rows.stop)
             starts = self._went_on(mask[own, :begin])

@@ -100,6 +100,15 @@ class Prompts(Section):
         return (self.template,) if isinstance(self.template, str) else tuple(self.template)
 
 
+class Sampling(Section):
+    """Tokens that are drawn from softmax(logits / temperature)."""
+
+    temperature: Above0
+    seed: Annotated[int, Field(ge=0)] = Field(
+        description="of the draws, which are the same for equal prompts"
+    )
+
+
 class Decoding(Section):
     """How a text is written on, token by token; without effect where nothing is written."""
 
@@ -121,12 +130,7 @@ class Decoding(Section):
         description="so many tokens are guessed, those behind the last place where the text's last "
         "two stood, and read at once; only right ones are kept; wants cache: kv",
     )
-    temperature: Above0 | None = Field(
-        None, description="tokens are drawn from softmax(logits / temperature); else the likeliest"
-    )
-    seed: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="of the draws, which are the same for equal prompts"
-    )
+    sampling: Sampling | None = Field(None, description="draw tokens; else take the likeliest")
 
     def without_cache(self) -> Decoding:
         """Return what is left without a cache."""
@@ -136,10 +140,8 @@ class Decoding(Section):
     def _needs_the_cache(self) -> Decoding:
         if self.cache == "none" and self != self.without_cache():
             raise ValueError("prefill_chunk, lookup: they need cache: kv")
-        if (self.temperature is None) != (self.seed is None):
-            raise ValueError("temperature, seed: one needs the other")
-        if self.lookup and (self.temperature is not None or self.neighbours):
-            raise ValueError("lookup: for the likeliest tokens of one text; leave out temperature "
+        if self.lookup and (self.sampling or self.neighbours):
+            raise ValueError("lookup: for the likeliest tokens of one text; leave out sampling "
                              "and neighbours")  # fmt: skip
         return self
 
@@ -189,12 +191,10 @@ class TextSpec(ProfileSpec):
     vocoder: Vocoder | None = None
 
     def settled(self) -> TextSpec:
-        """Return the profile without what needs a cache, draws or one text, where it has none."""
+        """Return the profile without what needs a cache, or one text, where it has none."""
         how = self.decoding
         how = how if how.cache == "kv" else how.without_cache()
-        if how.temperature is None or how.seed is None:
-            how = how.model_copy(update={"temperature": None, "seed": None})
-        if how.temperature is not None or how.neighbours:
+        if how.sampling or how.neighbours:
             how = how.model_copy(update={"lookup": None})
         return self.model_copy(update={"decoding": how})
 

@@ -124,11 +124,11 @@ class Greedy:
 
     def _chosen(self, logits: Array, seed: Sequence[int], number: int) -> int:
         """A text's next token: the likeliest, or drawn; equal prompts have equal draws."""
-        if self.how.temperature is None:
+        if (how := self.how.sampling) is None:
             return int(logits.argmax())
-        scaled = logits.astype(np.float64) / self.how.temperature
+        scaled = logits.astype(np.float64) / how.temperature
         summed = np.exp(scaled - scaled.max()).cumsum()
-        drawn = generator("decoding", self.how.seed, *seed, "token", number).random()
+        drawn = generator("decoding", how.seed, *seed, "token", number).random()
         return int(np.searchsorted(summed, drawn * summed[-1], side="right"))
 
     def _cut(self, gained: list[int], written: int) -> list[int]:
@@ -138,7 +138,7 @@ class Greedy:
 
     def _kept(self, logits: Array, ids: list[int]) -> Feeds:
         """What is kept of an inference; drawn ids beside their logits."""
-        drawn = {} if self.how.temperature is None else {"ids": np.array([ids], np.int64)}
+        drawn = {} if self.how.sampling is None else {"ids": np.array([ids], np.int64)}
         return {"logits": logits[None].copy(), **drawn}
 
     def _read(

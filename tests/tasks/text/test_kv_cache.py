@@ -144,7 +144,9 @@ def _written(how, tokens=12, stop=(), logits=None):
     After 0 1 2 3 4 0 1 comes 2; what is behind the end of the mask is not looked at.
     """
     ids = (0, 1, 2, 3, 4, 0, 1)
-    task = Greedy(tokens, stop, 64, {"ids": "ids", "mask": "mask"}, how=Decoding(**how))
+    task = Greedy(
+        tokens, stop, 64, {"ids": "ids", "mask": "mask"}, how=Decoding.model_validate(how)
+    )
     feeds = {"ids": np.array([ids]), "mask": np.ones((1, len(ids)), np.int64)}
     steps, outputs, count = task.steps(feeds, (Row(0, 0, 0, Tokens(ids, len(ids))),)), None, 0
     while True:
@@ -170,12 +172,15 @@ def test_right_guesses_save_inferences():
 def test_draws_are_those_of_the_softmax():
     """Logits log 1 and log 3 for two of five tokens: three draws in four, whatever the seed."""
     logits = np.array([0, np.log(3), -99, -99, -99])
-    drawn = [_written({"temperature": 1, "seed": n}, 1, logits=logits)[0] for n in range(400)]
-    again = _written({"temperature": 1, "seed": 7}, 8)[0]
+    drawn = [
+        _written({"sampling": {"temperature": 1, "seed": n}}, 1, logits=logits)[0]
+        for n in range(400)
+    ]
+    again = _written({"sampling": {"temperature": 1, "seed": 7}}, 8)[0]
 
     assert {one for (one,) in drawn} == {0, 1}
     assert 0.68 < np.mean(drawn) < 0.82  # four standard errors of 0.022
-    assert again == _written({"temperature": 1, "seed": 7, "cache": "kv"}, 8)[0]
+    assert again == _written({"sampling": {"temperature": 1, "seed": 7}, "cache": "kv"}, 8)[0]
 
 
 def test_a_network_without_past_inputs_is_refused(texts, tmp_path):

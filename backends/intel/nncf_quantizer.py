@@ -116,11 +116,16 @@ _OVERFLOW_FIX = {True: "ENABLE", False: "DISABLE", "first_layer": "FIRST_LAYER"}
 _QUANTIZE: dict[str, Admits] = {
     "reduce_range": ("first_layer", True, False),
     "weights": Implied(("per_channel", "per_tensor"), "per_channel"),
-    "symmetric_weights": Implied((True, False), True),
+    "symmetric_weights": (True,),
     "symmetric": (False, True),
     "method": ("mean_minmax", "minmax"),
     "bias_correction": (True, False),
     "keep": KeepList(),
+}
+_ASYMMETRIC: dict[str, Admits] = {
+    **_QUANTIZE,
+    "symmetric_weights": (False,),
+    "reduce_range": (False,),
 }
 _FLOAT: dict[str, Admits] = {
     "format": ("fp8_e4m3", "fp8_e5m2"),
@@ -136,8 +141,10 @@ BACKEND = Backend(
     companions=(ov,),
     offers=(
         Offer(Stage.QUANTIZE, _QUANTIZE, NncfQuantizer, source=_SOURCE),
+        Offer(Stage.QUANTIZE, _ASYMMETRIC, NncfQuantizer, source=_SOURCE),
         Offer(Stage.QUANTIZE, _FLOAT, NncfFloatQuantizer, source=_SOURCE),
         *nncf_weights.OFFERS,
     ),
+    may_be_left_out=("symmetric_weights",),
     fields={"reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow"},
 )

@@ -51,6 +51,7 @@ class LlamaCpp(Runtime):
     takes: ClassVar[str] = "gguf"
     one_at_a_time: ClassVar[bool] = True
     is_stateful = True
+    moves: ClassVar[bool] = True
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
         self._types = types_of(artifact)

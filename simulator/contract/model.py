@@ -118,6 +118,7 @@ class Runtime(ABC):
             a text begins; where it is longer, the last one goes on, and what the mask no longer
             has is forgotten. It raises ValueError where the mask does not follow. Where it can be
             chosen, the option is ``stateful``.
+        moves: whether what follows a forgotten place moves up, and is then at another position.
         bit_stable: the kinds of ``compute`` in which a sample's outputs had the same bits in
             batches of 1, 4 and 16 of EfficientNet-Lite0 on one CPU. Another network, device or
             processor may have other kernels: the conformance suite tells what it finds there.
@@ -131,6 +132,7 @@ class Runtime(ABC):
     compiled_format: ClassVar[str] = ""
     batches: ClassVar[tuple[str, ...]] = ()
     resizes: ClassVar[bool] = False
+    moves: ClassVar[bool] = False
     bit_stable: ClassVar[tuple[str, ...]] = ()
     is_stateful: bool = False
     inputs: tuple[Port, ...]

@@ -164,7 +164,7 @@ class StackBuilder:
             network, notices = (infer, *behind), [*notices, *lines]
         if sequel:
             if sequel.is_cached:
-                self._refuse_uncached(profile, infer)
+                self._refuse_uncached(profile, infer, sequel.moves)
             given_steps = infer, sequel, answer.placing
             follow = Follow(*given_steps)
             if sequel.neighbours:
@@ -242,8 +242,14 @@ class StackBuilder:
         notices = in_force.notices(profile, choices, looked.effective)
         return infer, looked.effective, notices + [Notice(Kind.MODEL, line) for line in lines]
 
-    def _refuse_uncached(self, profile: Profile, infer: Infer) -> None:
-        """Refuse a cache that neither the network nor the runtime has."""
+    def _refuse_uncached(self, profile: Profile, infer: Infer, moves: bool) -> None:
+        """Refuse a cache that neither the network nor the runtime has, or moves keys in."""
+        if moves and not infer.choice.offer.make.moves:
+            raise ModelError(
+                f"{profile.where(('decoding', 'shift'))}: decoding.shift: "
+                f"{infer.choice.backend.name} does not move kept keys to other positions; "
+                "llama_cpp does; leave it out"
+            )
         runtime = profile.spec.runtime
         key = key_of(infer.choice, infer.artifact), runtime.needs, runtime.samples
         carried = self.card.carried

@@ -67,6 +67,10 @@ class FollowUpInference(Protocol):
         """Whether an inference takes new tokens only: the network gives state, or is stateful."""
 
     @property
+    def moves(self) -> bool:
+        """Whether kept tokens get other positions, which the runtime has to do."""
+
+    @property
     def neighbours(self) -> int:
         """How many other samples share its inferences; :meth:`steps` then takes a list of feeds."""
 

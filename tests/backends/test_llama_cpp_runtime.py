@@ -65,6 +65,21 @@ def test_the_file_decides_its_storage(tmp_path):
         opened(path, "int4", "int8")
 
 
+def test_what_is_forgotten_moves_the_rest_up(tmp_path, monkeypatch):
+    """One layer: keys and values depend on their own token, so the rest is a text of its own."""
+    monkeypatch.setattr(made_gguf, "LAYERS", 1)
+    path = made_gguf.write(tmp_path / "made.gguf")
+    tokens, mask = IDS[:1], np.ones((1, 9), np.int64)
+    mask[0, 1:4] = 0
+    runtime = opened(path, "fp32", "fp32")
+    runtime.run({"input_ids": tokens[:, :8], "attention_mask": np.ones((1, 8), np.int64)})
+    found = runtime.run({"input_ids": tokens[:, 8:], "attention_mask": mask})["logits"]
+    short = tokens[:, mask[0] > 0]
+    whole = runtime.run({"input_ids": short, "attention_mask": np.ones_like(short)})["logits"]
+
+    assert np.abs(found[0, 0] - whole[0, -1]).max() < 1e-3
+
+
 def test_what_it_cannot_take_is_said_in_one_line(tmp_path):
     runtime = opened(made_gguf.write(tmp_path / "made.gguf"), "fp32", "fp32")
     one, three = np.ones((1, 1), np.int64), np.ones((1, 3), np.int64)

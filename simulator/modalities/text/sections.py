@@ -130,16 +130,24 @@ class Decoding(Section):
         description="so many tokens are guessed, those behind the last place where the text's last "
         "two stood, and read at once; only right ones are kept; wants cache: kv",
     )
+    shift: Annotated[int, Field(ge=0)] | None = Field(
+        None,
+        description="where a text is as long as the network takes it, half of it behind the first "
+        "so many tokens is forgotten and the rest moves up; wants cache: kv and a runtime that "
+        "moves positions; else the text ends there",
+    )
     sampling: Sampling | None = Field(None, description="draw tokens; else take the likeliest")
 
     def without_cache(self) -> Decoding:
         """Return what is left without a cache."""
-        return self.model_copy(update={"prefill_chunk": None, "lookup": None})
+        return self.model_copy(update=dict.fromkeys(("prefill_chunk", "lookup", "shift")))
 
     @model_validator(mode="after")
     def _needs_the_cache(self) -> Decoding:
         if self.cache == "none" and self != self.without_cache():
-            raise ValueError("prefill_chunk, lookup: they need cache: kv")
+            raise ValueError("prefill_chunk, lookup, shift: they need cache: kv")
+        if self.shift is not None and self.neighbours:
+            raise ValueError("shift: for one text; leave out neighbours")
         if self.lookup and (self.sampling or self.neighbours):
             raise ValueError("lookup: for the likeliest tokens of one text; leave out sampling "
                              "and neighbours")  # fmt: skip
@@ -196,6 +204,8 @@ class TextSpec(ProfileSpec):
         how = how if how.cache == "kv" else how.without_cache()
         if how.sampling or how.neighbours:
             how = how.model_copy(update={"lookup": None})
+        if how.neighbours:
+            how = how.model_copy(update={"shift": None})
         return self.model_copy(update={"decoding": how})
 
 

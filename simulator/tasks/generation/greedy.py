@@ -54,6 +54,11 @@ class Greedy:
         return self.how.cache == "kv"
 
     @property
+    def moves(self) -> bool:
+        """Whether kept tokens get other positions."""
+        return self.how.shift is not None
+
+    @property
     def neighbours(self) -> int:
         """How many other samples' texts are written in the same batch."""
         return self.how.neighbours
@@ -111,6 +116,8 @@ class Greedy:
             if end < text.width:
                 continue
             text.forget(len(guesses) - right)
+            if self.how.shift is not None and text.length(0) >= self.longest:
+                text.shift(self.how.shift)
             chosen[0] = wrote[-1]
             chosen = [self._goes_on(one, text, at) for at, one in enumerate(chosen)]
             if chosen[0] is None or len(wrote) >= self.tokens:

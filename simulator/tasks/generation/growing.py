@@ -30,7 +30,7 @@ class Growing:
     ) -> None:
         roles = ((role, names.get(role)) for role in ("ids", "mask", "positions"))
         self._names = {role: name for role, name in roles if name is not None}
-        self._own = {role: feeds[name] for role, name in self._names.items()}
+        self._own = {role: feeds[name].copy() for role, name in self._names.items()}
         self.last, self._is_cached, self._taken = list(last), is_cached, 0
 
     @property
@@ -96,6 +96,16 @@ class Growing:
         if count:
             self._own["mask"][0, -count:] = 0
             self.last[0] -= count
+
+    def shift(self, keep: int) -> None:
+        """Hide half of what the only text has behind its first tokens, as llama.cpp does it.
+
+        Source:
+            https://github.com/ggml-org/llama.cpp/blob/master/tools/server/server.cpp, context shift
+        """
+        (places,) = self._own["mask"][0].nonzero()
+        behind = places[keep:]
+        self._own["mask"][0, behind[: len(behind) // 2]] = 0
 
 
 def guessed(ids: Sequence[int], most: int) -> list[int]:

@@ -165,10 +165,10 @@ class Generation(TextTask):
         """
         card, output = self.network.input, self.output
         how = settings.decoding
-        if how.lookup and card.names.mask is None:
+        if (how.lookup or how.shift is not None) and card.names.mask is None:
             raise ModelError(
-                "decoding.lookup: wrong guesses are hidden by a mask, and the card names none in "
-                "input.names.mask; leave it out"
+                "decoding.lookup, shift: tokens are hidden by a mask, and the card names none in "
+                "input.names.mask; leave them out"
             )
         if how.neighbours and (card.pad is None or card.names.mask is None):
             raise ModelError(

@@ -66,6 +66,7 @@ class InTurn:
 
     carried: Mapping[str, str]
     is_cached: ClassVar[bool] = False
+    moves: ClassVar[bool] = False
     neighbours: ClassVar[int] = 0
 
     def identity(self) -> Any:

@@ -16,6 +16,7 @@ from simulator.contract.text import Row, Tokens
 from simulator.errors import ModelError
 from simulator.modalities.text.sections import Decoding
 from simulator.tasks.generation.greedy import Greedy
+from simulator.tasks.generation.growing import Growing
 from simulator.testing import text_specimen
 
 pytest.importorskip("gguf")
@@ -84,7 +85,8 @@ def test_the_same_tokens_are_written(texts, tmp_path, deploy, changes):
         ({"width": 8}, [], "'past_key_values.0.key' is ?x2x?x16, the card"),
         ({"layers": 3}, [], "past_key_values.2.value expected, got 6"),
         (None, [], "input_ids, attention_mask expected, got 6"),
-        ({}, ["prefill_chunk=3"], "prefill_chunk, lookup: they need cache: kv"),
+        ({}, ["cache=kv", "shift=4"], "onnxruntime does not move kept keys"),
+        ({}, ["prefill_chunk=3"], "prefill_chunk, lookup, shift: they need cache: kv"),
     ],
 )
 def test_a_cache_that_does_not_fit_is_one_line(texts, tmp_path, capsys, past, changes, why):
@@ -138,15 +140,16 @@ def test_openvino_keeps_a_text_as_it_is_told(texts, attention, kept, near):
     assert (in_use["attention"], in_use["kv_cache"]) == (attention, kept)
 
 
+NAMES = {"ids": "ids", "mask": "mask"}
+
+
 def _written(how, tokens=12, stop=(), logits=None):
     """The tokens of a network that counts up to 4 and begins anew, and how many inferences it took.
 
     After 0 1 2 3 4 0 1 comes 2; what is behind the end of the mask is not looked at.
     """
     ids = (0, 1, 2, 3, 4, 0, 1)
-    task = Greedy(
-        tokens, stop, 64, {"ids": "ids", "mask": "mask"}, how=Decoding.model_validate(how)
-    )
+    task = Greedy(tokens, stop, 64, NAMES, how=Decoding.model_validate(how))
     feeds = {"ids": np.array([ids]), "mask": np.ones((1, len(ids)), np.int64)}
     steps, outputs, count = task.steps(feeds, (Row(0, 0, 0, Tokens(ids, len(ids))),)), None, 0
     while True:
@@ -158,6 +161,20 @@ def _written(how, tokens=12, stop=(), logits=None):
         count += 1
         sure = np.roll(np.eye(5), 1, axis=1)[taken]
         outputs = {"logits": sure if logits is None else np.broadcast_to(logits, sure.shape)}
+
+
+def test_half_of_a_full_text_is_forgotten():
+    """Of 10 places 2 are kept and 4 of 8 are forgotten; the text goes on, and again."""
+    text = Growing(
+        {"ids": np.arange(10)[None], "mask": np.ones((1, 10), np.int64)}, NAMES, [9], True
+    )
+    text.next(None)
+    text.shift(2)
+    text.add([10])
+
+    assert text.feeds(10, 11)["ids"].tolist() == [[10]]
+    assert text.feeds(10, 11)["mask"].tolist() == [[1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1]]
+    assert text.length(0) == 7
 
 
 def test_right_guesses_save_inferences():

@@ -21,7 +21,7 @@ LONG = 8
 TEXTS = {"long": "the water is on the tree and in the can", "short": "on"}
 TEXT_OUTPUTS = {
     "multiple_choice": "{}", "next_word": "{}", "generation": "{tokens: 2, stop: []}",
-    "embedding": "{pooling: mean}",
+    "embedding": "{pooling: mean}", "next_token": "{context: 16}",
 }  # fmt: skip
 LOUDER = "deploy.read.scale=int16"
 LOUD = 1000.0
@@ -89,6 +89,8 @@ def text(task, folder, bad):
             {"context": a, "continuation": b, "length": len(b)}
             for a, b in texts.get(task, [(words, " a")])
         ]
+        if task == "next_token":
+            requests = [{"ids": [*range(3, 5 + 10 * (name == "long"))], "scored": 1}]
         (folder / "data").mkdir(exist_ok=True)
         (folder / "data" / f"{name}.json").write_text(json.dumps({"requests": requests}))
     too_long(folder / "model.onnx", bad, "logits")

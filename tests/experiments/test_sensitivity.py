@@ -184,7 +184,7 @@ def test_flips_are_paired_by_sample():
 @pytest.mark.parametrize(
     ("profile", "goal", "words"),
     [
-        ("pillow_fp32", "flip_rate < 2%", "keep lists are found for a quantizer that calibrates"),
+        ("pillow_fp32", "flip_rate < 2%", "keep lists are found for a stack with a quantizer"),
         ("ort_int8", "delta.top1 > -1%", "write flip_rate < N%"),
         ("ort_int8", "flip_rate > 1%", "write flip_rate < N%"),
     ],

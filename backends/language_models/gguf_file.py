@@ -42,7 +42,7 @@ class GgufFile:
         except MissingLibrary:
             raise
         except Exception as error:  # the library raises whatever bytes make it raise
-            raise ModelError(f"{path}: not a GGUF file: {one_line(error)}") from error
+            raise ModelError(f"{path}: not a GGUF file, or cut short: {one_line(error)}") from error
         self._fields = reader.fields
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
 

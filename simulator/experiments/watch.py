@@ -85,7 +85,7 @@ class PairWatch:
         self.sizes = Sizes(sizing(self.stacks, self.session.under), len(items))
         found = {
             SIZE: Observer(self.sizes.sizing.see, first=EVERY),
-            REPEAT: Observer(partial(controls.repeat, self.arms), first=SELF_SAMPLES),
+            REPEAT: Observer(partial(controls.repeat, task, self.arms), first=SELF_SAMPLES),
             AXES: Observer(self.effects.see, first=AXIS_SAMPLES),
         }
         for picture in self.pictures:

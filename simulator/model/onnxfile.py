@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from simulator.model.card import Card
 from simulator.model.passes.graph import edit
 from simulator.model.passes.pooling import POOLS
 
+MANY = 8
+"""More names are not told one by one."""
 PROTOBUF = 2**31
 """Bytes of a model without its external data; Protocol Buffers know no more."""
 
@@ -217,6 +220,14 @@ def _check_inputs(card: Card, inputs: Mapping[str, Port]) -> None:
     fed = named(feeds, list(inputs))
     if len(feeds) != len(inputs) or set(fed) != set(inputs):
         wanted = ", ".join(feed.name or "one input" for feed in feeds)
+        if max(len(fed), len(inputs)) > MANY:
+            more, missing = (
+                [a for a in one if a not in two] for one, two in ((inputs, fed), (fed, inputs))
+            )
+            raise ModelError(
+                f"{card.model}: it takes {_several(more)} that the card does not name, and lacks "
+                f"{_several(missing)} of the card's inputs"
+            )
         raise ModelError(f"{card.model}: {wanted} expected, got {_several(inputs)}")
     for name, port in inputs.items():
         feed = fed[name]
@@ -238,7 +249,8 @@ def _check_inputs(card: Card, inputs: Mapping[str, Port]) -> None:
 
 
 def _several(names: Collection[str]) -> str:
-    return f"{len(names)} ({', '.join(names) or 'none'})"
+    first = list(islice(names, MANY)) + ["…"] * (len(names) > MANY)
+    return f"{len(names)} ({', '.join(first) or 'none'})"
 
 
 def dims(value: onnx.ValueInfoProto) -> tuple[int | None, ...]:

@@ -20,7 +20,7 @@ from simulator.report.verdicts.told import Told
 from simulator.report.words import chance, dropped, early, moved, named, share, title, turned
 from simulator.results.suites import OptionFigures, SweepSummary
 from simulator.tasks.task import TASKS
-from simulator.typed import Unit
+from simulator.typed import About, Unit
 
 
 def options_of(summary: SweepSummary) -> Iterator[tuple[str, str, OptionFigures]]:
@@ -80,7 +80,11 @@ def _cell(summary: SweepSummary, name: str) -> str:
     if column is None:
         return NOTHING
     if apart := list(_distances(summary))[:2]:
-        return " / ".join(_apart([one[name] for one in column.options.values()]) for name in apart)
+        known = TASKS[summary.task].Flips.model_fields
+        return " / ".join(
+            _apart([one[each] for one in column.options.values()], known[each].metadata)
+            for each in apart
+        )
     change, flips = moved(column.mean_drop), f"{column.mean_flip_rate * 100:.1f}"
     if len(column.options) > 1:
         change += f" ({moved(column.max_drop)})"
@@ -88,12 +92,13 @@ def _cell(summary: SweepSummary, name: str) -> str:
     return f"{change} / {flips} %"
 
 
-def _apart(values: Sequence[float | None]) -> str:
-    """The mean of distances, and the largest one where there are several."""
+def _apart(values: Sequence[float | None], said: Sequence[object]) -> str:
+    """The mean of a figure, and the worst one where there are several."""
     known = [value for value in values if value is not None]
     if not known:
         return NOTHING
-    worst = f" ({max(known):.2g})" if len(values) > 1 else ""
+    most = any(isinstance(about, About) and about.better > 0 for about in said)
+    worst = f" ({(min if most else max)(known):.2g})" if len(values) > 1 else ""
     return f"{st.fmean(known):.2g}{worst}"
 
 

@@ -17,6 +17,7 @@ import pytest
 import simulator
 from simulator.data.folder import Files
 from simulator.errors import DataError, ModelError, SampleError
+from simulator.experiments.sweep import report as sweep_report
 from simulator.modalities.text.read import read
 from simulator.statistics.bootstrap import Resamples
 from simulator.tasks.next_token.task import Distribution, NextToken
@@ -224,7 +225,11 @@ def test_types_of_a_gguf_file_in_one_sweep(cache, tmp_path):
     )  # fmt: skip
     options, costs = found.summary.columns["precision"].options, found.summary.costs
 
+    ((_, _, cell),) = sweep_report.models([found.summary]).rows
+
     assert 0 < options["Q8_0"]["kld_mean"] < options["Q4_0"]["kld_mean"]
+    assert options["Q4_0"]["same_top"] < options["Q8_0"]["same_top"]
+    assert cell.endswith(f"({options['Q4_0']['same_top']:.2g})"), "the worst one is the smallest"
     assert costs["train"].mib > costs["precision/Q8_0"].mib > costs["precision/Q4_0"].mib
     assert costs["train"].tokens_per_second == pytest.approx(31_000 / costs["train"].ms)
     assert "write storage: int5" in found.summary.left_out["precision/Q4_K_M"]

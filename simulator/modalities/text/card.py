@@ -104,7 +104,7 @@ class TextInput(CardInput):
             key: of the section in the card.
         """
         files = {
-            format: str(find(f"{key}.tokenizer.{format}", file))
+            format: str(find(f"{key}.tokenizer.{format}", file).resolve())
             for format, file in self.tokenizer.items()
         }
         return self.model_copy(update={"tokenizer": files})

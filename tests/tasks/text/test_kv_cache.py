@@ -15,6 +15,7 @@ from simulator import cli, compare
 from simulator.contract.text import Row, Tokens
 from simulator.errors import ModelError
 from simulator.modalities.text.sections import Decoding
+from simulator.model import card
 from simulator.tasks.generation.greedy import Greedy
 from simulator.tasks.generation.growing import Growing
 from simulator.testing import text_specimen
@@ -206,3 +207,11 @@ def test_a_network_without_past_inputs_is_refused(texts, tmp_path):
     with pytest.raises(ModelError, match="no past keys and values and onnxruntime"):
         compare("text_fp32", "text_fp32", overrides=CACHED, model=tmp_path / "card.yaml",
                 data=texts["data"], out=tmp_path / "run")  # fmt: skip
+
+
+def test_a_card_says_the_same_from_every_folder(texts, monkeypatch):
+    """Else a run with ``--model model.yaml`` cannot be resumed: its stacks changed."""
+    whole = card.load(texts["model"]).spec.input.tokenizer
+    monkeypatch.chdir(texts["model"].parent)
+
+    assert card.load("model.yaml").spec.input.tokenizer == whole

@@ -167,6 +167,8 @@ BACKEND = Backend(
     ),
     fields={
         **FIELDS,
+        "granularity": "which weights share a scale",
+        "block_size": "how many weights, and channels of an activation, share a scale",
         "ranges": "scales of activations: from calibration, or of each row or sample (dynamic)",
     },
 )

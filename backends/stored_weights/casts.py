@@ -72,7 +72,7 @@ class IntegerWeights(StoredWeights):
 
     def store(self, name: str, weight: Array, axis: int) -> str:
         """Quantize a weight, and add the nodes that restore its values and shape."""
-        groups = self.grouped(weight, axis)
+        groups = self.grouped(name, weight, axis)
         bits, symmetric = _BITS[self.options["storage"]], self.options["symmetric"]
         codes, scales, zeros = quantize(groups, bits, symmetric)
         sign = "" if symmetric else "U"

@@ -37,7 +37,7 @@ class FloatWeights(StoredWeights):
         """Round a weight, and add the nodes that restore its values and shape."""
         storage = self.options["storage"]
         format, part = FORMATS[storage], f"{name}.{storage}.{axis}"
-        groups = self.grouped(weight, axis).astype(np.float32)
+        groups = self.grouped(name, weight, axis).astype(np.float32)
         largest = np.abs(groups).max(1, keepdims=True)
         scale = None
         if format.scale == "e8m0":

@@ -79,14 +79,14 @@ class StoredWeights(Cast):
         self._initializers[name] = np.asarray(value)
         return name
 
-    def grouped(self, weight: Array, axis: int) -> Array:
+    def grouped(self, name: str, weight: Array, axis: int) -> Array:
         """Return a weight as one row per scale; the last row of a channel is padded with zeros.
 
         Raises:
             ModelError: a value is not finite.
         """
         if not np.isfinite(weight).all():
-            raise ModelError("a weight has values that are not finite")
+            raise ModelError(f"weight {name!r} has values that are not finite")
         rows = np.moveaxis(weight, axis, 0) if weight.ndim > 1 else weight[None]
         table = rows.reshape(len(rows), -1)
         granularity = self.options["granularity"]

@@ -276,7 +276,7 @@ def test_what_is_nowhere_lists_what_there_is(reference):
     (problem,) = problems(reference)
 
     assert problem.startswith("unknown profile")
-    assert "pillow_fp32" in problem and "or give a path" in problem
+    assert "ascend_nv12_int8" in problem and "or give a path" in problem
 
 
 WORDS = st.sampled_from(

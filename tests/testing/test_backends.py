@@ -18,7 +18,7 @@ PROVED = {
     "itu", "aipp", "sysnoise", "unprocessing", "float64_isp", "bayer", "libraw",
     "numpy", "wave", "scipy", "soundfile", "soxr", "samplerate", "kaldi_native_fbank",
     "onnx_reference", "onnxruntime", "openvino", "pytorch", "litert", "ncnn", "mnn", "iree", "qnn",
-    "int8_arithmetic",
+    "int8_arithmetic", "float_quant",
     "onnxconverter", "weight_only", "nncf", "litert_torch", "ai_edge_quantizer",
     "fake_quant", "fake_quant_torch", "torch_finetuner", "loadgen", "onnx2torch",
     "tokenizers", "sentencepiece", "trackers",

@@ -146,5 +146,8 @@ BACKEND = Backend(
         *nncf_weights.OFFERS,
     ),
     may_be_left_out=("symmetric_weights",),
-    fields={"reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow"},
+    fields={
+        "symmetric_weights": "whether weights have no zero points",
+        "reduce_range": "NNCF's overflow_fix: half the range for weights, to avoid overflow",
+    },
 )

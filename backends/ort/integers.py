@@ -6,14 +6,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import onnx
-from onnx import helper
-from onnx.numpy_helper import to_array
 
-from backends.onnx_cut import remade, uses
 from backends.onnx_ports import name_nodes
 from backends.ort.library import ort, plainly, session_options, session_ports
 from backends.ort.products import convolve, product
@@ -29,6 +25,9 @@ from simulator.contract import (
     Stage,
     Unsupported,
 )
+
+if TYPE_CHECKING:
+    import onnx
 
 Values = dict[str, Array]
 Step = Callable[[Values], None]
@@ -64,6 +63,9 @@ class IntegerRuntime(Runtime):
     batches: ClassVar[tuple[str, ...]] = ("fixed", "dynamic")
 
     def _open(self, artifact: Path) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
+        import onnx
+        from onnx.numpy_helper import to_array
+
         options = session_options(1, "extended")
         with tempfile.TemporaryDirectory() as folder, plainly():
             options.optimized_model_filepath = str(Path(folder) / "optimized.onnx")
@@ -85,7 +87,10 @@ class IntegerRuntime(Runtime):
 
     def _cut(self, model: onnx.ModelProto, types: dict[str, np.dtype[Any]]) -> Iterator[Step]:
         """Yield the products, and sessions of what stands between them, in order."""
-        nodes, waiting = list(model.graph.node), list[onnx.NodeProto]()
+        from backends.onnx_cut import uses
+
+        nodes: list[onnx.NodeProto] = list(model.graph.node)
+        waiting: list[onnx.NodeProto] = []
         ends = {value.name for value in model.graph.output}
         for at, node in enumerate(nodes):
             if node.op_type in _INPUTS:
@@ -126,6 +131,10 @@ class _Between:
         types: dict[str, np.dtype[Any]],
         later: set[str],
     ) -> None:
+        from onnx import helper
+
+        from backends.onnx_cut import remade, uses
+
         made = [name for node in nodes for name in node.output if name]
         used = {name for node in nodes for name in uses(node)}
         inputs = [
@@ -152,6 +161,8 @@ class _Product:
     """A convolution or a matrix product of codes."""
 
     def __init__(self, node: onnx.NodeProto, options: Mapping[str, Any]) -> None:
+        from onnx import helper
+
         names = zip(_INPUTS[node.op_type].split(), node.input, strict=False)
         self._names = {role: name for role, name in names if name}
         self._how = {one.name: helper.get_attribute_value(one) for one in node.attribute}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx.numpy_helper import to_array
 
 from simulator.contract import Array, Options
+
+if TYPE_CHECKING:
+    import onnx
 
 
 def power_of_two(made: onnx.ModelProto, options: Options) -> dict[str, list[Mapping[str, Any]]]:
@@ -28,6 +29,8 @@ def power_of_two(made: onnx.ModelProto, options: Options) -> dict[str, list[Mapp
         Power-of-2 scales for feature maps", either for parameters); AMD, Vitis AI User Guide
         (UG1414), Quantizing with Float Scale ("The quantization for DPU uses power-of-2 scales").
     """
+    from onnx.numpy_helper import to_array
+
     held = {tensor.name: to_array(tensor) for tensor in made.graph.initializer}
     found: dict[str, list[Mapping[str, Any]]] = {}
     for node in made.graph.node:

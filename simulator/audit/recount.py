@@ -37,8 +37,8 @@ ROUNDS = (
 ANSWERS = ("labelled", "flips", "delta", "train", "deploy", "tail")
 """Figures that take the model's task and the labels, too: a replay works them out."""
 STATED = (
-    "by_size", "conditions", "controls", "decided", "machine", "protocol", "seconds", "tracking",
-    "under", "workers",
+    "by_size", "conditions", "controls", "decided", "machine", "protocol", "seconds", "tokens",
+    "tracking", "under", "workers",
 )  # fmt: skip
 """Numbers that a rule can name, and that no record contradicts: they are as somebody wrote them."""
 _ODD = (

@@ -19,6 +19,8 @@ PLAIN = {
     "activations": "uint8",
     "symmetric": False,
     "reduce_range": False,
+    "symmetric_weights": True,
+    "scales": "any",
     "target": "cpu",
     "operators": "all",
     "method": "minmax",

@@ -199,5 +199,6 @@ BACKEND = Backend(
     fields={
         "stateful": "whether the network's KV cache becomes variables that OpenVINO keeps",
         "attention": "as the network's operators, or as OpenVINO's one operator with a cache",
+        "kv_cache": "the type in which keys and values are kept",
     },
 )

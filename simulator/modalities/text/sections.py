@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from simulator.profile.implementations import Choices
 from simulator.profile.profile import Profile
 from simulator.profile.schema import ProfileSpec
 from simulator.profile.section import Above0, OpenSection, Positive, Section
@@ -197,6 +198,16 @@ class TextSpec(ProfileSpec):
     feeds: Feeds
     decoding: Decoding = Decoding()
     vocoder: Vocoder | None = None
+
+    @classmethod
+    def problems(cls, profile: Profile, choices: Choices) -> list[str]:
+        """Refuse batches of samples, whose texts have different lengths."""
+        if profile.spec.runtime.samples == 1:
+            return []
+        return [
+            f"{profile.where(('runtime', 'batch'))}: runtime.batch: texts have different lengths; "
+            "write batch: 1, and decoding.neighbours for others that are written beside a text"
+        ]
 
     def settled(self) -> TextSpec:
         """Return the profile without what needs a cache, or one text, where it has none."""

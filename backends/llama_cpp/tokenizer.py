@@ -79,7 +79,7 @@ def opened(file: Path) -> tuple[Any, Any]:
     parameters.vocab_only = True
     model = llama.llama_model_load_from_file(str(file).encode(), parameters)
     if not model:
-        raise ModelError("llama.cpp refuses it: cut short, or no GGUF file with a vocabulary that it knows")
+        raise ModelError("llama.cpp refuses it: cut short, or no GGUF with a vocabulary it knows")
     return model, llama.llama_model_get_vocab(model)
 
 

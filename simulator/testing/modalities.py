@@ -70,12 +70,13 @@ def its_schemas_are_closed(subject: Subject) -> None:
 
 
 def its_sections_are_in_the_stage_table(subject: Subject) -> None:
-    """Each section of its profiles is a stage, with an axis, and each of its stages a section."""
+    """Each section of its profiles is a stage, with axes, and each of its stages a section."""
     own = subject.modality
     known = {spec.section[0]: spec for spec in stages(own.name) if spec.section}
     for section in _own_sections(own):
         expect(section in known, f"a stage with the section {section!r} expected, got none")
-        expect(known[section].axis, f"{known[section].name}: an axis expected, got none")
+        axes = known[section].axis or known[section].fields_are_axes
+        expect(axes, f"{known[section].name}: an axis expected, got none")
     fields = schema_of(own.name).model_fields
     for spec in stages(own.name):
         if spec.modality == own.name and spec.section:

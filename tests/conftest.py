@@ -67,13 +67,16 @@ LONG = (
     "test_our_executors_pass[ray]", "test_workers_of_a_cluster_find_what_one_process_finds",
     "test_a_backend_passes[iree]", "test_a_backend_passes[pytorch]",
     "test_a_backend_passes[tensorflow]", "test_a_backend_passes[litert]",
-    "test_a_backend_passes[openvino]", "test_a_processor_without_vnni_is_told_of",
+    "test_a_backend_passes[openvino]", "test_a_backend_passes[ncnn]",
+    "test_a_backend_passes[ai_edge_quantizer]", "test_a_backend_passes[litert_torch]",
+    "test_a_processor_without_vnni_is_told_of",
     "test_pytorch_channels_last_and_compiled_give_the_same_answers[{'mode': 'compile'}]",
     "test_a_card_of_any_size_gives_the_answers_of_pytorch[deeplab_native",
     "test_hooks_give_the_answers_of_the_rows",
     "test_it_answers_as_the_training_stack_does[qnn_int8]",
 )  # fmt: skip
-"""Tests of 20 seconds and more, but for those of pages: ``make prove`` runs them, CI does not."""
+"""Tests of 20 seconds and more (backends: 10), but for those of pages: ``make prove`` runs them, CI
+does not."""
 
 
 def pytest_collection():

@@ -87,7 +87,7 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
 
     from simulator import registry
     from simulator.contract.stage import stages as all_stages
-    from simulator.profile.modality import filled, sections
+    from simulator.profile.modality import at, filled, sections
     from simulator.profile.resolved import is_written
 
     behind = {spec.step: spec.section[0] for spec in all_stages() if spec.section}
@@ -99,7 +99,8 @@ def _table(profile: Profile, choices: Choices, proof: Proof | None) -> None:
     for section in sections(modality):
         own = [spec.name for spec in filled(modality) if spec.section[0] == section]
         stages = [stage for stage in own if stage in choices]
-        if own and not stages and not is_written(profile, (section,)):
+        absent = at(profile.spec, (section,)) is None
+        if (absent or own) and not stages and not is_written(profile, (section,)):
             continue
         by = []
         for stage in stages:

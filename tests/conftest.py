@@ -74,9 +74,11 @@ LONG = (
     "test_a_card_of_any_size_gives_the_answers_of_pytorch[deeplab_native",
     "test_hooks_give_the_answers_of_the_rows",
     "test_it_answers_as_the_training_stack_does[qnn_int8]",
+    "test_ten_minutes_end_at_once[",
 )  # fmt: skip
 """Tests of 20 seconds and more (backends: 10), but for those of pages: ``make prove`` runs them, CI
-does not."""
+does not. LoadGen's abandoned test ends otherwise about once in 50 runs on a loaded machine, and
+nobody knows yet why."""
 
 
 def pytest_collection():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from backends.fake_quant.formulas import Grid
-from backends.stored_weights.nodes import weight_inputs
-from simulator.contract import Array
+from backends.stored_weights.nodes import constants, weight_inputs
+from simulator.contract import Array, ModelError, kept
 
 if TYPE_CHECKING:
     import onnx
@@ -38,9 +38,24 @@ class Layer:
         return 0 if self.weight else 1
 
 
-def layers(graph: onnx.GraphProto, constants: Mapping[str, Array]) -> list[Layer]:
+def chosen(
+    model: onnx.ModelProto, keep: Mapping[str, Any]
+) -> tuple[Mapping[str, Array], list[Layer]]:
+    """Return the FP32 constants of a model, and its layers outside a keep list.
+
+    Raises:
+        ModelError: there are none.
+    """
+    spared, held = kept(model, keep), constants(model.graph)
+    every = [layer for layer in layers(model.graph, held) if layer.node.name not in spared]
+    if not every:
+        raise ModelError("there are no convolutions or products outside the keep list")
+    return held, every
+
+
+def layers(graph: onnx.GraphProto, held: Mapping[str, Array]) -> list[Layer]:
     """Return the layers of a graph, in its order; bodies of If and Loop are not looked into."""
-    found = [(node, *where) for node in graph.node if (where := _weight(node, constants))]
+    found = [(node, *where) for node in graph.node if (where := _weight(node, held))]
     products = {id(node) for node, _, _ in found}
     after = _reached(graph.node, products, lambda n: n.input, lambda n: n.output)
     before = _reached(reversed(graph.node), products, lambda n: n.output, lambda n: n.input)
@@ -50,10 +65,10 @@ def layers(graph: onnx.GraphProto, constants: Mapping[str, Array]) -> list[Layer
     ]
 
 
-def _weight(node: onnx.NodeProto, constants: Mapping[str, Array]) -> tuple[int, int] | None:
+def _weight(node: onnx.NodeProto, stored: Mapping[str, Array]) -> tuple[int, int] | None:
     """Return the index of a layer's weights and the axis of their outputs; None for no layer."""
-    held = [(at, axis) for at, axis in weight_inputs(node) if node.input[at] in constants]
-    if len(held) != 1 or constants[node.input[held[0][0]]].ndim < 2:
+    held = [(at, axis) for at, axis in weight_inputs(node) if node.input[at] in stored]
+    if len(held) != 1 or stored[node.input[held[0][0]]].ndim < 2:
         return None
     return held[0]
 
@@ -129,8 +144,13 @@ class Rounding:
         return output
 
 
-def insert(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:
-    """Add nodes to a graph, each before the first node that reads its result."""
+def insert(
+    graph: onnx.GraphProto, nodes: list[onnx.NodeProto], stored: Mapping[str, Array]
+) -> None:
+    """Add constants and nodes to a graph, each node before the first one that reads its result."""
+    from onnx import numpy_helper
+
+    graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in stored.items())
     by_output = {node.output[0]: node for node in nodes}
     ordered: list[onnx.NodeProto] = []
 

@@ -101,7 +101,6 @@ class Network(OnnxLearner):
     def write(self, target: Path) -> None:
         """Write the ONNX file."""
         import onnx
-        from onnx import numpy_helper
 
         model = onnx.ModelProto()
         model.CopyFrom(self._model)
@@ -110,10 +109,7 @@ class Network(OnnxLearner):
         for learned in self._learned:
             self._write_layer(nodes[learned.layer.node.name], learned, added)
         drop_unused(model.graph, set(self._held))
-        model.graph.initializer.extend(
-            numpy_helper.from_array(array, name) for name, array in added.constants.items()
-        )
-        insert(model.graph, added.nodes)
+        insert(model.graph, added.nodes, added.constants)
         method, bits = (self._options[name] for name in ("method", "bits"))
         model.metadata_props.add(key=TUNED, value=f"{method} {bits}")
         onnx.save(model, str(target))

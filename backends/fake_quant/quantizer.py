@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from backends.fake_quant.formulas import dorefa_factor, dorefa_weights
-from backends.fake_quant.layers import Rounding, insert, layers
+from backends.fake_quant.layers import Rounding, chosen, insert
 from backends.fake_quant.observed import Observed, observe
 from backends.fake_quant.starts import activation_grid, weight_grid
 from backends.opsets import for_quantization
 from backends.ort.library import ort
-from backends.stored_weights.nodes import constants, drop_unused
+from backends.stored_weights.nodes import drop_unused
 from simulator.contract import (
     Admits,
     Array,
@@ -24,7 +24,6 @@ from simulator.contract import (
     Offer,
     Quantizer,
     Stage,
-    kept,
 )
 
 
@@ -55,14 +54,9 @@ class FakeQuantizer(Quantizer):
             ModelError: the model has no layers outside the keep list, or a value is not finite.
         """
         import onnx
-        from onnx import numpy_helper
 
-        model = for_quantization(source)
-        graph, spared = model.graph, kept(model, self.options["keep"])
-        held, added = constants(graph), Rounding()
-        every = [layer for layer in layers(graph, held) if layer.node.name not in spared]
-        if not every:
-            raise ModelError("there are no convolutions or products outside the keep list")
+        model, added = for_quantization(source), Rounding()
+        held, every = chosen(model, self.options["keep"])
         seen = observe(model, {layer.node.input[layer.data]: None for layer in every}, feeds)
         made: dict[tuple[str, int, int], str] = {}
         for layer in every:
@@ -76,11 +70,8 @@ class FakeQuantizer(Quantizer):
                     else:
                         made[key] = self._weights(added, weight, held[weight], layer.axis, bits)
                 layer.node.input[at] = made[key]
-        drop_unused(graph, {name for name, _, _ in made} & set(held))
-        graph.initializer.extend(
-            numpy_helper.from_array(array, name) for name, array in added.constants.items()
-        )
-        insert(graph, added.nodes)
+        drop_unused(model.graph, {name for name, _, _ in made} & set(held))
+        insert(model.graph, added.nodes, added.constants)
         onnx.save(model, str(target))
 
     def _activation(self, added: Rounding, name: str, seen: Observed, bits: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,8 +9,9 @@ from typing import Any, ClassVar
 
 from backends.intel import nncf_weights
 from backends.intel.libraries import nncf, ov
-from backends.intel.nncf_weights import ignored, no_terminal, renamed
+from backends.intel.nncf_weights import ignored, renamed
 from backends.opsets import for_quantization
+from backends.quiet import quiet
 from simulator.contract import (
     Admits,
     Array,
@@ -63,7 +62,7 @@ class NncfQuantizer(Quantizer):
             **self._ranges(),
             **advanced,
         )
-        with contextlib.redirect_stdout(io.StringIO()), no_terminal():
+        with quiet():
             return nncf.quantize(
                 model,
                 nncf.Dataset(samples, dict),

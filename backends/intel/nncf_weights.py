@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import logging
-import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, ClassVar
 
 from backends.intel.libraries import nncf, ov
+from backends.quiet import quiet
 from simulator.contract import Admits, Cast, KeepList, ModelError, Offer, Stage, kept
 
 _MODES = {
@@ -49,7 +47,7 @@ class NncfWeights(Cast):
             block = {"group_size": -1}
         model = ov.Core().read_model(str(source))
         try:
-            with contextlib.redirect_stdout(io.StringIO()), no_terminal():
+            with quiet():
                 model = nncf.compress_weights(
                     model,
                     mode=getattr(nncf.CompressWeightsMode, mode),
@@ -84,13 +82,6 @@ def renamed(model: Any) -> None:
         folded = "[A-Z][A-Za-z]+" if kind == "Constant" else kind
         if re.fullmatch(rf"{folded}_\d+", node.get_friendly_name()):
             node.set_friendly_name(f"{kind}.{number}")
-
-
-@contextlib.contextmanager
-def no_terminal() -> Iterator[None]:
-    """Keep NNCF's tables and bars from the terminal: rich writes to what it found at import."""
-    with open(os.devnull, "w") as nothing, contextlib.redirect_stderr(nothing):
-        yield
 
 
 _ASKS: dict[str, Admits] = {"symmetric": (False, True), "keep": KeepList()}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from backends.fake_quant.layers import Layer, insert, layers
+from backends.fake_quant.layers import Layer, chosen, insert
 from backends.fake_quant.observed import observe
 from backends.number_formats.formats import FORMATS, FP8, MX, SCALE_MODES
 from backends.number_formats.nodes import Rounding
 from backends.opsets import for_quantization
 from backends.ort.library import ort
 from backends.stored_weights.floats import FIELDS, FloatWeights
-from backends.stored_weights.nodes import constants
 from simulator.contract import (
     Admits,
     Array,
@@ -25,11 +24,7 @@ from simulator.contract import (
     Offer,
     Quantizer,
     Stage,
-    kept,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 class FloatQuantizer(Quantizer):
@@ -49,34 +44,23 @@ class FloatQuantizer(Quantizer):
             ModelError: the model has no layers outside the keep list, or a value is not finite.
         """
         import onnx
-        from onnx import numpy_helper
 
         model = for_quantization(source)
-        graph, spared = model.graph, kept(model, self.options["keep"])
-        held = constants(graph)
-        every = [layer for layer in layers(graph, held) if layer.node.name not in spared]
-        if not every:
-            raise ModelError("there are no convolutions or products outside the keep list")
+        held, every = chosen(model, self.options["keep"])
         fed = {layer.node.input[layer.data]: None for layer in every}
         seen = observe(model, fed, feeds) if self.calibrates else {}
-        made: dict[tuple[str, bool], Rounding] = {}
-        named: dict[tuple[str, bool], str] = {}
+        made: dict[tuple[str, str], tuple[Rounding, str]] = {}
         opset = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
         for layer in every:
-            data = layer.node.input[layer.data]
-            key = data, layer.node.op_type in _PRODUCTS
+            key = data, side = layer.node.input[layer.data], _side(layer)
             if key not in made:
-                made[key] = Rounding(
-                    data, f"{data}.{self.options['activations']}", self.options, opset
-                )
+                part = f"{data}.{self.options['activations']}.{side}"
+                rounding = Rounding(data, part, self.options, opset)
                 most = seen[data].most if data in seen else 0.0
-                named[key] = self._rounded(made[key], layer, held, most)
-            layer.node.input[layer.data] = named[key]
-        for rounding in made.values():
-            graph.initializer.extend(
-                numpy_helper.from_array(array, name) for name, array in rounding.constants.items()
-            )
-        insert(graph, [node for rounding in made.values() for node in rounding.nodes])
+                made[key] = rounding, self._rounded(rounding, layer, held, most)
+            layer.node.input[layer.data] = made[key][1]
+        for rounding, _ in made.values():
+            insert(model.graph, rounding.nodes, rounding.constants)
         with tempfile.TemporaryDirectory() as name:
             between = Path(name) / "activations.onnx"
             onnx.save(model, str(between))
@@ -87,15 +71,20 @@ class FloatQuantizer(Quantizer):
         self, rounding: Rounding, layer: Layer, held: Mapping[str, Array], most: float
     ) -> str:
         """Add the nodes for the activations of a layer; return the name of the result."""
-        format = FORMATS[self.options["activations"]]
-        product = layer.node.op_type in _PRODUCTS
+        format, side = FORMATS[self.options["activations"]], _side(layer)
         weights = held[layer.node.input[layer.weight]]
         if format.block is not None:
-            return rounding.blocks(format, _channels(layer, weights), product, most)
+            if side == "columns":
+                raise ModelError(
+                    f"{layer.node.name}: the channels of its activations are no last axis, so "
+                    "that they have no blocks; name it under precision.quantizer.keep"
+                )
+            return rounding.blocks(format, _channels(layer, weights), side == "rows", most)
         assert format.element is not None
         if self.calibrates:
             return rounding.whole(format.element, most)
-        return rounding.rows(format.element, (-1,) if product else tuple(range(1, weights.ndim)))
+        whole = {"rows": (-1,), "columns": (-2,), "images": tuple(range(1, weights.ndim))}
+        return rounding.rows(format.element, whole[side])
 
 
 class DynamicFloatQuantizer(FloatQuantizer):
@@ -104,7 +93,12 @@ class DynamicFloatQuantizer(FloatQuantizer):
     calibrates: ClassVar[bool] = False
 
 
-_PRODUCTS = ("Gemm", "MatMul")
+def _side(layer: Layer) -> str:
+    """Say what a token of the activations is: a row or a column of a product, or an image."""
+    if layer.node.op_type not in ("Gemm", "MatMul"):
+        return "images"
+    turned = any(a.name == "transA" and a.i for a in layer.node.attribute)
+    return "columns" if turned or layer.weight == 0 else "rows"
 
 
 def _channels(layer: Layer, weights: Array) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -257,3 +258,8 @@ def shifts(train: Sequence[Record], deploy: Sequence[Record]) -> dict[str, float
     if not moved:
         return {"mean_shift": None, "max_shift": None}
     return {"mean_shift": float(np.mean(moved)), "max_shift": float(np.max(moved))}
+
+
+def power(mean: float) -> float | None:
+    """Return the perplexity of a mean negative log-likelihood; None where it is above 1e300."""
+    return exp(mean) if mean < 690 else None

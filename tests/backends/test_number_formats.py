@@ -206,3 +206,41 @@ def test_nncf_says_to_keep_convolutions(tmp_path):
     maker.cast(tmp_path / "s.onnx", tmp_path / "t.xml")
     stored = [one.weights for one in OPENVINO_IR.describe(tmp_path / "t.xml").operators]
     assert {"fp32", "mxfp8_e4m3"} <= set(stored)
+
+
+def through_columns(folder, **options):
+    """What a product whose weights stand first makes of (96, 2) activations."""
+    eye = np.eye(96, dtype=np.float32)
+    node = helper.make_node("MatMul", ["w", "x"], ["y"], name="product")
+    model = tiny.model([node], {"x": [96, 2]}, {"y": [96, 2]}, {"w": eye})
+    onnx.save(model, str(folder / "source.onnx"))
+    maker = offered("float_quant", Stage.QUANTIZE, options).make({**options, "keep": NOTHING})
+    maker.quantize(folder / "source.onnx", folder / "target.onnx", iter([]))
+    return ort.InferenceSession(str(folder / "target.onnx")).run(None, {"x": VALUES[:2].T})[0]
+
+
+def test_a_token_may_be_a_column(tmp_path):
+    """Where weights stand first, a token is a column; blocks of channels are refused there."""
+    asked = {"format": "fp8_e4m3", "activations": "fp8_e4m3", "granularity": "per_tensor"}
+    asked |= {"overflow": "saturate", "ranges": "dynamic"}
+
+    assert (through(VALUES[:2], tmp_path, **asked) == through_columns(tmp_path, **asked).T).all()
+    with pytest.raises(ModelError, match=r"name it under precision\.quantizer\.keep"):
+        through_columns(tmp_path, **blocks("mxfp4", scale_mode="floor"))
+
+
+def test_a_tensor_may_go_into_a_convolution_and_a_product(tmp_path):
+    """Each rounds it in its own way, and the file has every name once."""
+    nodes = [
+        helper.make_node("Conv", ["x", "c"], ["a"], name="conv"),
+        helper.make_node("MatMul", ["x", "w"], ["b"], name="product"),
+    ]
+    weights = {"c": np.ones((2, 3, 1, 1), np.float32), "w": np.eye(4, dtype=np.float32)}
+    outputs = {"a": [1, 2, 4, 4], "b": [1, 3, 4, 4]}
+    onnx.save(tiny.model(nodes, {"x": [1, 3, 4, 4]}, outputs, weights), str(tmp_path / "s.onnx"))
+    asked = blocks("mxfp4", scale_mode="floor")
+    maker = offered("float_quant", Stage.QUANTIZE, asked).make({**asked, "keep": NOTHING})
+
+    maker.quantize(tmp_path / "s.onnx", tmp_path / "t.onnx", iter([]))
+
+    onnx.checker.check_model(str(tmp_path / "t.onnx"), full_check=True)

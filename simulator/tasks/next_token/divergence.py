@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from simulator.contract import Array
 from simulator.statistics.bootstrap import Ratio, Resamples, interval
 from simulator.tasks.figures import Figures
+from simulator.tasks.text import power
 
 Floats = NDArray[np.float64]
 PERCENTILES = {
@@ -103,7 +104,7 @@ def _perplexities(base: Floats, other: Floats, error: float) -> Figures:
     (train, of_train), (deploy, of_deploy) = _mean(base), _mean(other)
     covariance = (of_train**2 + of_deploy**2 - error**2) / 2
     product = of_train * of_deploy
-    one, two = _power(train), _power(deploy)
+    one, two = power(train), power(deploy)
     if one is None or two is None:
         difference = spread = None
     else:
@@ -119,10 +120,6 @@ def _perplexities(base: Floats, other: Floats, error: float) -> Figures:
         "ppl_difference": difference,
         "ppl_difference_error": spread,
     }
-
-
-def _power(mean: float) -> float | None:
-    return exp(mean) if mean < 690 else None
 
 
 def _mean(values: Floats) -> tuple[float, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,15 @@ from simulator.errors import ModelError
 from simulator.tasks.figures import Figures
 from simulator.tasks.score import Record, Values
 from simulator.tasks.task import CHANGES
-from simulator.tasks.text import ShiftFlips, TextTask, array_of, predicting, scored, shifts
+from simulator.tasks.text import (
+    ShiftFlips,
+    TextTask,
+    array_of,
+    power,
+    predicting,
+    scored,
+    shifts,
+)
 from simulator.tasks.view import Told, View
 
 
@@ -143,4 +150,4 @@ def perplexity(records: Sequence[Record]) -> float | None:
     """
     known = [record["loglikelihoods"][0] for record in records]
     mean = -float(np.mean(known)) if known else None
-    return exp(mean) if mean is not None and mean < 690 else None
+    return None if mean is None else power(mean)

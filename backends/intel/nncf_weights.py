@@ -27,8 +27,8 @@ class NncfWeights(Cast):
     """``nncf.compress_weights`` on the model as OpenVINO reads it, saved in OpenVINO's own format.
 
     Without data. INT8 has a scale for each output channel, embeddings included. Others have one
-    for each block of a channel; embeddings, convolutions and the last layer are then INT8, NNCF's
-    default (``all_layers`` false).
+    for each block of a channel; embeddings, convolutions and the last layer then have 8 bits,
+    NNCF's default (``all_layers`` false). MX, and FP8 in blocks, it refuses for convolutions.
     """
 
     gives: ClassVar[str | None] = "openvino_ir"
